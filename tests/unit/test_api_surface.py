@@ -197,13 +197,15 @@ COMMAND = {
 
 #: Of ``dala.media.gpu`` and ``dala.media.effects``, besides a call for each filter kernel.
 MEDIA = {
-    "blur": "(img, width=None, height=None, radius=3, *, sigma=None, out=None, device=None)",
+    "blur": "(img, width=None, height=None, radius=3, *, sigma=None, border='clamp', fill=0.0, "
+    "out=None, device=None)",
     "brightness": "(img, width=None, height=None, value=0.0, *, out=None, device=None)",
     "contrast": "(img, width=None, height=None, value=0.0, *, out=None, device=None)",
     "filters": "()",
     "grayscale": "(img, width=None, height=None, *, out=None, device=None)",
     "process_frame": "(ctx, rgba, filters, *, width=None, height=None, out=None)",
-    "sharpen": "(img, width=None, height=None, amount=0.5, *, out=None, device=None)",
+    "sharpen": "(img, width=None, height=None, amount=0.5, *, border='clamp', fill=0.0, out=None, "
+    "device=None)",
     "start_pipeline": "(width, height, *, device=None)",
     "stop_pipeline": "(ctx)",
 }

@@ -18,20 +18,26 @@ __all__ = [
     "auto_contrast",
     "beauty",
     "bicubic_scale",
+    "bilateral",
     "blend",
     "blur",
+    "box_blur",
     "brightness",
+    "canny",
     "chroma_key",
     "chromatic_aberration",
     "clahe",
     "color_matrix",
     "contrast",
+    "crop",
     "denoise",
     "dilate",
     "edge_detect",
+    "emboss",
     "equalize",
     "erode",
     "filters",
+    "flip",
     "gamma",
     "gaussian_blur",
     "grain",
@@ -41,19 +47,25 @@ __all__ = [
     "levels",
     "lut_apply",
     "median",
+    "morphology",
+    "motion_blur",
     "overlay_alpha",
+    "pad",
+    "pixelate",
     "posterize",
     "preprocess",
     "process_frame",
     "remap",
     "resize",
     "rgb_to_yuv",
+    "rotate",
     "saturation",
     "sepia",
     "sharpen",
     "start_pipeline",
     "stop_pipeline",
     "threshold",
+    "unsharp_mask",
     "video_mix",
     "vignette",
     "warp_affine",
@@ -127,6 +139,8 @@ def beauty(
     amount: float = 0.7,
     *,
     radius: int = 5,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: NDArray | None = None,
     device: str | None = None,
 ) -> NDArray:
@@ -140,6 +154,8 @@ def beauty(
     amount: float = 0.7,
     *,
     radius: int = 5,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> Frame: ...
@@ -151,6 +167,8 @@ def beauty(
     amount: float = 0.7,
     *,
     radius: int = 5,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> PillowImage: ...
@@ -162,6 +180,8 @@ def beauty(
     amount: float = 0.7,
     *,
     radius: int = 5,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
@@ -173,6 +193,8 @@ def beauty(
     amount: float = 0.7,
     *,
     radius: int = 5,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
@@ -230,6 +252,78 @@ def bicubic_scale(
     *,
     scale: float,
     antialias: bool = True,
+    out: None = None,
+    device: str | None = None,
+) -> _Bytes: ...
+@overload
+def bilateral(
+    img: NDArray,
+    width: int | None = None,
+    height: int | None = None,
+    radius: int = 4,
+    *,
+    sigma_color: float = 0.2,
+    sigma_space: float = 3.0,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> NDArray:
+    """Smooth and keep edges, as ``cv2.bilateralFilter``."""
+
+@overload
+def bilateral(
+    img: Frame,
+    width: int | None = None,
+    height: int | None = None,
+    radius: int = 4,
+    *,
+    sigma_color: float = 0.2,
+    sigma_space: float = 3.0,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> Frame: ...
+@overload
+def bilateral(
+    img: PillowImage,
+    width: int | None = None,
+    height: int | None = None,
+    radius: int = 4,
+    *,
+    sigma_color: float = 0.2,
+    sigma_space: float = 3.0,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> PillowImage: ...
+@overload
+def bilateral(
+    img: Buffer,
+    width: int | None = None,
+    height: int | None = None,
+    radius: int = 4,
+    *,
+    sigma_color: float = 0.2,
+    sigma_space: float = 3.0,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> Buffer: ...
+@overload
+def bilateral(
+    img: _Bytes,
+    width: int,
+    height: int,
+    radius: int = 4,
+    *,
+    sigma_color: float = 0.2,
+    sigma_space: float = 3.0,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
@@ -388,6 +482,8 @@ def blur(
     radius: int = 3,
     *,
     sigma: float | None = None,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: NDArray | None = None,
     device: str | None = None,
 ) -> NDArray:
@@ -401,6 +497,8 @@ def blur(
     radius: int = 3,
     *,
     sigma: float | None = None,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> Frame: ...
@@ -412,6 +510,8 @@ def blur(
     radius: int = 3,
     *,
     sigma: float | None = None,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> PillowImage: ...
@@ -423,6 +523,8 @@ def blur(
     radius: int = 3,
     *,
     sigma: float | None = None,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
@@ -434,6 +536,70 @@ def blur(
     radius: int = 3,
     *,
     sigma: float | None = None,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Bytes: ...
+@overload
+def box_blur(
+    img: NDArray,
+    width: int | None = None,
+    height: int | None = None,
+    radius: int = 3,
+    *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> NDArray:
+    """Blur with the plain mean over a square."""
+
+@overload
+def box_blur(
+    img: Frame,
+    width: int | None = None,
+    height: int | None = None,
+    radius: int = 3,
+    *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> Frame: ...
+@overload
+def box_blur(
+    img: PillowImage,
+    width: int | None = None,
+    height: int | None = None,
+    radius: int = 3,
+    *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> PillowImage: ...
+@overload
+def box_blur(
+    img: Buffer,
+    width: int | None = None,
+    height: int | None = None,
+    radius: int = 3,
+    *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> Buffer: ...
+@overload
+def box_blur(
+    img: _Bytes,
+    width: int,
+    height: int,
+    radius: int = 3,
+    *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
@@ -486,6 +652,73 @@ def brightness(
     height: int,
     value: float = 0.0,
     *,
+    out: None = None,
+    device: str | None = None,
+) -> _Bytes: ...
+@overload
+def canny(
+    img: NDArray,
+    width: int | None = None,
+    height: int | None = None,
+    low: float = 0.4,
+    *,
+    high: float = 0.8,
+    sigma: float = 0.0,
+    l2: bool = False,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> NDArray:
+    """Find edges one pixel wide with Canny's detector, as ``cv2.Canny``."""
+
+@overload
+def canny(
+    img: Frame,
+    width: int | None = None,
+    height: int | None = None,
+    low: float = 0.4,
+    *,
+    high: float = 0.8,
+    sigma: float = 0.0,
+    l2: bool = False,
+    out: None = None,
+    device: str | None = None,
+) -> Frame: ...
+@overload
+def canny(
+    img: PillowImage,
+    width: int | None = None,
+    height: int | None = None,
+    low: float = 0.4,
+    *,
+    high: float = 0.8,
+    sigma: float = 0.0,
+    l2: bool = False,
+    out: None = None,
+    device: str | None = None,
+) -> PillowImage: ...
+@overload
+def canny(
+    img: Buffer,
+    width: int | None = None,
+    height: int | None = None,
+    low: float = 0.4,
+    *,
+    high: float = 0.8,
+    sigma: float = 0.0,
+    l2: bool = False,
+    out: None = None,
+    device: str | None = None,
+) -> Buffer: ...
+@overload
+def canny(
+    img: _Bytes,
+    width: int,
+    height: int,
+    low: float = 0.4,
+    *,
+    high: float = 0.8,
+    sigma: float = 0.0,
+    l2: bool = False,
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
@@ -770,6 +1003,63 @@ def contrast(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def crop(
+    img: NDArray,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    box: Sequence[int] | None = None,
+    size: Sequence[int] | None = None,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> NDArray:
+    """Cut a rectangle out of a picture."""
+
+@overload
+def crop(
+    img: Frame,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    box: Sequence[int] | None = None,
+    size: Sequence[int] | None = None,
+    out: None = None,
+    device: str | None = None,
+) -> Frame: ...
+@overload
+def crop(
+    img: PillowImage,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    box: Sequence[int] | None = None,
+    size: Sequence[int] | None = None,
+    out: None = None,
+    device: str | None = None,
+) -> PillowImage: ...
+@overload
+def crop(
+    img: Buffer,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    box: Sequence[int] | None = None,
+    size: Sequence[int] | None = None,
+    out: None = None,
+    device: str | None = None,
+) -> Buffer: ...
+@overload
+def crop(
+    img: _Bytes,
+    width: int,
+    height: int,
+    *,
+    box: Sequence[int] | None = None,
+    size: Sequence[int] | None = None,
+    out: None = None,
+    device: str | None = None,
+) -> _Bytes: ...
+@overload
 def denoise(
     img: NDArray,
     width: int | None = None,
@@ -778,6 +1068,8 @@ def denoise(
     *,
     sigma_space: float = 2.0,
     sigma_color: float = 0.1,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: NDArray | None = None,
     device: str | None = None,
 ) -> NDArray:
@@ -792,6 +1084,8 @@ def denoise(
     *,
     sigma_space: float = 2.0,
     sigma_color: float = 0.1,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> Frame: ...
@@ -804,6 +1098,8 @@ def denoise(
     *,
     sigma_space: float = 2.0,
     sigma_color: float = 0.1,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> PillowImage: ...
@@ -816,6 +1112,8 @@ def denoise(
     *,
     sigma_space: float = 2.0,
     sigma_color: float = 0.1,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
@@ -828,6 +1126,8 @@ def denoise(
     *,
     sigma_space: float = 2.0,
     sigma_color: float = 0.1,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
@@ -838,6 +1138,8 @@ def dilate(
     height: int | None = None,
     radius: int = 1,
     *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: NDArray | None = None,
     device: str | None = None,
 ) -> NDArray:
@@ -850,6 +1152,8 @@ def dilate(
     height: int | None = None,
     radius: int = 1,
     *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> Frame: ...
@@ -860,6 +1164,8 @@ def dilate(
     height: int | None = None,
     radius: int = 1,
     *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> PillowImage: ...
@@ -870,6 +1176,8 @@ def dilate(
     height: int | None = None,
     radius: int = 1,
     *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
@@ -880,6 +1188,8 @@ def dilate(
     height: int,
     radius: int = 1,
     *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
@@ -890,6 +1200,8 @@ def edge_detect(
     height: int | None = None,
     amount: float = 1.0,
     *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: NDArray | None = None,
     device: str | None = None,
 ) -> NDArray:
@@ -902,6 +1214,8 @@ def edge_detect(
     height: int | None = None,
     amount: float = 1.0,
     *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> Frame: ...
@@ -912,6 +1226,8 @@ def edge_detect(
     height: int | None = None,
     amount: float = 1.0,
     *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> PillowImage: ...
@@ -922,6 +1238,8 @@ def edge_detect(
     height: int | None = None,
     amount: float = 1.0,
     *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
@@ -932,6 +1250,80 @@ def edge_detect(
     height: int,
     amount: float = 1.0,
     *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Bytes: ...
+@overload
+def emboss(
+    img: NDArray,
+    width: int | None = None,
+    height: int | None = None,
+    amount: float = 1.0,
+    *,
+    dx: int = -1,
+    dy: int = -1,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> NDArray:
+    """Show a picture as a relief, lit from one side."""
+
+@overload
+def emboss(
+    img: Frame,
+    width: int | None = None,
+    height: int | None = None,
+    amount: float = 1.0,
+    *,
+    dx: int = -1,
+    dy: int = -1,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> Frame: ...
+@overload
+def emboss(
+    img: PillowImage,
+    width: int | None = None,
+    height: int | None = None,
+    amount: float = 1.0,
+    *,
+    dx: int = -1,
+    dy: int = -1,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> PillowImage: ...
+@overload
+def emboss(
+    img: Buffer,
+    width: int | None = None,
+    height: int | None = None,
+    amount: float = 1.0,
+    *,
+    dx: int = -1,
+    dy: int = -1,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> Buffer: ...
+@overload
+def emboss(
+    img: _Bytes,
+    width: int,
+    height: int,
+    amount: float = 1.0,
+    *,
+    dx: int = -1,
+    dy: int = -1,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
@@ -994,6 +1386,8 @@ def erode(
     height: int | None = None,
     radius: int = 1,
     *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: NDArray | None = None,
     device: str | None = None,
 ) -> NDArray:
@@ -1006,6 +1400,8 @@ def erode(
     height: int | None = None,
     radius: int = 1,
     *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> Frame: ...
@@ -1016,6 +1412,8 @@ def erode(
     height: int | None = None,
     radius: int = 1,
     *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> PillowImage: ...
@@ -1026,6 +1424,8 @@ def erode(
     height: int | None = None,
     radius: int = 1,
     *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
@@ -1036,6 +1436,60 @@ def erode(
     height: int,
     radius: int = 1,
     *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Bytes: ...
+@overload
+def flip(
+    img: NDArray,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    direction: Literal["horizontal", "vertical", "both"] = "horizontal",
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> NDArray:
+    """Mirror a picture."""
+
+@overload
+def flip(
+    img: Frame,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    direction: Literal["horizontal", "vertical", "both"] = "horizontal",
+    out: None = None,
+    device: str | None = None,
+) -> Frame: ...
+@overload
+def flip(
+    img: PillowImage,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    direction: Literal["horizontal", "vertical", "both"] = "horizontal",
+    out: None = None,
+    device: str | None = None,
+) -> PillowImage: ...
+@overload
+def flip(
+    img: Buffer,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    direction: Literal["horizontal", "vertical", "both"] = "horizontal",
+    out: None = None,
+    device: str | None = None,
+) -> Buffer: ...
+@overload
+def flip(
+    img: _Bytes,
+    width: int,
+    height: int,
+    *,
+    direction: Literal["horizontal", "vertical", "both"] = "horizontal",
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
@@ -1099,6 +1553,8 @@ def gaussian_blur(
     sigma: float = 1.5,
     *,
     radius: int | None = None,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: NDArray | None = None,
     device: str | None = None,
 ) -> NDArray:
@@ -1112,6 +1568,8 @@ def gaussian_blur(
     sigma: float = 1.5,
     *,
     radius: int | None = None,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> Frame: ...
@@ -1123,6 +1581,8 @@ def gaussian_blur(
     sigma: float = 1.5,
     *,
     radius: int | None = None,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> PillowImage: ...
@@ -1134,6 +1594,8 @@ def gaussian_blur(
     sigma: float = 1.5,
     *,
     radius: int | None = None,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
@@ -1145,6 +1607,8 @@ def gaussian_blur(
     sigma: float = 1.5,
     *,
     radius: int | None = None,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
@@ -1525,18 +1989,24 @@ def median(
     img: NDArray,
     width: int | None = None,
     height: int | None = None,
+    radius: int = 1,
     *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: NDArray | None = None,
     device: str | None = None,
 ) -> NDArray:
-    """Compute the median of each channel over a 3x3 square."""
+    """Compute the median of each channel over a square of 2 * radius + 1."""
 
 @overload
 def median(
     img: Frame,
     width: int | None = None,
     height: int | None = None,
+    radius: int = 1,
     *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> Frame: ...
@@ -1545,7 +2015,10 @@ def median(
     img: PillowImage,
     width: int | None = None,
     height: int | None = None,
+    radius: int = 1,
     *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> PillowImage: ...
@@ -1554,7 +2027,10 @@ def median(
     img: Buffer,
     width: int | None = None,
     height: int | None = None,
+    radius: int = 1,
     *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
@@ -1563,7 +2039,199 @@ def median(
     img: _Bytes,
     width: int,
     height: int,
+    radius: int = 1,
     *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Bytes: ...
+@overload
+def morphology(
+    img: NDArray,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    element: NDArray | Buffer | None = None,
+    operation: Literal[
+        "open",
+        "close",
+        "erode",
+        "dilate",
+        "gradient",
+        "tophat",
+        "blackhat",
+    ] = "open",
+    radius: int = 1,
+    shape: Literal["rect", "cross", "ellipse"] = "rect",
+    iterations: int = 1,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> NDArray:
+    """Erode, dilate, open or close with any structuring element, as ``cv2.morphologyEx``."""
+
+@overload
+def morphology(
+    img: Frame,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    element: NDArray | Buffer | None = None,
+    operation: Literal[
+        "open",
+        "close",
+        "erode",
+        "dilate",
+        "gradient",
+        "tophat",
+        "blackhat",
+    ] = "open",
+    radius: int = 1,
+    shape: Literal["rect", "cross", "ellipse"] = "rect",
+    iterations: int = 1,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> Frame: ...
+@overload
+def morphology(
+    img: PillowImage,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    element: NDArray | Buffer | None = None,
+    operation: Literal[
+        "open",
+        "close",
+        "erode",
+        "dilate",
+        "gradient",
+        "tophat",
+        "blackhat",
+    ] = "open",
+    radius: int = 1,
+    shape: Literal["rect", "cross", "ellipse"] = "rect",
+    iterations: int = 1,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> PillowImage: ...
+@overload
+def morphology(
+    img: Buffer,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    element: NDArray | Buffer | None = None,
+    operation: Literal[
+        "open",
+        "close",
+        "erode",
+        "dilate",
+        "gradient",
+        "tophat",
+        "blackhat",
+    ] = "open",
+    radius: int = 1,
+    shape: Literal["rect", "cross", "ellipse"] = "rect",
+    iterations: int = 1,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> Buffer: ...
+@overload
+def morphology(
+    img: _Bytes,
+    width: int,
+    height: int,
+    *,
+    element: NDArray | Buffer | None = None,
+    operation: Literal[
+        "open",
+        "close",
+        "erode",
+        "dilate",
+        "gradient",
+        "tophat",
+        "blackhat",
+    ] = "open",
+    radius: int = 1,
+    shape: Literal["rect", "cross", "ellipse"] = "rect",
+    iterations: int = 1,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Bytes: ...
+@overload
+def motion_blur(
+    img: NDArray,
+    width: int | None = None,
+    height: int | None = None,
+    length: float = 9.0,
+    *,
+    angle: float = 0.0,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> NDArray:
+    """Blur along a line, as a moving camera does."""
+
+@overload
+def motion_blur(
+    img: Frame,
+    width: int | None = None,
+    height: int | None = None,
+    length: float = 9.0,
+    *,
+    angle: float = 0.0,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> Frame: ...
+@overload
+def motion_blur(
+    img: PillowImage,
+    width: int | None = None,
+    height: int | None = None,
+    length: float = 9.0,
+    *,
+    angle: float = 0.0,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> PillowImage: ...
+@overload
+def motion_blur(
+    img: Buffer,
+    width: int | None = None,
+    height: int | None = None,
+    length: float = 9.0,
+    *,
+    angle: float = 0.0,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> Buffer: ...
+@overload
+def motion_blur(
+    img: _Bytes,
+    width: int,
+    height: int,
+    length: float = 9.0,
+    *,
+    angle: float = 0.0,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
@@ -1620,6 +2288,120 @@ def overlay_alpha(
     width: int,
     height: int,
     opacity: float = 1.0,
+    *,
+    out: None = None,
+    device: str | None = None,
+) -> _Bytes: ...
+@overload
+def pad(
+    img: NDArray,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    padding: float | Sequence[int],
+    border: Literal["constant", "clamp", "reflect", "wrap"] = "constant",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> NDArray:
+    """Add pixels around a picture."""
+
+@overload
+def pad(
+    img: Frame,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    padding: float | Sequence[int],
+    border: Literal["constant", "clamp", "reflect", "wrap"] = "constant",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> Frame: ...
+@overload
+def pad(
+    img: PillowImage,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    padding: float | Sequence[int],
+    border: Literal["constant", "clamp", "reflect", "wrap"] = "constant",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> PillowImage: ...
+@overload
+def pad(
+    img: Buffer,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    padding: float | Sequence[int],
+    border: Literal["constant", "clamp", "reflect", "wrap"] = "constant",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> Buffer: ...
+@overload
+def pad(
+    img: _Bytes,
+    width: int,
+    height: int,
+    *,
+    padding: float | Sequence[int],
+    border: Literal["constant", "clamp", "reflect", "wrap"] = "constant",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Bytes: ...
+@overload
+def pixelate(
+    img: NDArray,
+    width: int | None = None,
+    height: int | None = None,
+    block: int = 8,
+    *,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> NDArray:
+    """Replace square blocks of a picture by their mean."""
+
+@overload
+def pixelate(
+    img: Frame,
+    width: int | None = None,
+    height: int | None = None,
+    block: int = 8,
+    *,
+    out: None = None,
+    device: str | None = None,
+) -> Frame: ...
+@overload
+def pixelate(
+    img: PillowImage,
+    width: int | None = None,
+    height: int | None = None,
+    block: int = 8,
+    *,
+    out: None = None,
+    device: str | None = None,
+) -> PillowImage: ...
+@overload
+def pixelate(
+    img: Buffer,
+    width: int | None = None,
+    height: int | None = None,
+    block: int = 8,
+    *,
+    out: None = None,
+    device: str | None = None,
+) -> Buffer: ...
+@overload
+def pixelate(
+    img: _Bytes,
+    width: int,
+    height: int,
+    block: int = 8,
     *,
     out: None = None,
     device: str | None = None,
@@ -1975,6 +2757,83 @@ def rgb_to_yuv(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def rotate(
+    img: NDArray,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    angle: float,
+    expand: bool = False,
+    center: Sequence[float] | NDArray | None = None,
+    method: Literal["nearest", "bilinear", "bicubic"] = "bilinear",
+    border: Literal["constant", "clamp", "reflect", "wrap"] = "constant",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> NDArray:
+    """Rotate a picture by any angle, counterclockwise as in Pillow and OpenCV."""
+
+@overload
+def rotate(
+    img: Frame,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    angle: float,
+    expand: bool = False,
+    center: Sequence[float] | NDArray | None = None,
+    method: Literal["nearest", "bilinear", "bicubic"] = "bilinear",
+    border: Literal["constant", "clamp", "reflect", "wrap"] = "constant",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> Frame: ...
+@overload
+def rotate(
+    img: PillowImage,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    angle: float,
+    expand: bool = False,
+    center: Sequence[float] | NDArray | None = None,
+    method: Literal["nearest", "bilinear", "bicubic"] = "bilinear",
+    border: Literal["constant", "clamp", "reflect", "wrap"] = "constant",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> PillowImage: ...
+@overload
+def rotate(
+    img: Buffer,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    angle: float,
+    expand: bool = False,
+    center: Sequence[float] | NDArray | None = None,
+    method: Literal["nearest", "bilinear", "bicubic"] = "bilinear",
+    border: Literal["constant", "clamp", "reflect", "wrap"] = "constant",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> Buffer: ...
+@overload
+def rotate(
+    img: _Bytes,
+    width: int,
+    height: int,
+    *,
+    angle: float,
+    expand: bool = False,
+    center: Sequence[float] | NDArray | None = None,
+    method: Literal["nearest", "bilinear", "bicubic"] = "bilinear",
+    border: Literal["constant", "clamp", "reflect", "wrap"] = "constant",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Bytes: ...
+@overload
 def saturation(
     img: NDArray,
     width: int | None = None,
@@ -2085,6 +2944,8 @@ def sharpen(
     height: int | None = None,
     amount: float = 0.5,
     *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: NDArray | None = None,
     device: str | None = None,
 ) -> NDArray:
@@ -2097,6 +2958,8 @@ def sharpen(
     height: int | None = None,
     amount: float = 0.5,
     *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> Frame: ...
@@ -2107,6 +2970,8 @@ def sharpen(
     height: int | None = None,
     amount: float = 0.5,
     *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> PillowImage: ...
@@ -2117,6 +2982,8 @@ def sharpen(
     height: int | None = None,
     amount: float = 0.5,
     *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
@@ -2127,6 +2994,8 @@ def sharpen(
     height: int,
     amount: float = 0.5,
     *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
@@ -2199,6 +3068,78 @@ def threshold(
     type: Literal["binary", "binary_inv", "trunc", "tozero", "tozero_inv"] = "binary",
     block_size: int = 11,
     offset: float = 0.02,
+    out: None = None,
+    device: str | None = None,
+) -> _Bytes: ...
+@overload
+def unsharp_mask(
+    img: NDArray,
+    width: int | None = None,
+    height: int | None = None,
+    radius: float = 2.0,
+    *,
+    amount: float = 1.0,
+    threshold: float = 0.0,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> NDArray:
+    """Sharpen by the difference from a blurred copy."""
+
+@overload
+def unsharp_mask(
+    img: Frame,
+    width: int | None = None,
+    height: int | None = None,
+    radius: float = 2.0,
+    *,
+    amount: float = 1.0,
+    threshold: float = 0.0,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> Frame: ...
+@overload
+def unsharp_mask(
+    img: PillowImage,
+    width: int | None = None,
+    height: int | None = None,
+    radius: float = 2.0,
+    *,
+    amount: float = 1.0,
+    threshold: float = 0.0,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> PillowImage: ...
+@overload
+def unsharp_mask(
+    img: Buffer,
+    width: int | None = None,
+    height: int | None = None,
+    radius: float = 2.0,
+    *,
+    amount: float = 1.0,
+    threshold: float = 0.0,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> Buffer: ...
+@overload
+def unsharp_mask(
+    img: _Bytes,
+    width: int,
+    height: int,
+    radius: float = 2.0,
+    *,
+    amount: float = 1.0,
+    threshold: float = 0.0,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...

@@ -43,7 +43,10 @@ ONE = {
     "grayscale": {},
     "hue": {"degrees": 70.0},
     "invert": {},
-    "median": {},
+    "box_blur": {"radius": 2},
+    "emboss": {"amount": 1.5, "dx": 1, "dy": -2},
+    "flip": {"direction": "both"},
+    "median": {"radius": 2},
     "posterize": {"bits": 3},
     "saturation": {"value": 0.7},
     "sepia": {"amount": 0.8},
@@ -52,6 +55,8 @@ ONE = {
 }
 SHAPED = {
     "bicubic_scale": ({"scale": 1.5}, (27, 39)),
+    "crop": ({"box": (3, 2, 15, 11)}, (9, 12)),
+    "pad": ({"padding": (1, 2, 3, 4), "border": "wrap"}, (24, 30)),
     "resize": ({"size": (9, 13), "method": "area"}, (9, 13)),
     "warp_affine": ({"matrix": (1, 0, 2, 0, 1, 3), "size": (10, 12)}, (10, 12)),
     "warp_perspective": ({"matrix": np.eye(3)}, (18, 26)),

@@ -375,7 +375,7 @@ BOX = {"type": "overlay", "id": "box", "color": "red"}
      "nodes[0].nodes[1].size: must be a number from 1 to 1000, got 0."),
     (scene(BOX, BOX), "nodes[1].id: 'box' is already the id of nodes[0]."),
     (scene(BOX, {"type": "effect", "filter": "blurr"}),
-     "nodes[1].filter: there is no filter 'blurr'. Did you mean 'blur'?"),
+     "nodes[1].filter: there is no filter 'blurr'. Did you mean 'blur'"),
     (scene({"type": "effect", "filter": "blur", "params": {"radus": 1}}),
      "nodes[0].params.radus: the parameters of 'blur' has no such key. Did you mean 'rad"),
     (scene({"type": "effect", "filter": "blur", "radius": 1}),

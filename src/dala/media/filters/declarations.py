@@ -11,7 +11,16 @@ from dala.gpu.compute.kernel import builtins
 from dala.gpu.compute.kernels.filter import FILTERS, FilterSpec
 
 #: The modules of this package that declare recipes.
-RECIPES: Final = ("recipes", "tones", "histograms", "blending")
+RECIPES: Final = (
+    "recipes",
+    "tones",
+    "histograms",
+    "blending",
+    "geometry",
+    "neighborhoods.smoothing",
+    "neighborhoods.morphology",
+    "neighborhoods.edges",
+)
 
 _lock = threading.RLock()
 #: Whether every module that declares filters has been imported.

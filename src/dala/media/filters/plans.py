@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
@@ -26,7 +26,8 @@ from dala.errors import (
 from dala.gpu.compute import Buffer, Cube, buffer_zeros, from_dlpack
 from dala.gpu.compute.buffer import allocate
 from dala.gpu.compute.kernel import builtins, find
-from dala.gpu.compute.kernels.filter import FILTERS, FilterParam, FilterSpec
+from dala.gpu.compute.kernel import get as find_kernel
+from dala.gpu.compute.kernels.filter import BORDER_OPTIONS, FILTERS, FilterParam, FilterSpec
 from dala.gpu.compute.operation import Operation, Tensor
 from dala.gpu.compute.params import check_params, check_values, missing
 from dala.gpu.compute.runnable import Runnable
@@ -167,6 +168,16 @@ def declared_steps(
     if spec.resizes and "size" in given:
         given["size"] = keep_aspect(given["size"], shape)
     _check_names(spec, given)
+    if spec.reach is not None:
+        return _with_border(spec, shape, dtype, given, origin)
+    return _own_steps(spec, shape, dtype, given, origin)
+
+
+def _own_steps(
+    spec: FilterSpec, shape: Shape, dtype: str, given: Values, origin: str
+) -> list[Step]:
+    """Return the steps of a filter without those for its border."""
+    given = dict(given)
     if spec.is_recipe:
         numbers = {o.name: given.pop(o.name) for o in spec.options if o.name in given}
         values = dict(check_values(spec.name, spec.options, numbers))
@@ -203,6 +214,32 @@ def keep_aspect(size: object, shape: Shape) -> object:
         case (int(height), None):
             return height, max(1, round(height * shape[1] / shape[0]))
     return size
+
+
+def _with_border(
+    spec: FilterSpec, shape: Shape, dtype: str, given: Values, origin: str
+) -> list[Step]:
+    """Return a filter's steps between those that pad the picture and crop the result.
+
+    The steps clamp at the border. A border of as many pixels as the filter reads keeps that away
+    from the result.
+    """
+    own = {o.name: given.pop(o.name) for o in BORDER_OPTIONS if o.name in given}
+    chosen = dict(check_values(spec.name, BORDER_OPTIONS, own))
+    if chosen["border"] == "clamp" or 0 in shape:
+        return _own_steps(spec, shape, dtype, given, origin)
+    _own_steps(spec, shape, dtype, given, origin)  # checks the values
+    reach = spec.pixels_around(given)
+    wide = (shape[0] + 2 * reach, shape[1] + 2 * reach, *shape[2:])
+    steps = [Step(find_kernel("pad"), (PICTURE,), wide, dtype, {"padding": reach, **chosen})]
+    for step in _own_steps(spec, wide, dtype, given, origin):
+        inputs = tuple(i + 1 if isinstance(i, int) else i for i in step.inputs)  # PICTURE is -1
+        steps.append(replace(step, inputs=inputs))
+    box = (reach, reach, reach + shape[1], reach + shape[0])
+    last = len(steps) - 1
+    made = steps[last].shape
+    cut = (*shape[:2], *made[2:])
+    return [*steps, Step(find_kernel("crop"), (last,), cut, steps[last].dtype, {"box": box})]
 
 
 def _check_names(spec: FilterSpec, given: Values) -> None:

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
+from dala.gpu.compute.engines.sampling.coordinates import BORDERS
 from dala.gpu.compute.kernel import Kernel, KernelFunction, declare_function
 from dala.gpu.compute.lang.declaration import ParamDecl
 from dala.gpu.compute.operation import Operation
@@ -37,6 +39,25 @@ _FAR: Final = 1e6
 #: Starts of docstring sections that are not part of the definition.
 _SECTION = re.compile(r"^(Args|Raises|Returns|Example)s?:+\s*$|^>>>", re.M)
 _ARGUMENT = re.compile(r"(\w+)(?: \(([^)]*)\))?: (.*)", re.S)
+
+#: How far a filter reads beyond a pixel: pixels, the parameter that says so, or a function of all
+#: parameters.
+Reach: TypeAlias = int | str | Callable[[dict[str, Any]], int]
+
+#: Parameters of every filter that declares its reach. The filter itself clamps at the border.
+BORDER_OPTIONS: Final = (
+    Parameter("border", "choice", "clamp", choices=("clamp", "reflect", "wrap", "constant")),
+    Parameter("fill", "floats", (0.0,) * 4, size=4, spread=True, low=-1e6, high=1e6),
+)
+assert set(BORDER_OPTIONS[0].choices) == set(BORDERS)
+_BORDER_DOCS: Final = {
+    "border": (
+        "",
+        'values beyond the picture: "clamp" (the nearest pixel), "reflect" (mirrored, without '
+        'repeating the edge), "wrap" (repeated) or "constant" (``fill``).',
+    ),
+    "fill": ("", 'r, g, b, a of 0 to 1 for the border "constant".'),
+}
 
 #: A kernel function, an operation class, or a recipe. Their signatures have nothing in common.
 FilterSource: TypeAlias = Callable[..., Any]
@@ -111,6 +132,8 @@ class FilterSpec:
     needs: tuple[str, ...]
     #: True for a filter of several steps, False for a single kernel.
     is_recipe: bool
+    #: Given for a filter whose border may be chosen.
+    reach: Reach | None = None
 
     @cached_property
     def name(self) -> str:
@@ -153,12 +176,14 @@ class FilterSpec:
         """Unit and description of each parameter, from the ``Args:`` section."""
         _, _, text = self._doc.partition("\nArgs:\n")
         section = _SECTION.search(text)
-        text = inspect.cleandoc(text[: section.start()] if section else text)
+        text = textwrap.dedent(text[: section.start()] if section else text).strip()
         found = {}
         for entry in re.split(r"\n(?=\S)", text):
             match = _ARGUMENT.fullmatch(entry.strip())
             if match:
                 found[match[1]] = (match[2] or "", " ".join(match[3].split()))
+        if self.reach is not None:
+            found |= _BORDER_DOCS
         return found
 
     @cached_property
@@ -169,6 +194,8 @@ class FilterSpec:
         if self.kernel is not None:
             declared = self.kernel.params
         found += [parameter_of(p) for p in declared]
+        if self.reach is not None:
+            found += [parameter_of(p) for p in BORDER_OPTIONS]
         return tuple(self._described(p) for p in found)
 
     def _extra_inputs(self) -> Iterable[tuple[str, str]]:
@@ -183,6 +210,13 @@ class FilterSpec:
             required = True
         facts = {**vars(p), "unit": unit, "doc": doc, "required": required}
         return FilterParam(**facts)
+
+    def pixels_around(self, given: Mapping[str, Any]) -> int:
+        """Return how far the filter reads beyond a pixel with the given parameters, in pixels."""
+        if self.reach is None or isinstance(self.reach, int):
+            return self.reach or 0
+        values = {p.name: p.default for p in self.parameters} | dict(given)
+        return int(values[self.reach] if isinstance(self.reach, str) else self.reach(values))
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -206,6 +240,7 @@ def picture_filter(
     options: tuple[Parameter, ...] = (),
     needs: tuple[str, ...] = (),
     is_recipe: bool = False,
+    reach: Reach | None = None,
 ) -> Callable[[_Source], _Source]:
     """Declare a kernel function, an operation class or a recipe as a filter.
 
@@ -220,6 +255,8 @@ def picture_filter(
         options: parameters of a recipe; a kernel declares its own.
         needs: parameters that are optional for the kernel but required for the filter.
         is_recipe: True for a function that returns the steps of a filter, and not a kernel.
+        reach: how far the filter reads beyond a pixel. It then also has the parameters ``border``
+            and ``fill``; the kernel or recipe itself clamps.
 
     Returns:
         The decorator, which returns its argument unchanged.
@@ -235,7 +272,7 @@ def picture_filter(
     def declare(source: _Source) -> _Source:
         spec = FilterSpec(
             source, category, kind, keeps_alpha, resizes, channels, example, dict(inputs or {}),
-            options, needs, is_recipe,
+            options, needs, is_recipe, reach,
         )  # fmt: skip
         FILTERS[spec.name] = spec
         return source

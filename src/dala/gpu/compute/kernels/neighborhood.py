@@ -1,12 +1,22 @@
 """Filters that read neighboring pixels.
 
-Reads beyond the border are clamped to the nearest pixel. Alpha is kept. Colors are not weighted by
+Kernels clamp reads beyond the border to the nearest pixel; filters have other borders by their
+``reach``. Alpha is kept. Colors are not weighted by
 alpha: transparent pixels count like any other.
 """
 
 from __future__ import annotations
 
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from dala.gpu.compute.engines.base import Task, Tensor
+from dala.gpu.compute.kernel import Kernel, declare_function
 from dala.gpu.compute.kernels.filter import picture_filter
+from dala.gpu.compute.lang import source as sources
+from dala.gpu.compute.lang.parser import declare
 from dala.gpu.compute.language import (
     Image,
     IntOrFloat,
@@ -24,11 +34,18 @@ from dala.gpu.compute.language import (
     sqrt,
     vec3,
 )
+from dala.gpu.compute.operation import Operation, OperationValues
+from dala.gpu.compute.params import Parameter
+from dala.typing import NDArray
 
-__all__ = ["beauty", "denoise", "dilate", "edge_detect", "erode", "median", "sharpen"]
+__all__ = ["beauty", "denoise", "dilate", "edge_detect", "emboss", "erode", "sharpen"]
 
 
-@picture_filter("Neighborhoods", example="amount=1.0")
+def _emboss_reach(values: dict[str, Any]) -> int:
+    return int(np.maximum(np.abs(values["dx"]), np.abs(values["dy"])))
+
+
+@picture_filter("Neighborhoods", example="amount=1.0", reach=1)
 def sharpen(img: Image, *, amount: Within[float, -inf, inf] = 0.5) -> Pixel:
     """Amplify the difference between a pixel and its four neighbors.
 
@@ -42,7 +59,7 @@ def sharpen(img: Image, *, amount: Within[float, -inf, inf] = 0.5) -> Pixel:
     return rgba(center.rgb * (1.0 + 4.0 * amount) - around * amount, center.a)
 
 
-@picture_filter("Neighborhoods", example="amount=1.0")
+@picture_filter("Neighborhoods", example="amount=1.0", reach=1)
 def edge_detect(img: Image, *, amount: Within[float, -inf, inf] = 1.0) -> Pixel:
     """Compute the Sobel magnitude of luma.
 
@@ -66,7 +83,7 @@ def edge_detect(img: Image, *, amount: Within[float, -inf, inf] = 1.0) -> Pixel:
     return rgba(edge, edge, edge, img[0, 0].a)
 
 
-@picture_filter("Neighborhoods", example="radius=3, sigma_color=0.15")
+@picture_filter("Neighborhoods", example="radius=3, sigma_color=0.15", reach="radius")
 def denoise(
     img: Image,
     *,
@@ -102,7 +119,7 @@ def denoise(
     return rgba(total / weights, center.a)
 
 
-@picture_filter("Neighborhoods", example="amount=1.0")
+@picture_filter("Neighborhoods", example="amount=1.0", reach="radius")
 def beauty(
     img: Image, *, amount: Within[float, 0.0, 1.0] = 0.7, radius: Within[int, 0, 32] = 5
 ) -> Pixel:
@@ -148,7 +165,7 @@ def beauty(
     return rgba(mix(center.rgb, smooth, amount * skin), center.a)
 
 
-@picture_filter("Neighborhoods", example="radius=2")
+@picture_filter("Neighborhoods", example="radius=2", reach="radius")
 def erode(img: Image, *, radius: Within[int, 0, 32] = 1) -> Pixel:
     """Compute the minimum of each channel over a square of 2 * radius + 1.
 
@@ -162,7 +179,7 @@ def erode(img: Image, *, radius: Within[int, 0, 32] = 1) -> Pixel:
     return rgba(least, img[0, 0].a)
 
 
-@picture_filter("Neighborhoods", example="radius=2")
+@picture_filter("Neighborhoods", example="radius=2", reach="radius")
 def dilate(img: Image, *, radius: Within[int, 0, 32] = 1) -> Pixel:
     """Compute the maximum of each channel over a square of 2 * radius + 1.
 
@@ -176,12 +193,30 @@ def dilate(img: Image, *, radius: Within[int, 0, 32] = 1) -> Pixel:
     return rgba(most, img[0, 0].a)
 
 
-@picture_filter("Neighborhoods")
-def median(img: Image) -> Pixel:
-    """Compute the median of each channel over a 3x3 square.
+@picture_filter("Neighborhoods", example="amount=1.5", reach=_emboss_reach)
+def emboss(
+    img: Image,
+    *,
+    amount: Within[float, -inf, inf] = 1.0,
+    dx: Within[int, -32, 32] = -1,
+    dy: Within[int, -32, 32] = -1,
+) -> Pixel:
+    """Show a picture as a relief, lit from one side.
 
-    Exact: the fifth of the nine sorted values.
+    ``0.5 + amount * (c - c at (dx, dy))`` for each channel. Pillow's ``EMBOSS`` has dy = 1.
+
+    Args:
+        amount: the depth; below 0 exchanges light and shadow.
+        dx (pixels): where the light is, to the right.
+        dy (pixels): where the light is, downward.
     """
+    center = img[0, 0]
+    return rgba((center.rgb - img[dx, dy].rgb) * amount + 0.5, center.a)
+
+
+# medians ------------------------------------------------------------------------------------------
+def median_of_nine(img: Image) -> Pixel:
+    """Return the median of each channel over a 3x3 square: the fifth of the nine sorted values."""
 
     def middle(a: vec3, b: vec3, c: vec3) -> vec3:
         return max(min(a, b), min(max(a, b), c))
@@ -201,3 +236,108 @@ def median(img: Image) -> Pixel:
     middles = middle(middle(a, b, c), middle(d, e, f), middle(g, h, i))
     highs = min(max(a, b, c), max(d, e, f), max(g, h, i))
     return rgba(middle(lows, middles, highs), img[0, 0].a)
+
+
+#: The median over a wider square of bytes: its bits from the highest, by counting lower values.
+_OF_BYTES = """
+def median_of_bytes(img: Image, *, radius: int):
+    half = float((2 * radius + 1) * (2 * radius + 1) // 2)
+    found = vec3(0.0)
+    bit = 128.0
+    for k in range(8):
+        limit = (found + bit - 0.5) / 255.0
+        below = vec3(0.0)
+        for dy in range(-radius, radius + 1):
+            for dx in range(-radius, radius + 1):
+                c = img[dx, dy].rgb
+                below += vec3(1.0 if c.r < limit.r else 0.0, 1.0 if c.g < limit.g else 0.0,
+                              1.0 if c.b < limit.b else 0.0)
+        found += vec3(bit if below.r <= half else 0.0, bit if below.g <= half else 0.0,
+                      bit if below.b <= half else 0.0)
+        bit *= 0.5
+    return rgba(found / 255.0, img[0, 0].a)
+"""
+
+#: The same of floats: halve the range that holds the median until it holds only one value.
+_OF_FLOATS = """
+def median_of_floats(img: Image, *, radius: int):
+    half = float((2 * radius + 1) * (2 * radius + 1) // 2)
+    low = img[0, 0].rgb
+    high = low
+    for dy in range(-radius, radius + 1):
+        for dx in range(-radius, radius + 1):
+            low = min(low, img[dx, dy].rgb)
+            high = max(high, img[dx, dy].rgb)
+    for k in range(32):
+        middle = low * 0.5 + high * 0.5
+        upto = vec3(0.0)
+        for dy in range(-radius, radius + 1):
+            for dx in range(-radius, radius + 1):
+                c = img[dx, dy].rgb
+                upto += vec3(1.0 if c.r <= middle.r else 0.0, 1.0 if c.g <= middle.g else 0.0,
+                             1.0 if c.b <= middle.b else 0.0)
+        is_r, is_g, is_b = upto.r > half, upto.g > half, upto.b > half
+        low = vec3(low.r if is_r else middle.r, low.g if is_g else middle.g,
+                   low.b if is_b else middle.b)
+        high = vec3(middle.r if is_r else high.r, middle.g if is_g else high.g,
+                    middle.b if is_b else high.b)
+    found = vec3(-inf)
+    for dy in range(-radius, radius + 1):
+        for dx in range(-radius, radius + 1):
+            c = img[dx, dy].rgb
+            found = max(found, vec3(c.r if c.r <= high.r else -inf, c.g if c.g <= high.g else -inf,
+                                    c.b if c.b <= high.b else -inf))
+    return rgba(found, img[0, 0].a)
+"""
+
+
+@cache
+def _median_kernel(radius: int, dtype: str) -> Kernel:
+    if radius == 1:
+        return Kernel("median", partial(declare_function, median_of_nine, "median"))
+    text = _OF_BYTES if dtype == "u8" else _OF_FLOATS
+    return Kernel("median", declare(sources.from_text(text.strip(), "median")))
+
+
+@picture_filter("Neighborhoods", example="radius=2", reach="radius")
+class Median(Operation):
+    """Compute the median of each channel over a square of 2 * radius + 1.
+
+    Exact: the middle one of the sorted values, as ``cv2.medianBlur``.
+
+    Args:
+        radius (pixels): 0 changes nothing.
+    """
+
+    title = "median"
+    takes = ("img",)
+    options = (Parameter("radius", "int", 1, 0, 7),)
+    dtypes = ("f32", "u8")
+
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+        self.want_image(inputs)
+        return inputs[0]
+
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        (img,) = arrays
+        radius = task["radius"]
+        around = [(radius, radius)] * 2 + [(0, 0)] * (img.ndim - 2)
+        windows = np.lib.stride_tricks.sliding_window_view(
+            np.pad(img, around, "edge"), (2 * radius + 1,) * 2, (0, 1)
+        )
+        made: NDArray = np.median(windows.reshape(*img.shape, -1), axis=-1)
+        if img.ndim == 3 and img.shape[2] == 4:
+            made[..., 3] = img[..., 3]
+        return made
+
+    def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
+        radius = task["radius"]
+        if radius == 0:
+            return _SAME, {}
+        kernel = _median_kernel(radius, task.output.dtype)
+        return kernel, {"radius": radius} if radius > 1 else {}
+
+
+_SAME = Kernel("median", declare(sources.from_text("def median(px: Pixel): return px", "median")))
+
+OPERATIONS = (Median,)

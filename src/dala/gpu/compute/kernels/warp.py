@@ -1,17 +1,21 @@
-"""Warps: affine, perspective, and by a coordinate map."""
+"""Geometry: crop, pad and flip; affine and perspective warps, and warps by a coordinate map."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, TypeAlias
+from functools import cache
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dala.errors import DtypeMismatch, ShapeMismatch
+from dala.errors import DtypeMismatch, ParameterError, ShapeMismatch
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.engines.sampling import coordinates
 from dala.gpu.compute.engines.sampling.coordinates import BORDERS, METHODS
+from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.kernels.filter import picture_filter
+from dala.gpu.compute.lang import source as sources
+from dala.gpu.compute.lang.parser import declare
 from dala.gpu.compute.operation import Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
@@ -199,4 +203,197 @@ class Remap(_Warp):
         return (*coordinates.split(at[..., 0]), *coordinates.split(at[..., 1]))
 
 
-OPERATIONS = (Remap, WarpAffine, WarpPerspective)
+# crop, pad, flip ----------------------------------------------------------------------------------
+class _Placement(NamedTuple):
+    """The source row of output row y is ``first[0] + step[0] * y``, and so for columns."""
+
+    size: tuple[int, int]
+    first: tuple[int, int]
+    step: tuple[int, int] = (1, 1)
+
+
+class _Placed(Operation):
+    """Base class of operations that copy whole pixels from other rows and columns."""
+
+    takes: ClassVar[tuple[str, ...]] = ("img",)
+    dtypes = ("f32", "u8")
+    code = "place"
+
+    def _place(self, height: int, width: int, values: OperationValues) -> _Placement:
+        raise NotImplementedError
+
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+        height, width, _ = self.want_image(inputs)
+        if not height or not width:
+            raise ShapeMismatch.invalid(self.name, "img", "a picture with pixels", inputs[0].shape)
+        size = self._place(height, width, values).size
+        return Tensor((*size, *inputs[0].shape[2:]), inputs[0].dtype)
+
+    def fit(
+        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
+    ) -> OperationValues:
+        self.want(output, self.result(inputs, values))
+        height, width = inputs[0].shape[:2]
+        placed = self._place(height, width, values)
+        fill = values.get("fill", (0.0,) * 4)
+        if output.dtype == "u8":
+            fill = tuple(float(min(max(np.floor(c * 255.0 + 0.5), 0), 255)) for c in fill)
+        border = values.get("border", "clamp")
+        return {"first": placed.first, "step": placed.step, "border": border, "fill": fill}
+
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        image = arrays[0].reshape(*arrays[0].shape[:2], -1)
+        y, x = (
+            first + step * np.arange(count)
+            for first, step, count in zip(
+                task["first"], task["step"], task.output.shape, strict=False
+            )
+        )
+        shape = len(y), len(x)
+        rows = np.broadcast_to(y[:, None], shape)
+        columns = np.broadcast_to(x[None, :], shape)
+        made = _read(image, rows, columns, task["border"], task["fill"])
+        return made.reshape(task.output.shape)
+
+    def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
+        (top, left), (down, across) = task["first"], task["step"]
+        kernel = _place_kernel(len(task.output.shape), task["border"], task.output.dtype)
+        params = {"top": top, "left": left, "down": down, "across": across}
+        if task["border"] == "constant":
+            params["fill"] = task["fill"]
+        return kernel, params
+
+
+#: Statements that bring an index i into 0 to n - 1, by border.
+_INDEX = {
+    "constant": (),
+    "clamp": (),
+    "wrap": ("{i} = {i} % {n}",),
+    "reflect": ("{i} = {i} % max(2 * {n} - 2, 1)", "{i} = min({i}, max(2 * {n} - 2, 1) - {i})"),
+}
+
+
+@cache
+def _place_kernel(rank: int, border: str, dtype: str) -> Kernel:
+    """Return the kernel that copies pixels; arrays of the language clamp their indexes."""
+    channel = ", c" if rank == 3 else ""
+    fill = ", fill: vec4" if border == "constant" else ""
+    lines = [
+        f"def place(a: Array, *, top: int, left: int, down: int, across: int{fill}):",
+        f"    y, x{channel} = position()",
+        "    h, w = a.shape[0], a.shape[1]",
+        "    i = top + down * y",
+        "    j = left + across * x",
+    ]
+    for index, count in (("i", "h"), ("j", "w")):
+        lines += ["    " + line.format(i=index, n=count) for line in _INDEX[border]]
+    if border == "constant":
+        lines += ["    inside = i >= 0 and i < h and j >= 0 and j < w"]
+        color = "fill.r"
+        if rank == 3:
+            color = "fill.r if c == 0 else fill.g if c == 1 else fill.b if c == 2 else fill.a"
+        lines += [f"    color = {color}"]
+        color = "int(color)" if dtype == "u8" else "color"
+        lines += [f"    return a[i, j{channel}] if inside else {color}"]
+    else:
+        lines += [f"    return a[i, j{channel}]"]
+    text = "\n".join(lines)
+    return Kernel("place", declare(sources.from_text(text, "place"), lookup=lambda free: None))
+
+
+@picture_filter("Geometry", keeps_alpha=False, resizes=True, example="box=(40, 20, 200, 140)")
+class Crop(_Placed):
+    """Cut a rectangle out of a picture.
+
+    Give ``box``, or ``size`` for the center. Pixels are copied.
+
+    Args:
+        box (pixels): (left, top, right, bottom) as in Pillow; right and bottom are not included.
+        size (pixels): (height, width) of the center; at most the picture's.
+    """
+
+    title = "crop"
+    options = (
+        Parameter("box", "ints", size=4, low=0, high=1 << 24),
+        Parameter("size", "ints", size=2, low=1, high=1 << 24),
+    )
+
+    def _place(self, height: int, width: int, values: OperationValues) -> _Placement:
+        box, size = values["box"], values["size"]
+        if (box is None) == (size is None):
+            raise ParameterError(
+                "crop: give box=(left, top, right, bottom), or size=(height, width) for the center"
+                f"; got {'neither' if box is None else 'both'}.",
+                call="crop",
+                argument="box",
+            )
+        whole = f"the picture of {width} x {height} pixels"
+        if box is None:
+            if size[0] > height or size[1] > width:
+                raise ParameterError.invalid(
+                    "crop", "size", f"(height, width) within {whole}", size, "pad() adds pixels."
+                )
+            return _Placement(size, ((height - size[0]) // 2, (width - size[1]) // 2))
+        left, top, right, bottom = box
+        if not (left < right <= width and top < bottom <= height):
+            raise ParameterError.invalid(
+                "crop",
+                "box",
+                f"(left, top, right, bottom) within {whole}, with left < right and top < bottom",
+                box,
+                "pad() adds pixels.",
+            )
+        return _Placement((bottom - top, right - left), (top, left))
+
+
+@picture_filter(
+    "Geometry",
+    keeps_alpha=False,
+    resizes=True,
+    needs=("padding",),
+    example='padding=16, border="reflect"',
+)
+class Pad(_Placed):
+    """Add pixels around a picture.
+
+    Args:
+        padding (pixels): one number for all sides, or (left, top, right, bottom).
+        border: the new pixels: "constant" (``fill``), "clamp" (the nearest pixel), "reflect"
+            (mirrored, without repeating the edge) or "wrap" (repeated). A small picture is mirrored
+            or repeated as often as needed.
+        fill: r, g, b, a of 0 to 1 for the border "constant".
+    """
+
+    title = "pad"
+    options = (
+        Parameter("padding", "ints", size=4, spread=True, low=0, high=1 << 20),
+        *_SAMPLING[1:],
+    )
+
+    def _place(self, height: int, width: int, values: OperationValues) -> _Placement:
+        left, top, right, bottom = values["padding"] or (0,) * 4
+        return _Placement((top + height + bottom, left + width + right), (-top, -left))
+
+
+@picture_filter("Geometry", keeps_alpha=False, example='direction="horizontal"')
+class Flip(_Placed):
+    """Mirror a picture.
+
+    Args:
+        direction: "horizontal" exchanges left and right; "vertical" exchanges top and bottom;
+            "both" does both.
+    """
+
+    title = "flip"
+    options = (
+        Parameter("direction", "choice", "horizontal", choices=("horizontal", "vertical", "both")),
+    )
+
+    def _place(self, height: int, width: int, values: OperationValues) -> _Placement:
+        down = values["direction"] != "horizontal"
+        across = values["direction"] != "vertical"
+        first = height - 1 if down else 0, width - 1 if across else 0
+        return _Placement((height, width), first, (-1 if down else 1, -1 if across else 1))
+
+
+OPERATIONS = (Crop, Flip, Pad, Remap, WarpAffine, WarpPerspective)

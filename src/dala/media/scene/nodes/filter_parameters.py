@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from dala.errors import ParameterError, UnknownKernel, did_you_mean
 from dala.gpu.compute.kernel import find
-from dala.gpu.compute.kernels.filter import FilterParam
+from dala.gpu.compute.kernels.filter import BORDER_OPTIONS, FilterParam
 from dala.gpu.compute.runnable import Runnable
 from dala.media.filters import declarations
 from dala.media.scene.nodes.json_types import (
@@ -48,9 +48,15 @@ def filter_parameters(filter: str | Runnable) -> dict[str, FilterParameter]:
     if isinstance(filter, str):
         spec = declarations.declared().get(filter)
         if spec is not None and spec.kind != "conversion":
+            # The border of an effect is that of its box; the filter clamps.
+            chosen = {o.name: o.default for o in BORDER_OPTIONS}
+            clamps = any(
+                p.name == "border" and p.default == chosen["border"] for p in spec.parameters
+            )
             return {
                 p.name: FilterParameter(p.default, p.type == "int", _field(p))
                 for p in spec.parameters
+                if not (clamps and p.name in chosen)
             }
         kernel = find(filter)
         if kernel is None:

@@ -1,4 +1,4 @@
-"""Weights of a Gaussian blur."""
+"""Weights of Gaussian and box blurs."""
 
 from __future__ import annotations
 
@@ -18,3 +18,8 @@ def gaussian_weights(radius: int, sigma: float) -> npt.NDArray[np.float64]:
         weights = np.exp(-0.5 * far * far)
     found: npt.NDArray[np.float64] = weights / weights.sum()
     return found
+
+
+def box_weights(radius: int) -> npt.NDArray[np.float64]:
+    """Return 2 * radius + 1 equal weights that sum to 1."""
+    return np.full(2 * radius + 1, 1.0 / (2 * radius + 1))

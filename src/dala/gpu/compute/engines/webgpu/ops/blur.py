@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dala.gpu.compute.engines.base import Runner, Storage, Task, Values
-from dala.gpu.compute.engines.sampling.gauss import MAX_RADIUS, gaussian_weights
+from dala.gpu.compute.engines.sampling.gauss import MAX_RADIUS, box_weights, gaussian_weights
 from dala.gpu.compute.engines.webgpu.ops import implements
 from dala.gpu.compute.engines.webgpu.ops.dispatches import (
     OUTPUT,
@@ -43,7 +43,7 @@ RUN = 8
 WEIGHTS = -(-(2 * MAX_RADIUS + 2 * RUN + 5) // 4) * 4
 
 
-@implements("blur")
+@implements("blur", "box_blur")
 def make_blur(engine: WebGPUEngine, task: Task) -> Runner | None:
     """Return a runner of one or two dispatches, depending on the radius."""
     radius = task["radius"]
@@ -56,7 +56,8 @@ def make_blur(engine: WebGPUEngine, task: Task) -> Runner | None:
     shape = task.output.shape
     height, width = shape[:2]
     picture = ImageFormat(task.output.dtype, shape[2] if len(shape) == 3 else 1)
-    weights = gaussian_weights(radius, task["sigma"])[radius:].tolist()
+    line = box_weights(radius) if task.op == "box_blur" else gaussian_weights(radius, task["sigma"])
+    weights = line[radius:].tolist()
     dispatches = Dispatches(engine)
     apart = picture.words and width % 4 != 0
     target = dispatches.temporary(4 * height * width) if apart else OUTPUT

@@ -1,0 +1,152 @@
+"""Box blur on the CPU with running sums: of columns from row to row, then along the row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
+from dala.gpu.compute.engines.cpu.native import compile_native, native
+from dala.gpu.compute.engines.cpu.native.names import (
+    Array,
+    S,
+    T,
+    f32,
+    f64,
+    i32,
+    i64,
+    in_range,
+    independent,
+    local,
+    static,
+    u8,
+)
+from dala.gpu.compute.engines.cpu.ops import implements
+from dala.gpu.compute.engines.cpu.ops.shared import memories
+from dala.gpu.compute.engines.cpu.threads import pool
+
+#: Sums of up to this radius are computed directly, which is faster than running sums.
+DIRECT: Final = 4
+
+
+@native
+def sums_along(
+    wide: Array[S],
+    sums: Array[S],
+    radius: i64,
+    *,
+    S: type,  # noqa: N803
+    channels: int,
+    direct: int,
+) -> None:
+    """Sum 2 * radius + 1 neighboring pixels of a row that has ``radius`` more on both sides."""
+    if direct > 0:
+        for i in independent(range(len(sums))):
+            total = wide[i]
+            for k in static(range(1, 2 * direct + 1)):
+                total += wide[i + k * channels]
+            sums[i] = total
+    else:
+        totals = local(S, 4)
+        for c in static(range(channels)):
+            totals[c] = S(0)
+        for x in range(2 * radius):
+            for c in static(range(channels)):
+                totals[c] += wide[x * channels + c]
+        ahead = wide[2 * radius * channels :]
+        for x in range(len(sums) // channels):
+            for c in static(range(channels)):
+                at = x * channels + c
+                total = totals[c] + ahead[at]
+                sums[at] = total
+                totals[c] = total - wide[at]
+
+
+@native
+def box_rows(
+    src: Array[T],
+    out: Array[T],
+    work: Array[S],
+    height: i64,
+    width: i64,
+    radius: i64,
+    scale: f32,
+    tile: i64,
+    start: i64,
+    end: i64,
+    *,
+    T: type,  # noqa: N803
+    S: type,  # noqa: N803
+    channels: int,
+    direct: int,
+) -> None:
+    """Blur the rows of a tile; ``work`` has a wide row and a row of sums for each tile."""
+    size = width * channels
+    beside = radius * channels
+    first = start // tile * 2 * (size + beside)
+    wide = work[first : first + size + 2 * beside]
+    columns = wide[beside : beside + size]
+    sums = work[first + size + 2 * beside : first + 2 * (size + beside)]
+    for i in independent(range(size)):
+        columns[i] = S(0)
+    for y in range(start - radius, start + radius + 1):
+        line = src[min(max(y, 0), height - 1) * size :]
+        for i in independent(range(size)):
+            columns[i] += S(line[i])
+    for y in range(start, end):
+        for x in range(radius):
+            for c in static(range(channels)):
+                wide[x * channels + c] = columns[c]
+                wide[beside + size + x * channels + c] = columns[size - channels + c]
+        sums_along(wide, sums, radius, channels=channels, direct=direct)
+        row = out[y * size : (y + 1) * size]
+        for i in independent(range(size)):
+            if u8 == T:
+                row[i] = u8(in_range(i32, f32(sums[i]) * scale + 0.5))
+            else:
+                row[i] = f32(sums[i] * S(scale))
+        if channels == 4:
+            same = src[y * size : (y + 1) * size]
+            for x in independent(range(width)):
+                row[4 * x + 3] = same[4 * x + 3]
+        new = src[min(y + 1 + radius, height - 1) * size :]
+        old = src[max(y - radius, 0) * size :]
+        for i in independent(range(size)):
+            columns[i] += S(new[i]) - S(old[i])
+
+
+@implements("box_blur")
+def make_box_blur(engine: Engine, task: Task) -> Runner:
+    """Return the runner for the task's dtype and channels."""
+    shape, radius = task.output.shape, task["radius"]
+    height, width = shape[:2]
+    channels = shape[2] if len(shape) == 3 else 1
+    is_bytes = task.output.dtype == "u8"
+    # The sums of a tile's first row read 2 * radius + 1 rows.
+    rows = max(-(-height // (pool().threads * 2)), min(radius, height), 1)
+    tiles = -(-height // rows)
+    code = compile_native(
+        box_rows,
+        T=u8 if is_bytes else f32,
+        S=i32 if is_bytes else f64,
+        channels=channels,
+        direct=radius if radius <= DIRECT else 0,
+    )
+    run_rows = code.parallel(height, rows)
+    scale = 1.0 / (2 * radius + 1) ** 2
+    dtype = np.int32 if is_bytes else np.float64
+    spare: list[npt.NDArray[np.generic]] = []
+
+    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
+        (src,), out = memories(inputs, output)
+        try:
+            work = spare.pop()
+        except IndexError:
+            work = np.empty(tiles * 2 * (width + radius) * channels, dtype)
+        run_rows(src, out, work, height, width, radius, scale, rows)
+        spare.append(work)
+
+    return run

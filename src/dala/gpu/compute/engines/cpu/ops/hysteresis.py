@@ -1,0 +1,59 @@
+"""Hysteresis on the CPU: flood fill from the strong pixels, with a stack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
+from dala.gpu.compute.engines.cpu.native import compile_native, native
+from dala.gpu.compute.engines.cpu.native.names import Array, i32, i64, independent, u8
+from dala.gpu.compute.engines.cpu.ops import implements
+from dala.gpu.compute.engines.cpu.ops.shared import memories
+
+
+@native
+def follow(src: Array[u8], out: Array[u8], stack: Array[i32], height: i64, width: i64) -> None:
+    """Write 255 where a strong pixel is reached; each pixel is pushed at most once."""
+    count = height * width
+    for i in independent(range(count)):
+        out[i] = u8(0)
+    top = i64(0)
+    for i in range(count):
+        if src[i] == 255 and out[i] == 0:
+            out[i] = u8(255)
+            stack[0] = i32(i)
+            top = 1
+        while top > 0:
+            top -= 1
+            at = i64(stack[top])
+            y = at // width
+            x = at - y * width
+            for v in range(max(y - 1, 0), min(y + 2, height)):
+                for u in range(max(x - 1, 0), min(x + 2, width)):
+                    j = v * width + u
+                    if src[j] != 0 and out[j] == 0:
+                        out[j] = u8(255)
+                        stack[top] = i32(j)
+                        top += 1
+
+
+@implements("hysteresis")
+def make_hysteresis(engine: Engine, task: Task) -> Runner:
+    """Return the runner, on one thread."""
+    height, width = task.output.shape
+    code = compile_native(follow)
+    spare: list[npt.NDArray[np.int32]] = []
+
+    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
+        (src,), out = memories(inputs, output)
+        try:
+            stack = spare.pop()
+        except IndexError:
+            stack = np.empty(height * width, np.int32)
+        code(src, out, stack, height, width)
+        spare.append(stack)
+
+    return run

@@ -1,0 +1,119 @@
+"""Geometric filters of several steps: rotate, thumbnail, pixelate."""
+
+from __future__ import annotations
+
+import math
+
+from dala.gpu.compute.kernel import get as find_kernel
+from dala.gpu.compute.kernels.filter import picture_filter
+from dala.gpu.compute.params import Parameter
+from dala.media.filters.plans import PICTURE, Step, Values
+from dala.media.images import Shape
+
+_FAR = 1e6
+
+
+# rotation ---------------------------------------------------------------------------------------
+@picture_filter(
+    "Geometry",
+    is_recipe=True,
+    keeps_alpha=False,
+    resizes=True,
+    options=(
+        Parameter("angle", "float", required=True, low=-_FAR, high=_FAR),
+        Parameter("expand", "bool", False),
+        Parameter("center", "floats", size=2, low=-_FAR, high=_FAR),
+        Parameter("method", "choice", "bilinear", choices=("nearest", "bilinear", "bicubic")),
+        Parameter("border", "choice", "constant", choices=("constant", "clamp", "reflect", "wrap")),
+        Parameter("fill", "floats", (0.0,) * 4, size=4, spread=True, low=-_FAR, high=_FAR),
+    ),
+    example="angle=30, expand=True",
+)
+def rotate(shape: Shape, dtype: str, values: Values) -> list[Step]:
+    """Rotate a picture by any angle, counterclockwise as in Pillow and OpenCV.
+
+    Each pixel is the input at its position rotated back around the center. Multiples of 90 degrees
+    are exact, where the center allows it. Note that ``overlay`` and scenes rotate clockwise.
+
+    Args:
+        angle (degrees): counterclockwise.
+        expand: enlarge the result so that it holds the whole rotated picture; otherwise it has the
+            picture's size.
+        center (pixels): (x, y) from the top left corner; the middle by default. With ``expand`` it
+            does not matter.
+        method: "nearest", "bilinear" or "bicubic" (with a = -0.75).
+        border: values beyond the picture: "constant" (``fill``), "clamp" (the nearest pixel),
+            "reflect" (mirrored) or "wrap" (repeated).
+        fill: r, g, b, a of 0 to 1 for the border "constant".
+    """
+    height, width = shape[:2]
+    cos, sin = cos_sin(values["angle"])
+    size = height, width
+    x, y = values["center"] or (width / 2, height / 2)
+    if values["expand"]:
+        # Edges of exact angles are whole numbers but for rounding errors.
+        wide = abs(cos) * width + abs(sin) * height
+        high = abs(sin) * width + abs(cos) * height
+        size = max(1, math.ceil(high - 1e-6)), max(1, math.ceil(wide - 1e-6))
+        x, y = width / 2, height / 2
+    to_x, to_y = (size[1] / 2, size[0] / 2) if values["expand"] else (x, y)
+    # From the middle of an output pixel to the middle of an input pixel.
+    left = x - 0.5 - cos * (to_x - 0.5) + sin * (to_y - 0.5)
+    top = y - 0.5 - sin * (to_x - 0.5) - cos * (to_y - 0.5)
+    params = {
+        "matrix": (cos, -sin, left, sin, cos, top),
+        "size": size,
+        **{name: values[name] for name in ("method", "border", "fill")},
+    }
+    return [Step(find_kernel("warp_affine"), (PICTURE,), (*size, *shape[2:]), dtype, params)]
+
+
+def cos_sin(degrees: float) -> tuple[float, float]:
+    """Return cosine and sine, exact at right angles.
+
+    >>> cos_sin(270.0)
+    (0.0, -1.0)
+    """
+    quarters, rest = divmod(degrees, 90.0)
+    if rest == 0:
+        return ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))[int(quarters) % 4]
+    return math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+
+
+# pixelation -------------------------------------------------------------------------------------
+@picture_filter(
+    "Geometry",
+    is_recipe=True,
+    keeps_alpha=False,
+    options=(Parameter("block", "int", 8, 1, 4096),),
+    example="block=12",
+)
+def pixelate(shape: Shape, dtype: str, values: Values) -> list[Step]:
+    """Replace square blocks of a picture by their mean.
+
+    Blocks begin at the top left. Those that are cut off at the right and at the bottom continue
+    with the border's pixels.
+
+    Args:
+        block (pixels): the side of a block; 1 changes nothing.
+    """
+    size = values["block"]
+    rest = shape[2:]
+    blocks = -(-shape[0] // size), -(-shape[1] // size)
+    whole = blocks[0] * size, blocks[1] * size
+    steps: list[Step] = []
+    before = PICTURE
+    if whole != shape[:2]:
+        padding = (0, 0, whole[1] - shape[1], whole[0] - shape[0])
+        wide = {"padding": padding, "border": "clamp"}
+        steps.append(Step(find_kernel("pad"), (before,), (*whole, *rest), dtype, wide))
+        before = 0
+    mean = {"size": blocks, "method": "area"}
+    steps.append(Step(find_kernel("resize"), (before,), (*blocks, *rest), dtype, mean))
+    spread = {"size": whole, "method": "nearest"}
+    last = len(steps) - 1
+    steps.append(Step(find_kernel("resize"), (last,), (*whole, *rest), dtype, spread))
+    if whole != shape[:2]:
+        box = {"box": (0, 0, shape[1], shape[0])}
+        steps.append(Step(find_kernel("crop"), (last + 1,), shape, dtype, box))
+    return steps

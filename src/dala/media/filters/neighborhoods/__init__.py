@@ -1,0 +1,1 @@
+"""Recipes of filters that read neighboring pixels."""
