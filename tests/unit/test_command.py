@@ -60,11 +60,21 @@ EXAMPLES = [
     ("image_blit", (9, -1, 2, 3, 4), b"\x16" + struct.pack("<QiiII", 9, -1, 2, 3, 4)),
     ("load_image", (9, bytes(4), 1, 1), b"\x17" + struct.pack("<QII", 9, 1, 1) + bytes(4)),
     ("remove_image", (9,), b"\x18" + struct.pack("<Q", 9)),
+    (
+        "draw_round_rect_signed",
+        (-1, 2, 3, 4, 5, COLOR),
+        b"\x19" + struct.pack("<iiIII", -1, 2, 3, 4, 5) + RGBA,
+    ),
+    (
+        "fill_round_rect_signed",
+        (1, -2, 3, 4, 5, COLOR),
+        b"\x1a" + struct.pack("<iiIII", 1, -2, 3, 4, 5) + RGBA,
+    ),
 ]
 
 
 def test_every_opcode_has_an_example():
-    assert [example[2][0] for example in EXAMPLES] == list(range(1, 25)) == sorted(BY_OPCODE)
+    assert [example[2][0] for example in EXAMPLES] == list(range(1, 27)) == sorted(BY_OPCODE)
 
 
 @pytest.mark.parametrize(("name", "args", "data"), EXAMPLES, ids=[e[0] for e in EXAMPLES])

@@ -58,6 +58,38 @@ def checked_size(call: str, argument: str, value: int) -> int:
     return number
 
 
+def signed_position(call: str, x: int, y: int) -> tuple[int, int] | None:
+    """Return a position with a negative coordinate as ints, and None for any other.
+
+    Raises:
+        CommandError: A coordinate is no int, or fits neither an i32 nor a u32 field.
+    """
+    found = []
+    for name, value in (("x", x), ("y", y)):
+        number = as_int(value)
+        if number is None or not -(2**31) <= number < 2**32:
+            expected = f"an int from {-(2**31)} to {2**32 - 1}"
+            raise CommandError.invalid(call, name, expected, value)
+        found.append(number)
+    return (found[0], found[1]) if min(found) < 0 else None
+
+
+def clipped_rect(call: str, x: int, y: int, w: int, h: int) -> tuple[int, int, int, int] | None:
+    """Return the part of a rectangle at positions of 0 and above; None if that is all of it.
+
+    Sizes that are no ints of a u32 field are kept, so that the encoder refuses them.
+    """
+    place = signed_position(call, x, y)
+    if place is None:
+        return None
+    sizes = []
+    for start, value in zip(place, (w, h), strict=True):
+        size = as_int(value)
+        valid = size is not None and 0 <= size < 2**32
+        sizes.append(max(size + min(start, 0), 0) if valid and size is not None else value)
+    return max(place[0], 0), max(place[1], 0), sizes[0], sizes[1]
+
+
 def pixel_array(call: str, argument: str, rgba: BytesLike) -> NDArray:
     """Return bytes, or an array of uint8, as a contiguous array."""
     if isinstance(rgba, np.ndarray):

@@ -56,6 +56,8 @@ _draw_triangle = packer("draw_triangle")
 _fill_triangle = packer("fill_triangle")
 _draw_round_rect = packer("draw_round_rect")
 _fill_round_rect = packer("fill_round_rect")
+_draw_round_rect_signed = packer("draw_round_rect_signed")
+_fill_round_rect_signed = packer("fill_round_rect_signed")
 _image_blit = packer("image_blit")
 
 
@@ -345,3 +347,31 @@ def encode_remove_image(id: int) -> bytes:
     '18 0700000000000000'
     """
     return _encode("remove_image", id)
+
+
+def encode_draw_round_rect_signed(
+    x: int, y: int, w: int, h: int, radius: int, color: ColorLike
+) -> bytes:
+    """Return a command that outlines a round rectangle whose position may be negative.
+
+    >>> decode(encode_draw_round_rect_signed(-4, 0, 20, 10, 3, "red"))
+    [<draw_round_rect_signed x=-4 y=0 w=20 h=10 radius=3 color=(255, 0, 0, 255) at 0>]
+    """
+    try:
+        return _draw_round_rect_signed(x, y, w, h, radius, known[color])
+    except _UNUSUAL:
+        return _encode("draw_round_rect_signed", x, y, w, h, radius, color)
+
+
+def encode_fill_round_rect_signed(
+    x: int, y: int, w: int, h: int, radius: int, color: ColorLike
+) -> bytes:
+    """Return a command that fills a round rectangle whose position may be negative.
+
+    >>> decode(encode_fill_round_rect_signed(-4, 0, 20, 10, 3, "red"))
+    [<fill_round_rect_signed x=-4 y=0 w=20 h=10 radius=3 color=(255, 0, 0, 255) at 0>]
+    """
+    try:
+        return _fill_round_rect_signed(x, y, w, h, radius, known[color])
+    except _UNUSUAL:
+        return _encode("fill_round_rect_signed", x, y, w, h, radius, color)

@@ -5,11 +5,18 @@ A call encodes one command of ``dala.gpu.protocol`` and appends it to the surfac
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
+from dala.errors import CommandError
 from dala.gpu import command as encode
-from dala.gpu.checks import checked_size, not_a_surface, renderer_of
+from dala.gpu.checks import (
+    checked_size,
+    clipped_rect,
+    not_a_surface,
+    renderer_of,
+    signed_position,
+)
 from dala.gpu.protocol import OPCODES, BytesLike, as_bytes, encode_commands
 from dala.typing import ColorLike
 
@@ -30,13 +37,34 @@ def _put(s: Surface, call: str, data: bytes) -> None:
     put(data)
 
 
-def _put_any(s: Surface, call: str, data: bytes) -> None:
+def put_any(s: Surface, call: str, data: bytes) -> None:
     """Queue a command that may be large."""
     renderer = renderer_of(s, call)
     if len(data) > LARGE:
         renderer.put_large(data)
     else:
         renderer.put(data)
+
+
+def _again(
+    error: CommandError,
+    encoder: Callable[..., bytes],
+    place: tuple[int, ...] | None,
+    *rest: int | ColorLike,
+) -> bytes:
+    """Encode once more with another place; without one, raise the error of the first attempt."""
+    if place is None:
+        raise error
+    try:
+        return encoder(*place, *rest)
+    except CommandError as later:
+        raise later from None
+
+
+def _signed(call: str, x: int, y: int) -> tuple[int, int] | None:
+    """Return a position with a negative coordinate in the range of i32, and None for any other."""
+    place = signed_position(call, x, y)  # beyond i32, nothing is on any surface
+    return None if place is None else (min(place[0], 2**31 - 1), min(place[1], 2**31 - 1))
 
 
 # primitives -----------------------------------------------------------------------------------
@@ -53,7 +81,7 @@ def clear(s: Surface, color: ColorLike) -> None:
 
 
 def fill_rect(s: Surface, x: int, y: int, w: int, h: int, color: ColorLike) -> None:
-    """Fill a rectangle.
+    """Fill a rectangle. Its position may be negative.
 
     >>> from dala import gpu
     >>> with gpu.create_surface(3, 1) as s:
@@ -61,7 +89,12 @@ def fill_rect(s: Surface, x: int, y: int, w: int, h: int, color: ColorLike) -> N
     ...     gpu.get_pixels(s).hex(" ", 4)
     '00000000 ff0000ff ff0000ff'
     """
-    _put(s, "fill_rect", encode.encode_fill_rect(x, y, w, h, color))
+    try:
+        data = encode.encode_fill_rect(x, y, w, h, color)
+    except CommandError as error:
+        rect = clipped_rect("fill_rect", x, y, w, h)
+        data = _again(error, encode.encode_fill_rect, rect, color)
+    _put(s, "fill_rect", data)
 
 
 def draw_line(s: Surface, x1: int, y1: int, x2: int, y2: int, color: ColorLike) -> None:
@@ -132,7 +165,7 @@ def fill_triangle(
 def draw_round_rect(
     s: Surface, x: int, y: int, w: int, h: int, radius: int, color: ColorLike
 ) -> None:
-    """Draw the outline of a rectangle with round corners.
+    """Draw the outline of a rectangle with round corners. Its position may be negative.
 
     >>> from dala import gpu
     >>> with gpu.create_surface(8, 8) as s:
@@ -140,13 +173,18 @@ def draw_round_rect(
     ...     gpu.read_pixels(s, 4, 0, 1, 1), gpu.read_pixels(s, 0, 0, 1, 1)
     (b'\\xff\\xff\\xff\\xff', b'\\x00\\x00\\x00\\x00')
     """
-    _put(s, "draw_round_rect", encode.encode_draw_round_rect(x, y, w, h, radius, color))
+    try:
+        data = encode.encode_draw_round_rect(x, y, w, h, radius, color)
+    except CommandError as error:
+        place = _signed("draw_round_rect", x, y)
+        data = _again(error, encode.encode_draw_round_rect_signed, place, w, h, radius, color)
+    _put(s, "draw_round_rect", data)
 
 
 def fill_round_rect(
     s: Surface, x: int, y: int, w: int, h: int, radius: int, color: ColorLike
 ) -> None:
-    """Fill a rectangle with round corners.
+    """Fill a rectangle with round corners. Its position may be negative.
 
     >>> from dala import gpu
     >>> with gpu.create_surface(8, 8) as s:
@@ -154,11 +192,18 @@ def fill_round_rect(
     ...     gpu.read_pixels(s, 4, 4, 1, 1), gpu.read_pixels(s, 0, 0, 1, 1)
     (b'\\xff\\xff\\xff\\xff', b'\\x00\\x00\\x00\\x00')
     """
-    _put(s, "fill_round_rect", encode.encode_fill_round_rect(x, y, w, h, radius, color))
+    try:
+        data = encode.encode_fill_round_rect(x, y, w, h, radius, color)
+    except CommandError as error:
+        place = _signed("fill_round_rect", x, y)
+        data = _again(error, encode.encode_fill_round_rect_signed, place, w, h, radius, color)
+    _put(s, "fill_round_rect", data)
 
 
 def set_clip(s: Surface, x: int, y: int, w: int, h: int, enabled: bool = True) -> None:
     """Limit the following drawing to a rectangle; ``enabled=False`` removes the clip.
+
+    The position may be negative; the clip is the part of the rectangle on the surface.
 
     >>> from dala import gpu
     >>> with gpu.create_surface(3, 1) as s:
@@ -167,7 +212,12 @@ def set_clip(s: Surface, x: int, y: int, w: int, h: int, enabled: bool = True) -
     ...     gpu.get_pixels(s).hex(" ", 4)
     'ff0000ff 00000000 00000000'
     """
-    _put(s, "set_clip", encode.encode_set_clip(x, y, w, h, enabled))
+    try:
+        data = encode.encode_set_clip(x, y, w, h, enabled)
+    except CommandError as error:
+        rect = clipped_rect("set_clip", x, y, w, h)
+        data = _again(error, encode.encode_set_clip, rect, enabled)
+    _put(s, "set_clip", data)
 
 
 def reset_clip(s: Surface) -> None:
@@ -195,7 +245,7 @@ def load_image(s: Surface, id: int, rgba: BytesLike, w: int, h: int) -> None:
     ...     gpu.get_pixels(s).hex(" ", 4)
     'ff0000ff ff0000ff'
     """
-    _put_any(s, "load_image", encode.encode_load_image(id, rgba, w, h))
+    put_any(s, "load_image", encode.encode_load_image(id, rgba, w, h))
 
 
 def draw_image(s: Surface, id: int, x: int, y: int, dest_w: int, dest_h: int) -> None:
@@ -232,7 +282,7 @@ def load_sprite(s: Surface, id: int, rgba: BytesLike, w: int, h: int) -> None:
     ...     gpu.get_pixels(s).hex(" ", 4)
     '00000000 00ff00ff'
     """
-    _put_any(s, "load_sprite", encode.encode_load_sprite(id, rgba, w, h))
+    put_any(s, "load_sprite", encode.encode_load_sprite(id, rgba, w, h))
 
 
 def blit(s: Surface, id: int, x: int, y: int) -> None:
@@ -307,78 +357,9 @@ def submit(s: Surface, data: BytesLike) -> None:
 def _submit(s: Surface, call: str, data: bytes) -> None:
     renderer_of(s, call).canvas.check(data)
     if data:
-        _put_any(s, call, data)
+        put_any(s, call, data)
         if _RESIZE in data:
             s._note_resize()
-
-
-# compute --------------------------------------------------------------------------------------
-def load_shader(s: Surface, name: str, source: str) -> None:
-    """Load a shader, WGSL or kernel text, under a name.
-
-    >>> from dala import gpu
-    >>> with gpu.create_surface(1, 1) as s:
-    ...     gpu.clear(s, "white")
-    ...     gpu.load_shader(s, "dim", "def dim(px: Pixel): return rgba(px.r, px.g, 0.0, px.a)")
-    ...     gpu.dispatch_compute(s, "dim")
-    ...     gpu.get_pixels(s).hex()
-    'ffff00ff'
-    """
-    _put_any(s, "load_shader", encode.encode_load_shader(name, source))
-
-
-def dispatch_compute(
-    s: Surface,
-    shader: str,
-    params: BytesLike = b"",
-    workgroups: tuple[int, int, int] = (1, 1, 1),
-) -> None:
-    """Run a shader over the pixels; see :func:`load_shader`.
-
-    Args:
-        s: The surface.
-        shader: The name of a loaded shader, or source text.
-        params: The bytes of the shader's parameters.
-        workgroups: The number of WGSL workgroups along x, y and z. Kernel text ignores it.
-
-    >>> from dala import gpu
-    >>> with gpu.create_surface(1, 1) as s:
-    ...     gpu.clear(s, "red")
-    ...     gpu.dispatch_compute(s, "def swap(px: Pixel): return rgba(px.b, px.g, px.r, px.a)")
-    ...     gpu.get_pixels(s).hex()
-    '0000ffff'
-    """
-    data = encode.encode_dispatch_compute(shader, params, workgroups)
-    _put_any(s, "dispatch_compute", data)
-
-
-def set_uniform(s: Surface, name: str, data: BytesLike) -> None:
-    """Set the bytes of a uniform, which shaders read by its name.
-
-    >>> import struct
-    >>> from dala import gpu
-    >>> with gpu.create_surface(1, 1) as s:
-    ...     gpu.set_uniform(s, "red", struct.pack("<f", 1.0))
-    ...     text = "def fill(px: Pixel, *, red=0.0): return rgba(red, 0.0, 0.0, 1.0)"
-    ...     gpu.dispatch_compute(s, text)
-    ...     gpu.get_pixels(s).hex()
-    'ff0000ff'
-    """
-    _put_any(s, "set_uniform", encode.encode_set_uniform(name, data))
-
-
-def supports_compute(s: Surface) -> bool:
-    """Return True if this machine can run WGSL shaders. Kernel text runs everywhere.
-
-    >>> from dala import gpu
-    >>> with gpu.create_surface(1, 1) as s:
-    ...     gpu.supports_compute(s) in (True, False)
-    True
-    """
-    from dala.gpu.shaders.dispatch import wgsl_available
-
-    renderer_of(s, "supports_compute")
-    return wgsl_available()
 
 
 # frames and the end ---------------------------------------------------------------------------

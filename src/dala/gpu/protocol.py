@@ -129,6 +129,15 @@ COMMANDS: Final = (
         arguments="id pixels w h", call_arguments="id rgba w h",
     ),
     CommandRow(0x18, "remove_image", "id:u64"),
+    # Opcodes up to 0x18 are fixed. The next two are the round rectangles with signed positions.
+    CommandRow(
+        0x19, "draw_round_rect_signed", "x:i32 y:i32 w:u32 h:u32 radius:u32 color:rgba",
+        function="draw_round_rect",
+    ),
+    CommandRow(
+        0x1A, "fill_round_rect_signed", "x:i32 y:i32 w:u32 h:u32 radius:u32 color:rgba",
+        function="fill_round_rect",
+    ),
 )  # fmt: skip
 
 BY_NAME: Final = MappingProxyType({row.name: row for row in COMMANDS})

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NoReturn, SupportsIndex
 import numpy as np
 
 from dala.errors import CommandError, DalaError
-from dala.gpu import draw, pixels
+from dala.gpu import draw, pixels, shading
 from dala.gpu.checks import checked_size, destroyed, renderer_of
 from dala.gpu.protocol import BY_OPCODE
 from dala.gpu.render.thread import KEPT_ERRORS, Renderer
@@ -78,7 +78,7 @@ class Surface(Closing):
                 self.close()
                 raise
 
-    # The drawing calls, which are functions too; see dala.gpu.draw and dala.gpu.pixels.
+    # The drawing calls, which are functions too; see draw.py, shading.py and pixels.py.
     clear = draw.clear
     fill_rect = draw.fill_rect
     draw_line = draw.draw_line
@@ -98,10 +98,10 @@ class Surface(Closing):
     remove_sprite = draw.remove_sprite
     batch = draw.batch
     submit = draw.submit
-    load_shader = draw.load_shader
-    dispatch_compute = draw.dispatch_compute
-    set_uniform = draw.set_uniform
-    supports_compute = draw.supports_compute
+    load_shader = shading.load_shader
+    dispatch_compute = shading.dispatch_compute
+    set_uniform = shading.set_uniform
+    supports_compute = shading.supports_compute
     get_pixels = pixels.get_pixels
     read_pixels = draw.read_pixels
     set_pixels = pixels.set_pixels

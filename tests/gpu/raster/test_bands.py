@@ -29,6 +29,8 @@ COMMANDS = st.one_of(
     st.builds(command.encode_fill_triangle, NEAR, NEAR, NEAR, NEAR, NEAR, NEAR, COLOR),
     st.builds(command.encode_draw_round_rect, PLAIN, PLAIN, SIZE, SIZE, SIZE, COLOR),
     st.builds(command.encode_fill_round_rect, PLAIN, PLAIN, SIZE, SIZE, SIZE, COLOR),
+    st.builds(command.encode_draw_round_rect_signed, NEAR, NEAR, SIZE, SIZE, SIZE, COLOR),
+    st.builds(command.encode_fill_round_rect_signed, NEAR, NEAR, SIZE, SIZE, SIZE, COLOR),
     st.builds(command.encode_blit, st.integers(1, 3), NEAR, NEAR),
     st.builds(command.encode_clear, COLOR),
     st.builds(command.encode_set_clip, PLAIN, PLAIN, SIZE, SIZE),

@@ -143,6 +143,8 @@ def test_damage_contains_all_changed_pixels() -> None:
                 command.encode_fill_triangle(x, y, *place(), *place(), color),
                 command.encode_draw_round_rect(abs(x), abs(y), 40, 30, 9, color),
                 command.encode_fill_round_rect(abs(x), abs(y), 40, 30, 9, color),
+                command.encode_draw_round_rect_signed(x, y, 40, 30, 9, color),
+                command.encode_fill_round_rect_signed(x, y, 40, 30, 9, color),
                 command.encode_blit(1, x, y),
                 command.encode_image_blit(2, x, y, 30, 20),
                 command.encode_set_clip(abs(x), abs(y), 60, 60, rng.random() < 0.3),

@@ -240,6 +240,40 @@ def test_round_rects(filled: bool, clipped: bool) -> None:
 
 
 @pytest.mark.parametrize("clipped", [False, True])
+@pytest.mark.parametrize("filled", [False, True])
+def test_round_rects_at_signed_positions(filled: bool, clipped: bool) -> None:
+    rng = random.Random(9)
+    canvas, copy = pair(rng, clipped)
+    name = "fill" if filled else "draw"
+    encode = getattr(command, f"encode_{name}_round_rect_signed")
+    for _ in range(60):
+        w, h = rng.choice((0, 1, rng.randrange(90))), rng.choice((0, 2, rng.randrange(90)))
+        x, y = rng.randrange(-60, WIDTH), rng.randrange(-60, HEIGHT)
+        r, color = rng.choice((0, 1, 5, 20, 90, U32)), some_color(rng)
+        canvas.run(encode(x, y, w, h, r, color))
+        copy.dots(model.round_rect(x, y, w, h, r, filled), color)
+        same(canvas, copy)
+        plain = getattr(command, f"encode_{name}_round_rect")(abs(x), abs(y), w, h, r, color)
+        canvas.run(plain)
+        copy.dots(model.round_rect(abs(x), abs(y), w, h, r, filled), color)
+        same(canvas, copy)
+
+
+def test_round_rects_at_extreme_signed_positions() -> None:
+    low, high = -(2**31), 2**31 - 1
+    canvas = Canvas(20, 10)
+    for x in (low, high):
+        for y in (low, high):
+            canvas.run(command.encode_draw_round_rect_signed(x, y, U32, U32, 0, "red"))
+    assert not canvas.pixels.any()  # their edges are far away
+    canvas.run(command.encode_fill_round_rect_signed(low, low, U32, U32, 9, "red"))
+    assert (canvas.pixels == (255, 0, 0, 255)).all()
+    canvas.run(command.encode_draw_round_rect_signed(low, 3, U32, 2, 0, "blue"))
+    assert (canvas.pixels[3:5] == (0, 0, 255, 255)).all()
+    assert (canvas.pixels[5] == (255, 0, 0, 255)).all()
+
+
+@pytest.mark.parametrize("clipped", [False, True])
 def test_rects_and_clear(clipped: bool) -> None:
     rng = random.Random(2)
     canvas, copy = pair(rng, clipped)

@@ -19,7 +19,19 @@ from dala.errors import (
     ShaderError,
 )
 from dala.gpu import command, create_surface
-from dala.gpu.compute import buffer, buffer_zeros, from_array, read_list, run_kernel, to_array
+from dala.gpu.compute import (
+    Image,
+    Pixel,
+    buffer,
+    buffer_zeros,
+    from_array,
+    read_list,
+    rgba,
+    run_kernel,
+    to_array,
+    vec3,
+)
+from dala.gpu.compute.kernel import get as get_kernel
 from dala.gpu.shaders.dispatch import SurfaceShaders, wgsl_available
 from tests.support.engines import NO_ADAPTER, run, targets
 
@@ -498,3 +510,137 @@ def test_shader_and_kernel_agree(wgsl_device):
         out = buffer_zeros(PHOTO.shape, "u8", device="cpu")
         run_kernel("invert", [from_array(PHOTO, device="cpu")], out)
         assert one.get_pixels() == np.array(to_array(out)).tobytes()
+
+
+# kernels and dicts ----------------------------------------------------------------------------
+@dala.gpu.compute.kernel
+def surface_tint(px: Pixel, *, color: vec3 = (1.0, 1.0, 1.0), n: int = 1):
+    """Multiply the pixels by a color, and shift red."""
+    return rgba(px.r * color[0] * n, px.g * color[1], px.b * color[2], px.a)
+
+
+@dala.gpu.compute.kernel
+def surface_left(img: Image):
+    """Return the pixel to the left."""
+    return img[-1, 0]
+
+
+def test_kernel_objects_with_dicts_and_bytes():
+    with create_surface(29, 13) as s:
+        s.set_pixels(PHOTO)
+        s.dispatch_compute(surface_tint, {"color": (1.0, 0.0, np.float32(1.0))})
+        s.dispatch_compute(surface_left)
+        want = PHOTO * np.array([1, 0, 1, 1], np.uint8)
+        want = want[:, [0, *range(28)]]
+        assert np.array_equal(s.to_array(), want)
+        s.dispatch_compute(surface_tint, struct.pack("<fffi", 0.0, 0.0, 0.0, 1))
+        s.dispatch_compute(surface_tint)
+        assert not s.to_array()[..., :3].any()
+
+
+def test_kernels_keep_their_place_among_commands_and_copy_the_dict():
+    color = [0.0, 1.0, 1.0]
+    with create_surface(2, 1) as s:
+        s.clear("white")
+        s.dispatch_compute(surface_tint, {"color": color})
+        color[0] = 0.5
+        s.fill_rect(0, 0, 1, 1, "red")
+        assert s.get_pixels() == bytes([255, 0, 0, 255, 0, 255, 255, 255])
+
+
+def test_dicts_for_text_names_and_uniforms():
+    text = "def fill(px: Pixel, *, red=0.0, green: float): return rgba(red, green, 0.0, 1.0)"
+    with create_surface(1, 1) as s:
+        s.dispatch_compute(text, {"red": 1.0, "green": 0})
+        assert s.get_pixels() == bytes([255, 0, 0, 255])
+        s.load_shader("fill", text)
+        s.set_uniform("green", struct.pack("<f", 1.0))
+        s.dispatch_compute("fill", {})
+        assert s.get_pixels() == bytes([0, 255, 0, 255])
+        s.dispatch_compute("fill", {"gren": 1.0})
+        assert "Did you mean 'green'" in refused(s, ParameterError)
+        s.dispatch_compute("fill", {"red": "x", "green": 1})
+        assert refused(s, ParameterError).startswith("fill: red must be a number")
+        s.dispatch_compute("nothing", {})
+        assert "no shader with this name" in refused(s)
+
+
+def test_kernels_that_do_not_fit_are_refused_by_the_call():
+    with create_surface(1, 1) as s:
+        with pytest.raises(CommandError, match="a kernel with one input, px: Pixel or img: Image"):
+            s.dispatch_compute(dala.gpu.compute.kernel("def two(x, y): return x + y", name="_two"))
+        with pytest.raises(CommandError, match=r"a Kernel or a str, .*run_to_surface"):
+            s.dispatch_compute(get_kernel("resize"))
+        with pytest.raises(CommandError, match="a Kernel or a str, got 5"):
+            s.dispatch_compute(5)
+        with pytest.raises(ParameterError, match="no parameter 'colour'"):
+            s.dispatch_compute(surface_tint, {"colour": 1})
+        with pytest.raises(CommandError, match="workgroups must be three ints"):
+            s.dispatch_compute(surface_tint, {}, (1, 2))
+        with pytest.raises(CommandError, match="params must be bytes"):
+            s.dispatch_compute(surface_tint, 5)
+        assert s.stats["queue"] == 0
+        assert s.errors == []
+    with pytest.raises(dala.FreedError, match="dispatch_compute: the surface was destroyed"):
+        s.dispatch_compute(surface_tint, {})
+
+
+VECTORS = (
+    PIXELS
+    + """struct Block {
+    width: u32, height: u32, // the size
+    shift: i32,
+    tint: vec3<f32>, amount: f32,
+    more: vec2u,
+}
+@group(0) @binding(1) var<uniform> block: Block;
+"""
+    + MAIN
+    + """    if (id.x >= block.width || id.y >= block.height) { return; }
+    let color = vec4f(block.tint * block.amount, f32(block.shift + i32(block.more.y)) / 255.0);
+    pixels[id.y * block.width + id.x] = pack4x8unorm(color);
+}
+"""
+)
+
+
+def test_dicts_for_wgsl(surface):
+    given = {"tint": (1.0, 0.5, 0.0), "amount": 0.4, "shift": -5, "more": [7, 205]}
+    surface.dispatch_compute(VECTORS, given, GROUPS)
+    assert (surface.to_array() == (102, 51, 0, 200)).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tint": (1.0, 2.0)}, "tint must be 3 numbers"),
+        ({"amount": None}, "missing required parameter 'amount'"),
+        ({"amount": "x"}, "amount must be a number, got 'x'"),
+        ({"shift": 1.5}, "shift must be an int, got 1.5"),
+        ({"more": (-1, 0)}, "more must be 2 ints of at least 0"),
+        ({"amuont": 1}, "Did you mean 'amount'"),
+    ],
+)
+def test_wrong_values_for_wgsl(change, message):
+    from dala.gpu.shaders.block import pack_block
+    from dala.gpu.shaders.wgsl import reflect
+
+    given = {"tint": (1.0, 0.5, 0.0), "amount": 0.4, "shift": -5, "more": [7, 205]}
+    with pytest.raises(ParameterError, match=message):
+        pack_block(reflect(VECTORS, "tint"), {**given, **change}, "tint")
+
+
+def test_blocks_without_names_take_bytes():
+    from dala.gpu.shaders.block import pack_block
+    from dala.gpu.shaders.wgsl import reflect
+
+    plain = reflect(PIXELS + BLOCK + MAIN + "}", "plain")
+    with pytest.raises(ShaderError, match=r"is no struct.*Pass bytes"):
+        pack_block(plain, {"a": 1}, "plain")
+    without = reflect(PIXELS + MAIN + "}", "none")
+    assert pack_block(without, {}, "none") == b""
+    with pytest.raises(ShaderError, match="binds no block"):
+        pack_block(without, {"a": 1}, "none")
+    nested = VECTORS.replace("vec2u", "mat4x4f")
+    with pytest.raises(ShaderError, match=r"more: mat4x4f.*Pass bytes"):
+        pack_block(reflect(nested, "nested"), {"a": 1}, "nested")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dala import gpu
 from dala.errors import CommandError, FreedError
-from dala.gpu import command, draw, protocol
+from dala.gpu import command, draw, protocol, shading
 from dala.gpu.surface import Surface, create_surface
 
 #: The commands of fixed size with fields, other than those that wait or check more.
@@ -89,14 +89,17 @@ def test_encoder_function_and_method_agree_with_the_table(row):
     function = getattr(gpu, row.function)
     assert [*inspect.signature(encoder).parameters] == row.arguments
     assert [*inspect.signature(function).parameters] == ["s", *row.call_arguments]
-    assert getattr(draw, row.function) is function is getattr(Surface, row.function)
+    home = shading if row.name in ("load_shader", "set_uniform", "dispatch_compute") else draw
+    assert getattr(home, row.function) is function is getattr(Surface, row.function)
     assert row.function in gpu.__all__
     assert encoder.__name__ in command.__all__
     kinds = dict(row.fields)
     for name, alias in zip(row.arguments, row.call_arguments, strict=True):
         if name in kinds and row.name != "batch":
             assert encoder.__annotations__[name] == ANNOTATIONS[kinds[name]], name
-        assert function.__annotations__[alias] == encoder.__annotations__[name], name
+        more = {"shader": "str | Kernel", "params": "BytesLike | Params"}  # not only bytes
+        wanted = more.get(name, encoder.__annotations__[name])
+        assert function.__annotations__[alias] == wanted, name
 
 
 def test_every_public_encoder_is_in_the_table():
@@ -105,6 +108,53 @@ def test_every_public_encoder_is_in_the_table():
 
 
 # calls ----------------------------------------------------------------------------------------
+def encoded(row, arguments):
+    """Return the command that a call queues, where positions of rectangles may be negative."""
+    name = row.name.removesuffix("_signed")
+    if name in ("fill_rect", "set_clip", "draw_round_rect", "fill_round_rect"):
+        place = [protocol.as_int(a) for a in arguments[:2]]
+        for field, number, value in zip("xy", place, arguments, strict=False):
+            if number is None or not -(2**31) <= number < 2**32:
+                expected = "an int from -2147483648 to 4294967295"
+                raise CommandError.invalid(name, field, expected, value)
+        if min(place) < 0 and "round" in name:
+            name += "_signed"
+            arguments = [*(min(number, 2**31 - 1) for number in place), *arguments[2:]]
+        elif min(place) < 0:
+            arguments = [*(max(number, 0) for number in place), *arguments[2:]]
+            for n, number in enumerate(place):
+                size = protocol.as_int(arguments[2 + n])
+                if size is not None and 0 <= size < 2**32:
+                    arguments[2 + n] = max(size + min(number, 0), 0)
+    return getattr(command, f"encode_{name}")(*arguments)
+
+
+@pytest.mark.parametrize("x", [-9, -3, 0, 2])
+@pytest.mark.parametrize("y", [-3, 1])
+def test_negative_positions_draw_what_is_on_the_surface(x, y):
+    """The same as drawing on a larger surface, of which this one is a part."""
+    from dala.gpu.raster import Canvas
+
+    with create_surface(8, 8) as s:
+        s.fill_rect(x, y, 7, 6, (200, 0, 0, 255))
+        s.fill_round_rect(x + 1, y - 2, 9, 8, 3, (0, 200, 0, 128))
+        s.draw_round_rect(x, y, 10, 9, 2, (0, 0, 200, 128))
+        s.set_clip(x, y, 6, 6)
+        s.fill_rect(-(2**31), -(2**31), 2**32 - 1, 2**32 - 1, (9, 9, 9, 50))
+        s.clear("white")
+        got = s.to_array()
+    large = Canvas(40, 40)
+    a, b = x + 16, y + 16
+    large.run(
+        command.encode_fill_rect(a, b, 7, 6, (200, 0, 0, 255))
+        + command.encode_fill_round_rect(a + 1, b - 2, 9, 8, 3, (0, 200, 0, 128))
+        + command.encode_draw_round_rect(a, b, 10, 9, 2, (0, 0, 200, 128))
+        + command.encode_set_clip(a, b, 6, 6)
+        + command.encode_clear("white")
+    )
+    np.testing.assert_array_equal(got, large.pixels[16:24, 16:24])
+
+
 @given(st.data())
 @settings(max_examples=300, deadline=None)
 def test_call_queues_the_encoded_bytes_or_raises_the_same_error(s, data):
@@ -113,7 +163,7 @@ def test_call_queues_the_encoded_bytes_or_raises_the_same_error(s, data):
     arguments = [
         data.draw(COLORS if kind == "rgba" else NUMBERS, label=field) for field, kind in row.fields
     ]
-    want = outcome(getattr(command, f"encode_{row.name}"), *arguments)
+    want = outcome(encoded, row, arguments)
     for call in (lambda *a: getattr(gpu, name)(s, *a), getattr(s, name)):
         with Queue(s) as queue:
             got = outcome(call, *arguments)

@@ -198,30 +198,32 @@ def test_unknown_show_is_refused():
 # arguments ------------------------------------------------------------------------------------
 I32 = (-(2**31), 2**31 - 1)
 U32 = (0, 2**32 - 1)
+#: The numbers that arguments accept; p is a position, which need not fit the field u32.
+RANGES = {"i": I32, "u": U32, "p": (I32[0], U32[1])}
 
 
 @pytest.mark.parametrize(
     ("name", "fields"),
     [
-        ("fill_rect", "uuuu"),
+        ("fill_rect", "ppuu"),
         ("draw_line", "iiii"),
         ("draw_circle", "iiu"),
         ("fill_circle", "iiu"),
         ("draw_triangle", "iiiiii"),
         ("fill_triangle", "iiiiii"),
-        ("draw_round_rect", "uuuuu"),
-        ("fill_round_rect", "uuuuu"),
+        ("draw_round_rect", "ppuuu"),
+        ("fill_round_rect", "ppuuu"),
     ],
 )
 def test_extreme_numbers_are_drawn_and_larger_ones_refused(s, name, fields):
     s.clear("navy")
     for pick in range(2 ** len(fields)):
-        chosen = [(I32 if f == "i" else U32)[pick >> n & 1] for n, f in enumerate(fields)]
+        chosen = [RANGES[f][pick >> n & 1] for n, f in enumerate(fields)]
         getattr(s, name)(*chosen, (255, 0, 0, 128))
     s.synchronize()
     before = s.get_pixels()
     for n, f in enumerate(fields):
-        for beyond in ((I32 if f == "i" else U32)[0] - 1, (I32 if f == "i" else U32)[1] + 1):
+        for beyond in (RANGES[f][0] - 1, RANGES[f][1] + 1):
             values = [1] * len(fields)
             values[n] = beyond
             with pytest.raises(CommandError, match=f"^{name}: .*, got {beyond}"):

@@ -46,6 +46,7 @@ from dala.gpu.raster.stream import (
     DRAW_CIRCLE,
     DRAW_LINE,
     DRAW_ROUND,
+    DRAW_ROUND_SIGNED,
     DRAW_TRIANGLE,
     END,
     FAMILIES,
@@ -53,6 +54,7 @@ from dala.gpu.raster.stream import (
     FILL_CIRCLE,
     FILL_RECT,
     FILL_ROUND,
+    FILL_ROUND_SIGNED,
     FILL_TRIANGLE,
     FULL,
     MAX_FAULTS,
@@ -180,6 +182,9 @@ def plan(
         y, below = 0, height
         if opcode == FILL_RECT or DRAW_ROUND <= opcode <= FILL_ROUND:
             y = read_u32(data, at + 5)
+            below = y + read_u32(data, at + 13)
+        elif DRAW_ROUND_SIGNED <= opcode <= FILL_ROUND_SIGNED:
+            y = read_i32(data, at + 5)
             below = y + read_u32(data, at + 13)
         elif opcode == DRAW_LINE:
             a, b = read_i32(data, at + 5), read_i32(data, at + 13)

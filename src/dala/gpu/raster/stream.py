@@ -51,6 +51,8 @@ DRAW_TRIANGLE: Final = OPCODES["draw_triangle"]
 FILL_TRIANGLE: Final = OPCODES["fill_triangle"]
 DRAW_ROUND: Final = OPCODES["draw_round_rect"]
 FILL_ROUND: Final = OPCODES["fill_round_rect"]
+DRAW_ROUND_SIGNED: Final = OPCODES["draw_round_rect_signed"]
+FILL_ROUND_SIGNED: Final = OPCODES["fill_round_rect_signed"]
 SET_CLIP: Final = OPCODES["set_clip"]
 RESET_CLIP: Final = OPCODES["reset_clip"]
 BATCH: Final = OPCODES["batch"]
@@ -81,8 +83,10 @@ FAMILIES: Final = {
     FILL_TRIANGLE: TRIANGLES,
     DRAW_CIRCLE: OUTLINES,
     DRAW_ROUND: OUTLINES,
+    DRAW_ROUND_SIGNED: OUTLINES,
     FILL_CIRCLE: DISCS,
     FILL_ROUND: DISCS,
+    FILL_ROUND_SIGNED: DISCS,
     BLIT: SPRITES,
 }
 #: Commands of a band from which on all its memory is prefetched.
@@ -243,6 +247,13 @@ def read_color(data: Array[u8], at: i64) -> u32:
 
 
 @native
+def unsigned(opcode: i64) -> i64:
+    """Return the opcode of a round rectangle with unsigned fields; other opcodes as they are."""
+    signed = DRAW_ROUND_SIGNED <= opcode <= FILL_ROUND_SIGNED
+    return opcode - (DRAW_ROUND_SIGNED - DRAW_ROUND) if signed else opcode
+
+
+@native
 def find_sprite(slots: Array[u64], shift: i64, id: u64) -> i64:
     """Return the index of a sprite's slot in the table, or -1."""
     mask = (len(slots) >> 2) - 1
@@ -337,15 +348,19 @@ def execute(
                 triangle(pixels, frame, damage, ax, ay, bx, by, cx, cy, color)
             elif lines:
                 triangle_outline(pixels, frame, damage, ax, ay, bx, by, cx, cy, color)
-        elif (outlines and opcode == DRAW_ROUND) or (discs and opcode == FILL_ROUND):
+        elif (outlines and unsigned(opcode) == DRAW_ROUND) or (
+            discs and unsigned(opcode) == FILL_ROUND
+        ):
             x, y = read_u32(data, at + 1), read_u32(data, at + 5)
+            if opcode >= DRAW_ROUND_SIGNED:
+                x, y = read_i32(data, at + 1), read_i32(data, at + 5)
             w, h = read_u32(data, at + 9), read_u32(data, at + 13)
             color = read_color(data, at + 21)
             if w > 0 and h > 0:
                 r = min(read_u32(data, at + 17), (min(w, h) - 1) >> 1)
                 w += x - 1 - r
                 h += y - 1 - r
-                if outlines and opcode == DRAW_ROUND:
+                if outlines and unsigned(opcode) == DRAW_ROUND:
                     draw_round(pixels, frame, damage, widths, x + r, y + r, w, h, r, color)
                 elif discs:
                     fill_round(pixels, frame, damage, widths, x + r, y + r, w, h, r, color)

@@ -16,7 +16,7 @@ import traceback
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from dala import resources
 from dala.errors import CommandError, DalaError
@@ -27,6 +27,9 @@ from dala.gpu.raster.canvas import blank_pixels
 from dala.gpu.raster.compiler import prepare
 from dala.gpu.render.worker import POLL_SECONDS, Worker
 from dala.typing import NDArray
+
+if TYPE_CHECKING:
+    from dala.gpu.shaders.dispatch import SurfaceShaders
 
 T = TypeVar("T")
 
@@ -60,7 +63,7 @@ class Renderer(Worker):
         #: Called with the renderer after each present, on the render thread.
         self.on_present: Callable[[Renderer], None] | None = None
         #: Executes compute commands; created for the first one.
-        self.shaders: Callable[[Renderer, DrawCommand], None] | None = None
+        self.shaders: SurfaceShaders | None = None
         self.reads: deque[bytes] = deque(maxlen=KEPT_READS)
         self._errors = weakref.ref(errors)
         self._pending_error: deque[DalaError] = deque(maxlen=1)
@@ -233,12 +236,16 @@ class Renderer(Worker):
     def _do_read_pixels(self, command: DrawCommand) -> None:
         self.reads.append(self.read(command.x, command.y, command.w, command.h))
 
-    def _do_compute(self, command: DrawCommand) -> None:
+    def compute(self) -> SurfaceShaders:
+        """Return the object that executes compute commands; call it on the render thread."""
         if self.shaders is None:
             from dala.gpu.shaders.dispatch import SurfaceShaders
 
             self.shaders = SurfaceShaders()
-        self.shaders(self, command)
+        return self.shaders
+
+    def _do_compute(self, command: DrawCommand) -> None:
+        self.compute()(self, command)
 
     _do_dispatch_compute = _do_load_shader = _do_set_uniform = _do_compute
 

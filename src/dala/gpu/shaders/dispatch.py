@@ -6,9 +6,11 @@ finished before the next command. WGSL runs on a WebGPU device, kernel text on t
 
 from __future__ import annotations
 
+import copy
 import re
 import struct
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
@@ -21,14 +23,19 @@ from dala.errors import (
     ShaderError,
     did_you_mean,
 )
+from dala.gpu.command import encode_dispatch_compute
 from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.create import buffer_from_binary, buffer_zeros, from_dlpack
 from dala.gpu.compute.kernel import Kernel, find
 from dala.gpu.compute.lang.declaration import KernelDecl, ParamDecl
 from dala.gpu.compute.lang.parser import declare
 from dala.gpu.compute.lang.source import from_text
+from dala.gpu.compute.params import check_params
+from dala.gpu.compute.runnable import Runnable
+from dala.gpu.protocol import BytesLike, as_bytes
+from dala.gpu.shaders.block import pack_block
 from dala.gpu.shaders.wgsl import BLOCK, Wgsl, reflect
-from dala.typing import ParamValue
+from dala.typing import Params, ParamValue
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
@@ -60,6 +67,35 @@ def wgsl_available() -> bool:
         return False
 
 
+def post_dispatch(
+    renderer: Renderer,
+    shader: str | Kernel,
+    params: BytesLike | Params,
+    workgroups: tuple[int, int, int],
+) -> None:
+    """Queue a dispatch that is no command of the protocol: of a kernel, or with a dict."""
+    call = "dispatch_compute"
+    if not isinstance(shader, str | Kernel):
+        advice = "Operations such as resize run with run_to_surface(...)."
+        if isinstance(shader, Runnable):
+            raise CommandError.invalid(call, "shader", "a Kernel or a str", shader, advice)
+        raise CommandError.invalid(call, "shader", "a Kernel or a str", shader)
+    if isinstance(shader, Kernel) and not _takes_pixels(shader.decl):
+        raise CommandError.invalid(
+            call, "shader", "a kernel with one input, px: Pixel or img: Image", shader
+        )
+    groups = encode_dispatch_compute("", b"", workgroups)[-12:]
+    x, y, z = struct.unpack("<III", groups)
+    given: bytes | Params
+    if isinstance(params, Mapping):
+        if isinstance(shader, Kernel):
+            check_params(shader.name, params, [p.name for p in shader.params])
+        given = copy.deepcopy(dict(params))  # the caller may change its own meanwhile
+    else:
+        given = as_bytes(call, "params", params)
+    renderer.post(lambda: renderer.compute().dispatch(renderer, shader, given, (x, y, z)))
+
+
 class SurfaceShaders:
     """The shaders and uniforms of one surface.
 
@@ -87,7 +123,8 @@ class SurfaceShaders:
         elif command.name == "set_uniform":
             self._set(str(command.fields["name"]), command.data)
         else:
-            self._dispatch(renderer, command)
+            groups = (command.x, command.y, command.z)
+            self.dispatch(renderer, command.shader, command.params, groups)
 
     def _set(self, name: str, data: bytes) -> None:
         if not data:
@@ -146,12 +183,22 @@ class SurfaceShaders:
         return cast("WebGPUEngine", engine)
 
     # running ----------------------------------------------------------------------------------
-    def _dispatch(self, renderer: Renderer, command: DrawCommand) -> None:
-        name, found = self._find(command.shader)
+    def dispatch(
+        self,
+        renderer: Renderer,
+        shader: str | Kernel,
+        params: bytes | Params,
+        groups: tuple[int, int, int],
+    ) -> None:
+        """Run a kernel, or a shader given by name or source, over the pixels."""
+        name, found = self._find(shader) if isinstance(shader, str) else (shader.name, shader)
         if isinstance(found, Kernel):
-            self._run(renderer, found, command.params)
+            self._run(renderer, found, params)
             return
         from dala.gpu.shaders.device import ShaderDispatch, dispatch_on
+
+        if isinstance(params, Mapping):
+            params = pack_block(found, params, name)
 
         engine = self._engine()
         canvas = renderer.canvas
@@ -159,8 +206,8 @@ class SurfaceShaders:
         if pixels is None or pixels.engine is not engine or pixels.shape != canvas.pixels.shape:
             self._pixels = None
             pixels = self._pixels = buffer_zeros(canvas.pixels.shape, "u8", device=engine.id)
-        data = self._data(found, name, engine, (canvas.width, canvas.height), command.params)
-        dispatch = ShaderDispatch(name, found, pixels, data, (command.x, command.y, command.z))
+        data = self._data(found, name, engine, (canvas.width, canvas.height), params)
+        dispatch = ShaderDispatch(name, found, pixels, data, groups)
         canvas.swap(dispatch_on(engine, dispatch, canvas.pixels))
         canvas.damage_all()
 
@@ -206,7 +253,7 @@ class SurfaceShaders:
             self._stored[name] = kept
         return kept
 
-    def _run(self, renderer: Renderer, kernel: Kernel, params: bytes) -> None:
+    def _run(self, renderer: Renderer, kernel: Kernel, params: bytes | Params) -> None:
         values = _values(kernel, params, self._uniforms)
         canvas = renderer.canvas
         target = from_dlpack(canvas.pixels, device=self._kernel_device)
@@ -235,8 +282,7 @@ class SurfaceShaders:
 # kernel text ----------------------------------------------------------------------------------
 def _kernel(source: str, name: str) -> Kernel:
     decl = declare(from_text(source, name), lookup=_registered)
-    kinds = [a.kind for a in decl.args]
-    if len(kinds) > 1 or not {*kinds} <= {"pixel", "image"}:
+    if not _takes_pixels(decl):
         raise KernelSyntaxError(
             "a kernel on a surface has one input, the pixels",
             advice="Write def name(px: Pixel, *, amount=1.0) or def name(img: Image).",
@@ -248,16 +294,28 @@ def _kernel(source: str, name: str) -> Kernel:
     return Kernel(name, decl)
 
 
+def _takes_pixels(decl: KernelDecl) -> bool:
+    """Return True if the only input of a kernel, if any, is a picture."""
+    return len(decl.args) <= 1 and all(a.kind in ("pixel", "image") for a in decl.args)
+
+
 def _registered(name: str) -> KernelDecl | None:
     found = find(name)
     return found.decl if isinstance(found, Kernel) else None
 
 
-def _values(kernel: Kernel, params: bytes, uniforms: dict[str, bytes]) -> dict[str, ParamValue]:
+def _values(
+    kernel: Kernel, params: bytes | Params, uniforms: dict[str, bytes]
+) -> dict[str, ParamValue]:
     """Return the parameters by name: the first from ``params``, others from uniforms."""
     values: dict[str, ParamValue] = {}
+    if isinstance(params, Mapping):
+        check_params(kernel.name, params, [p.name for p in kernel.params])
+        values, params = dict(params), b""
     at = 0
     for p in kernel.params:
+        if p.name in values:
+            continue
         packer = _struct_of(p)
         if at < len(params):
             if len(params) - at < packer.size:

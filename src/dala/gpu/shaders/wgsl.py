@@ -89,7 +89,7 @@ def reflect(source: str, shader: str) -> Wgsl:
         )
     if "\0" in source:
         _fail(source, shader, source.index("\0"), "the source has a NUL character here. Remove it")
-    text = _without_comments(source)
+    text = without_comments(source)
     _check_depth(text, source, shader)
     found: dict[int, ShaderBinding] = {}
     for match in _VARIABLE.finditer(text):
@@ -177,7 +177,7 @@ def _binding_too_small(wgsl: Wgsl, shader: str, index: int, got: int, expected: 
     return ShaderError(problem, shader=shader)
 
 
-def _without_comments(source: str) -> str:
+def without_comments(source: str) -> str:
     """Return the text with comments replaced by spaces, so that offsets stay valid."""
     out: list[str] = []
     depth = at = 0  # block comments nest
