@@ -188,7 +188,9 @@ class Buffer(ArrayMethods, Closing):
 
     def read(self) -> bytes:
         """Return a copy of the bytes, little-endian."""
-        return self.contents("read").tobytes()
+        storage = self.storage("read")
+        view = self.engine.host_view(storage)
+        return bytes(self.engine.download(storage) if view is None else view)
 
     def read_list(self) -> list[float]:
         """Return all elements in one flat list."""

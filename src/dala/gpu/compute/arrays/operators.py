@@ -58,11 +58,18 @@ def accepts(value: object) -> bool:
     return isinstance(value, np.ndarray)
 
 
-def to_buffer(value: Value, engine: Engine, call: str) -> Buffer:
-    """Return an array as a buffer on a device; small dtypes are widened without loss."""
+def to_buffer(value: Value, other: Buffer, call: str) -> Buffer:
+    """Return an array as a buffer beside another; small dtypes are widened without loss.
+
+    A list takes the dtype of the other buffer, like a number.
+    """
+    engine = other.engine
     array = as_array(value, call)
     name = _WIDER.get(array.dtype.name)
-    if name is None:
+    if isinstance(value, list | tuple) and array.dtype.kind in "if":
+        for end in (array.min().item(), array.max().item()) if array.size else (0,):
+            name = promote.with_number(other.dtype, end, call)
+    elif name is None:
         try:
             name = dtype_name(array.dtype, call=call)
         except DtypeError as error:
@@ -71,16 +78,18 @@ def to_buffer(value: Value, engine: Engine, call: str) -> Buffer:
                     call, "the array", "of real numbers", str(array.dtype)
                 ) from None
             raise error from None
+    assert name is not None
     promote.check_device(engine, name, call, "the array has dtype")
     made = allocate(engine, array.shape, name, zero=False, call=call)
     if array.size:
-        data = to_dtype(array.astype(array.dtype, copy=False), name, call)
+        data = to_dtype(array, name, call)
         engine.upload(made.storage(call), data.reshape(-1).view(np.uint8).data)
     return made
 
 
-def _operand(value: Value, engine: Engine, call: str, argument: str) -> Expression | int | float:
-    """Return a number as it is, and anything else as a node on a device."""
+def _operand(value: Value, other: Buffer, call: str, argument: str) -> Expression | int | float:
+    """Return a number as it is, and anything else as a node on the device of another buffer."""
+    engine = other.engine
     if isinstance(value, Buffer):
         if value.engine is not engine:
             raise DeviceMismatch.invalid(
@@ -94,7 +103,7 @@ def _operand(value: Value, engine: Engine, call: str, argument: str) -> Expressi
     number = promote.as_number(value)
     if number is not None:
         return number
-    return graph.leaf(to_buffer(value, engine, call), call, argument)
+    return graph.leaf(to_buffer(value, other, call), call, argument)
 
 
 def _shape(a: Expression, b: Expression, call: str) -> tuple[int, ...]:
@@ -175,9 +184,11 @@ def binary(op: str, x: Value, y: Value, call: str = "") -> Buffer | None:
     if not accepts(x) or not accepts(y):
         return None
     call = call or f"a {SYMBOLS[op]} b"
-    engine = x.engine if isinstance(x, Buffer) else y.engine  # type: ignore[union-attr]
+    one = x if isinstance(x, Buffer) else y
+    assert isinstance(one, Buffer)
+    engine = one.engine
     with graph.LOCK:
-        a, b = _operand(x, engine, call, "a"), _operand(y, engine, call, "b")
+        a, b = _operand(x, one, call, "a"), _operand(y, one, call, "b")
         if not isinstance(a, Expression):
             assert isinstance(b, Expression)
             return _with_number(op, b, a, True, call)

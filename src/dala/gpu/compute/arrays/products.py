@@ -18,8 +18,9 @@ def matmul(x: Value, y: Value) -> Buffer | None:
     """Return the matrix product of a buffer and a buffer or an array; None for anything else."""
     if not accepts(x) or not accepts(y):
         return None
-    engine = x.engine if isinstance(x, Buffer) else y.engine  # type: ignore[union-attr]
-    a, b = (v if isinstance(v, Buffer) else to_buffer(v, engine, "a @ b") for v in (x, y))
+    one = x if isinstance(x, Buffer) else y
+    assert isinstance(one, Buffer)
+    a, b = (v if isinstance(v, Buffer) else to_buffer(v, one, "a @ b") for v in (x, y))
     if a.engine is not b.engine:
         raise DeviceMismatch.invalid(
             "a @ b",
@@ -29,7 +30,7 @@ def matmul(x: Value, y: Value) -> Buffer | None:
             f"Move it: b.to({a.device!r}).",
         )
     dtype = promote.common(a.dtype, b.dtype)
-    promote.check_device(engine, dtype, "a @ b", f"{a.dtype} with {b.dtype} gives")
+    promote.check_device(a.engine, dtype, "a @ b", f"{a.dtype} with {b.dtype} gives")
     inputs = [v if v.dtype == dtype else v.astype(dtype) for v in (a, b)]
     kernel = get("matmul")
     out = kernel.new_output(inputs, {})
