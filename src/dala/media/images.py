@@ -33,6 +33,8 @@ Shape: TypeAlias = tuple[int, ...]
 #: dtypes of pictures.
 DTYPES: Final = ("u8", "f32")
 _NAMES: Final = {np.dtype(np.uint8): "u8", np.dtype(np.float32): "f32"}
+#: Other floats, which are computed as f32.
+_FLOATS: Final = (np.dtype(np.float64), np.dtype(np.float16))
 
 
 def dtype_of(array: NDArray) -> str:
@@ -80,12 +82,26 @@ class SourceImage:
             return given.like(made) if self.kind == "frame" and isinstance(given, Frame) else made
         array = result.numpy() if isinstance(result, Buffer) else result
         if self.kind == "array":
-            return array
+            return _like_given(array, given) if isinstance(given, np.ndarray) else array
         if isinstance(given, bytes | bytearray | memoryview):
             data = array.tobytes()
             return data if isinstance(given, bytes) else type(given)(data)
         assert not isinstance(given, np.ndarray | Frame | Buffer)
         return _to_pillow(array, given.mode)
+
+
+def wants_given_dtype(picture: SourceImage, out: NDArray | None, shape: Shape) -> bool:
+    """Return True if ``out`` has the dtype of the user's array, which is computed as f32."""
+    given = picture.given
+    return (
+        picture.kind == "array"
+        and isinstance(given, np.ndarray)
+        and isinstance(out, np.ndarray)
+        and (given.dtype == np.uint16 or given.dtype in _FLOATS)
+        and out.dtype == given.dtype
+        and out.shape == shape
+        and out.flags.writeable
+    )
 
 
 def read(img: ImageLike, width: int | None, height: int | None, call: str) -> SourceImage:
@@ -171,16 +187,33 @@ def _side(value: int | None, name: str, call: str) -> int:
 
 
 def check_array(array: NDArray, call: str) -> NDArray:
-    """Check that an array is a picture, u8 or f32; bools become black and white."""
+    """Check that an array is a picture, and return it as u8 or f32.
+
+    Bools become black and white, uint16 x / 65535, and other floats f32: floats are 0 to 1.
+    """
     _check_shape(array.shape, call)
     if array.dtype == np.bool_:
         return array.astype(np.uint8) * np.uint8(255)
+    if array.dtype == np.uint16:
+        return (array / np.float32(65535)).astype(np.float32, copy=False)
+    if array.dtype in _FLOATS:
+        return array.astype(np.float32)
     if array.dtype not in _NAMES:
         raise DtypeError(
-            f"{call}: a picture must be u8 (0..255) or f32 (0..1), got an array of {array.dtype}. "
-            "Scale it and convert it: x.astype(np.float32).",
+            f"{call}: a picture must be u8 (0..255), u16 (0..65535) or floats (0..1), got an array "
+            f"of {array.dtype}. Scale it and convert it: x.astype(np.float32).",
             call=call,
         )
+    return array
+
+
+def _like_given(array: NDArray, given: NDArray) -> NDArray:
+    """Return a result of f32 in the dtype of the array that was passed in."""
+    if array.dtype == np.float32 and given.dtype == np.uint16:
+        scaled: NDArray = np.rint(np.clip(np.nan_to_num(array), 0, 1) * 65535)
+        return scaled.astype(np.uint16)
+    if array.dtype == np.float32 and given.dtype in _FLOATS:
+        return array.astype(given.dtype)
     return array
 
 

@@ -140,7 +140,8 @@ def test_promotion(engine_id):
         same(from_array(FLOATS) + FLOATS.astype("f8"), FLOATS * 2.0, "f64")
         same(buffer([2**53 + 1], dtype="s64") * buffer([1.0], dtype="f32"), [2.0**53], "f64")
     same(from_array(INTS) + from_array(FLOATS), INTS + FLOATS, "f32")
-    same(from_array(INTS) + [1, 2, 3], INTS + [1, 2, 3], "s32")
+    numbers = [1, 2, 3]
+    same(from_array(INTS) + numbers, INTS + np.array(numbers), "s32")
     same([1, 2.5, 3] * from_array(INTS), INTS * np.array([1, 2.5, 3]), "f32")
     same(from_array(FLOATS) - [1, 2, 3], FLOATS - [1, 2, 3], "f32")
     same(from_array(FLOATS) + np.array([True, False, True]), FLOATS + np.array([1, 0, 1]), "f32")

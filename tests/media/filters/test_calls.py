@@ -189,6 +189,30 @@ def test_pillow_modes(engine_id):
         gpu.invert(rgb.convert("F"))
 
 
+def test_pictures_of_16_bits_and_other_floats(engine_id):
+    deep = np.array([[0, 1, 30000, 65535]], np.uint16)
+    got = gpu.invert(deep)
+    assert got.dtype == np.uint16
+    assert got.tolist() == [[65535, 65534, 35535, 0]]
+    out = np.zeros_like(deep)
+    assert gpu.invert(deep, out=out) is out
+    np.testing.assert_array_equal(out, got)
+    with gpu.start_pipeline(4, 1) as frames:
+        made = gpu.process_frame(frames, deep, [("brightness", {"value": 0.5}), ("invert", {})])
+    assert made.dtype == np.uint16
+    assert np.abs(made.astype(int) - [[32768, 32767, 2768, 0]]).max() <= 1
+    for dtype in (np.float64, np.float16):
+        real = np.array([[0.0, 0.25, 1.0]], dtype)
+        turned = gpu.invert(real)
+        assert turned.dtype == dtype
+        assert turned.tolist() == [[1.0, 0.75, 0.0]]
+    tensor = gpu.preprocess(np.full((4, 4, 3), 65535, np.uint16), size=(2, 2))
+    assert tensor.dtype == np.float32
+    assert gpu.grayscale(np.full((2, 2, 3), 1000, np.uint16)).max() == 1000
+    mixed = gpu.video_mix(deep, np.zeros((1, 4), np.uint16), t=0.5)
+    assert mixed.dtype == np.uint16
+
+
 def test_out_is_written_and_returned(engine_id):
     want = gpu.blur(PHOTO, radius=2)
     for out in (np.empty_like(PHOTO), np.empty((18, 52, 4), np.uint8)[:, ::2]):
@@ -227,9 +251,9 @@ def test_device_argument():
     ("call", "error", "text"),
     [
         (
-            lambda: gpu.blur(PHOTO.astype(float)),
+            lambda: gpu.blur(PHOTO.astype(np.int32)),
             DtypeError,
-            "got an array of float64",
+            r"u16 \(0..65535\) or floats \(0..1\), got an array of int32",
         ),
         (lambda: gpu.blur(PHOTO[..., :2]), ShapeError, r"got \(18, 26, 2\)"),
         (lambda: gpu.blur([[1, 2]]), DtypeError, "got list"),

@@ -46,6 +46,7 @@ def convert(
         picture = read(img, width, height, name)
     if name == "preprocess":
         picture.kind = "buffer" if isinstance(picture.pixels, Buffer) else "array"
+        picture.given = picture.pixels  # the result is numbers for a model, not a picture
     steps = declared_steps(declared()[name], picture.shape, picture.dtype, given, name)
     return run_on(picture, steps, out, device, name)
 

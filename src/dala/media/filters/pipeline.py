@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TypeAlias, TypeVar, cast
 
+import numpy as np
+
 from dala import resources
 from dala.errors import FreedError, ParameterError, ShapeMismatch
 from dala.gpu.compute import buffer_zeros
 from dala.media.filters.executor import FilterExecutor
 from dala.media.filters.plans import PICTURE, Filter, Step, plan
 from dala.media.formats import SAME
-from dala.media.images import SourceImage, check_out, host_memory, read
+from dala.media.images import SourceImage, check_out, host_memory, read, wants_given_dtype
 from dala.resources import Closing
 from dala.typing import ImageLike, NDArray
 
@@ -249,6 +251,9 @@ def _apply(
     steps = plan(filters, picture.shape, picture.dtype, call)
     if not steps:
         steps = [Step(SAME, (PICTURE,), picture.shape, picture.dtype)]
+    if out is not None and wants_given_dtype(picture, out, steps[-1].shape):
+        np.copyto(out, np.asarray(executor.run(picture, steps, None)))
+        return out
     if out is not None:
         check_out(out, picture.kind, steps[-1].shape, steps[-1].dtype, call)
     return executor.run(picture, steps, out)

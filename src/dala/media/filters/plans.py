@@ -33,7 +33,16 @@ from dala.gpu.compute.params import check_params, check_values, missing
 from dala.gpu.compute.runnable import Runnable
 from dala.media.filters.declarations import declared, filter_names
 from dala.media.filters.luts import load_lut
-from dala.media.images import Shape, SourceImage, check_out, dtype_of, host_memory, read, second
+from dala.media.images import (
+    Shape,
+    SourceImage,
+    check_out,
+    dtype_of,
+    host_memory,
+    read,
+    second,
+    wants_given_dtype,
+)
 from dala.typing import ImageLike, NDArray, ParamValue, PathLike
 
 #: The picture that a filter is applied to, as an input of one of its steps.
@@ -340,6 +349,9 @@ def run_on(
     picture: SourceImage, steps: Sequence[Step], out: NDArray | None, device: str | None, call: str
 ) -> ImageLike:
     """Run steps on a picture and return the result as the picture's kind, or in ``out``."""
+    if out is not None and wants_given_dtype(picture, out, steps[-1].shape):
+        np.copyto(out, np.asarray(run_on(picture, steps, None, device, call)))
+        return out
     if out is not None:
         check_out(out, picture.kind, steps[-1].shape, steps[-1].dtype, call)
     source = picture.buffer(device)

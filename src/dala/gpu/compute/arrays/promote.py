@@ -7,8 +7,8 @@ Two buffers:
 - s32 with u32 gives s64, as in NumPy. On devices without s64 that is an error.
 
 A number takes the dtype of the buffer: an int must fit it, and a float makes an integer buffer
-f32 (s64: f64). NumPy scalars, arrays of shape () and lists count as numbers. ``/`` gives a float: f32, or
-f64 for s64 and f64. Comparisons give u8, 0 or 1.
+f32 (s64: f64). NumPy scalars, arrays of shape () and lists count as numbers. ``/`` gives a float:
+f32, or f64 for s64 and f64. Comparisons give u8, 0 or 1.
 
 Integers wrap around, except u8, which is computed wider and saturates.
 """
