@@ -129,6 +129,8 @@ def test_unary(engine_id):
     same(-a, -FLOATS, "f32")
     same(+a, FLOATS, "f32")
     same(abs(n), np.abs(INTS), "s32")
+    for got, wanted in zip(divmod(n, 3), divmod(INTS, 3), strict=True):
+        same(got, wanted, "s32")
 
 
 def test_promotion(engine_id):
@@ -298,6 +300,26 @@ def test_reductions(engine_id, axis):
     same(from_array(u).sum(axis=axis), u.sum(axis=axis), "u32")
     same(from_array(u).mean(axis=axis), u.mean(axis=axis), "f32")
     same(from_array(u).max(axis=axis), u.max(axis=axis), "u8")
+
+
+def test_reductions_with_a_dtype_and_an_output(engine_id):
+    u = buffer([[200, 100], [255, 255]], dtype="u8")
+    same(u.sum(dtype="f32"), 810.0, "f32")
+    same(u.sum(axis=1, dtype="s32"), [300, 510], "s32")
+    same(u.mean(dtype="f32", axis=0), [227.5, 177.5], "f32")
+    out = buffer_zeros((2,), "u8")
+    assert u.max(axis=0, out=out) is out
+    same(out, [255, 255])
+    total = buffer_zeros((), "f32")
+    assert u.mean(out=total) is total
+    same(total, 202.5)
+    same(np.sum(u), 810, "u32")
+    same(np.mean(u, axis=1), [150, 255], "f32")
+    same(np.max(u, axis=1), [200, 255], "u8")
+    with pytest.raises(dala.ParameterError, match="out must be a Buffer"):
+        u.min(out=np.zeros(()))
+    with pytest.raises(dala.ParameterError, match="'f32' or 'f64'"):
+        u.mean(dtype="s32")
 
 
 def test_reductions_refuse(engine_id):

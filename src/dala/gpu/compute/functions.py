@@ -123,6 +123,10 @@ def _operator(op: str, kernel: str, a: Operand, b: Operand, out: Buffer | None) 
         made = binary(op, a, b, kernel)
         if made is not None:
             return made
+    if out is None:
+        name, wrong = ("b", b) if isinstance(a, Buffer) else ("a", a)
+        advice = "Make one with buffer(...) or from_array(...)."
+        raise ArityError.invalid(kernel, name, "a Buffer", wrong, advice)
     return _apply(kernel, [a, b], out)  # type: ignore[list-item]  # the checks raise
 
 

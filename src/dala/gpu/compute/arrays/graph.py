@@ -69,6 +69,8 @@ class Expression:
         label: str,
         template: str,
         args: tuple[Expression | Number, ...],
+        size: int,
+        leaves: frozenset[int],
         buffer: Buffer | None = None,
     ) -> None:
         #: Increases from operands to results.
@@ -88,14 +90,11 @@ class Expression:
         #: Nodes that use it.
         self.users: list[weakref.ref[Expression]] = []
         #: The number of operations, and the leaves of the kernel that would compute it.
-        self.size = 0
-        self.leaves: frozenset[int] = frozenset({self.serial})
+        self.size = size
+        self.leaves = leaves or frozenset({self.serial})
         if buffer is None:
-            operands = [a for a in args if isinstance(a, Expression)]
-            self.size = 1 + sum(a.size for a in operands)
-            self.leaves = joined(operands, shape)
             here = weakref.ref(self)
-            for operand in {id(a): a for a in operands}.values():
+            for operand in {a for a in args if isinstance(a, Expression)}:
                 operand.add_user(here)
 
     def add_user(self, user: weakref.ref[Expression]) -> None:
@@ -139,7 +138,7 @@ def leaf(b: Buffer, call: str, argument: str) -> Expression:
         settle(storage)  # another shape of the same memory
         found = None
     if found is None:
-        found = Expression(b.engine, b.shape, b.dtype, "buffer", "", (), b)
+        found = Expression(b.engine, b.shape, b.dtype, "buffer", "", (), 0, frozenset(), b)
         storage.reader = weakref.ref(found)
     return found
 

@@ -188,6 +188,12 @@ class ArrayMethods:
     def __rmatmul__(self, other: Value) -> Buffer:
         return _matmul(other, self)
 
+    def __divmod__(self, other: Value) -> tuple[Buffer, Buffer]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Value) -> tuple[Buffer, Buffer]:
+        return other // self, other % self
+
     def __neg__(self) -> Buffer:
         return _unary("negative", self)
 
@@ -345,8 +351,17 @@ class ArrayMethods:
         return cast("Buffer", self).__copy__()
 
     # reductions -------------------------------------------------------------------------------
-    def sum(self, axis: Axis = None, *, keepdims: bool = False) -> Buffer:
+    def sum(
+        self,
+        axis: Axis = None,
+        dtype: DtypeLike | None = None,
+        out: Buffer | None = None,
+        *,
+        keepdims: bool = False,
+    ) -> Buffer:
         """Return the sum of all elements or along axes; of u8 as u32, else in the same dtype.
+
+        With ``dtype`` the elements are converted first. ``out`` gets the result.
 
         >>> from dala.gpu.compute import buffer
         >>> b = buffer([[1, 2], [3, 4]], device="cpu")
@@ -355,9 +370,11 @@ class ArrayMethods:
         """
         from dala.gpu.compute.arrays.reductions import reduce
 
-        return reduce("reduce_sum", "sum", cast("Buffer", self), axis, keepdims)
+        return reduce("reduce_sum", "sum", cast("Buffer", self), axis, keepdims, dtype, out)
 
-    def max(self, axis: Axis = None, *, keepdims: bool = False) -> Buffer:
+    def max(
+        self, axis: Axis = None, out: Buffer | None = None, *, keepdims: bool = False
+    ) -> Buffer:
         """Return the largest element, or the largest along axes. NaN propagates.
 
         >>> from dala.gpu.compute import buffer
@@ -366,9 +383,11 @@ class ArrayMethods:
         """
         from dala.gpu.compute.arrays.reductions import reduce
 
-        return reduce("reduce_max", "max", cast("Buffer", self), axis, keepdims)
+        return reduce("reduce_max", "max", cast("Buffer", self), axis, keepdims, None, out)
 
-    def min(self, axis: Axis = None, *, keepdims: bool = False) -> Buffer:
+    def min(
+        self, axis: Axis = None, out: Buffer | None = None, *, keepdims: bool = False
+    ) -> Buffer:
         """Return the smallest element, or the smallest along axes. NaN propagates.
 
         >>> from dala.gpu.compute import buffer
@@ -377,9 +396,16 @@ class ArrayMethods:
         """
         from dala.gpu.compute.arrays.reductions import reduce
 
-        return reduce("reduce_min", "min", cast("Buffer", self), axis, keepdims)
+        return reduce("reduce_min", "min", cast("Buffer", self), axis, keepdims, None, out)
 
-    def mean(self, axis: Axis = None, *, keepdims: bool = False) -> Buffer:
+    def mean(
+        self,
+        axis: Axis = None,
+        dtype: DtypeLike | None = None,
+        out: Buffer | None = None,
+        *,
+        keepdims: bool = False,
+    ) -> Buffer:
         """Return the mean of all elements or along axes, as f32, or f64 for s64 and f64.
 
         >>> from dala.gpu.compute import buffer
@@ -388,7 +414,7 @@ class ArrayMethods:
         """
         from dala.gpu.compute.arrays.reductions import mean
 
-        return mean(cast("Buffer", self), axis, keepdims)
+        return mean(cast("Buffer", self), axis, keepdims, dtype, out)
 
     # expressions ------------------------------------------------------------------------------
     def explain(self) -> str:

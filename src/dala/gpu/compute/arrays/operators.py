@@ -164,15 +164,13 @@ def _node(
     args: tuple[Operand, ...],
 ) -> Expression:
     operands = [a for a in args if isinstance(a, Expression)]
-    while (
-        1 + sum(a.size for a in operands) > graph.MAX_NODES
-        or len(graph.joined(operands, shape)) > engine.max_inputs
-    ):
-        largest = max(operands, key=lambda a: (len(a.leaves), a.size))
-        if largest.buffer is not None:
-            largest = max(operands, key=lambda a: a.size)
-        compute(largest)
-    return Expression(engine, shape, dtype, label, template, args)
+    while True:
+        size = 1 + sum([a.size for a in operands])
+        leaves = graph.joined(operands, shape)
+        if size <= graph.MAX_NODES and len(leaves) <= engine.max_inputs:
+            return Expression(engine, shape, dtype, label, template, args, size, leaves)
+        pending = [a for a in operands if a.buffer is None]
+        compute(max(pending, key=lambda a: (len(a.leaves), a.size)))
 
 
 # operators ----------------------------------------------------------------------------------------
