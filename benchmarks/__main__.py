@@ -8,7 +8,7 @@ import sys
 
 TOPICS = (
     "startup", "calls", "elementwise", "filters", "operations", "drawing", "compositing", "media",
-    "video", "gif", "hdr", "models", "gpu",
+    "video", "gif", "hdr", "eventloop", "models", "gpu",
 )  # fmt: skip
 
 

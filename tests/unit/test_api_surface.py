@@ -406,6 +406,10 @@ ML = {
         "(model, provider='auto', *, task=None, labels=None, size=None, layout=None, "
         "preprocess=None, decode=None, threads=None, pull=True)"
     ),
+    "load_model_async": (
+        "(model, provider='auto', *, task=None, labels=None, size=None, layout=None, "
+        "preprocess=None, decode=None, threads=None, pull=True)"
+    ),
     "predict": "(model, input, **options)",
     "predict_async": "(model, input, **options)",
     "top_k": "(output, k=5, labels=None)",

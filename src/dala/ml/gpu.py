@@ -7,6 +7,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import overload
 
@@ -31,9 +33,17 @@ from dala.ml.providers import candidates
 from dala.ml.results import Outputs, Prediction, Scores, name_of
 from dala.ml.session import Session
 from dala.ml.weights.find import ensure_weights
+from dala.offload import LoopWorker, arrival
 from dala.typing import Params, PathLike
 
-__all__ = ["available_models", "load_model", "predict", "predict_async", "top_k"]
+__all__ = [
+    "available_models",
+    "load_model",
+    "load_model_async",
+    "predict",
+    "predict_async",
+    "top_k",
+]
 
 
 def available_models() -> list[str]:
@@ -143,6 +153,73 @@ def load_model(
     return Model(
         session, spec, path.stem, str(path), size, _label_names("load_model", labels), layout
     )
+
+
+@overload
+async def load_model_async(
+    model: PathLike,
+    provider: str = "auto",
+    *,
+    task: str | None = None,
+    labels: Sequence[str] | str | None = None,
+    size: tuple[int, int] | None = None,
+    layout: str | None = None,
+    preprocess: Params | None = None,
+    decode: Callable[[Outputs], R],
+    threads: int | None = None,
+    pull: bool = True,
+) -> Model[R]: ...
+@overload
+async def load_model_async(
+    model: PathLike,
+    provider: str = "auto",
+    *,
+    task: str | None = None,
+    labels: Sequence[str] | str | None = None,
+    size: tuple[int, int] | None = None,
+    layout: str | None = None,
+    preprocess: Params | None = None,
+    decode: None = None,
+    threads: int | None = None,
+    pull: bool = True,
+) -> Model[Prediction]: ...
+async def load_model_async(
+    model: PathLike,
+    provider: str = "auto",
+    *,
+    task: str | None = None,
+    labels: Sequence[str] | str | None = None,
+    size: tuple[int, int] | None = None,
+    layout: str | None = None,
+    preprocess: Params | None = None,
+    decode: Callable[[Outputs], R] | None = None,
+    threads: int | None = None,
+    pull: bool = True,
+) -> Model[R] | Model[Prediction]:
+    """Load a model as :func:`load_model` does, on a thread, without blocking the event loop.
+
+    A task that is cancelled no longer waits. Its model is closed as soon as it is loaded.
+
+    Example::
+
+        model = await load_model_async("mobilenet_v2")
+        scores = await predict_async(model, photo)
+    """
+    load: Callable[[], Model[R] | Model[Prediction]] = partial(
+        load_model, model, provider, task=task, labels=labels, size=size, layout=layout,
+        preprocess=preprocess, decode=decode, threads=threads, pull=pull,
+    )  # fmt: skip
+    loading = LoopWorker("dala model").submit(load)
+    try:
+        return await arrival(loading)
+    except BaseException:
+        loading.add_done_callback(_close_unused)
+        raise
+
+
+def _close_unused(loading: Future[Model[R] | Model[Prediction]]) -> None:
+    if loading.exception() is None:
+        loading.result().close()
 
 
 @overload

@@ -7,7 +7,7 @@ import math
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypedDict, TypeVar, cast, overload
 
 import numpy as np
@@ -213,8 +213,7 @@ class Model(Closing, Generic[R]):
         self, input: ModelInput | Sequence[ModelInput], **options: float
     ) -> R | list[R]:
         """Run the model as :meth:`predict` does, without blocking the event loop."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(None, partial(self.predict, input, **options))
+        return await asyncio.to_thread(lambda: self.predict(input, **options))
 
     def run(self, inputs: Mapping[str, Tensor] | Tensor) -> dict[str, NDArray]:
         """Return the model's outputs by name, for inputs by name (or a single input)."""

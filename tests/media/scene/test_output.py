@@ -11,7 +11,8 @@ from dala import gpu
 from dala.errors import FreedError, ParameterError, VideoError
 from dala.media import Scene, video
 from dala.media.notices import MediaNotice
-from dala.media.scene.output import ScenePlayer, play
+from dala.media.scene.output import ScenePlayer
+from dala.media.scene.playback import play
 from tests.support.tolerances import COMPOSED_STEPS
 
 av = pytest.importorskip("av")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dala.gpu.surface import Surface
     from dala.media.frame import Frame
     from dala.media.scene.nodes.node import Node
+    from dala.media.scene.playback import Playback
     from dala.media.scene.scene import Scene
 
 #: A frame rate: 30, 29.97 or "30000/1001".
@@ -86,10 +87,14 @@ class SceneOutput:
         start: float = 0.0,
         title: str = "dala",
         on_frame: Callable[[float], object] | None = None,
-    ) -> dict[str, float]:
+    ) -> Playback:
         """Present the scene in real time until the window is closed; return ``stats``.
 
         Late frames are dropped and counted in ``frames_dropped``.
+
+        In a running event loop, await the result: ``await scene.play(...)``. A thread then renders
+        the frames, and ``on_frame`` is called by the loop, between frames; it may be a coroutine
+        function. Change the scene there only. Cancelling ends the presentation.
 
         Args:
             show: "window", "browser", "notebook", "terminal", a Surface, or None for no display.
@@ -98,6 +103,8 @@ class SceneOutput:
             title: title of the window.
             on_frame: called after each frame with its time; it may change the scene.
         """
+        from dala.media.scene.playback import play
+
         return play(_scene(self), show, seconds, start=start, title=title, on_frame=on_frame)
 
     def to(self, surface: Surface, time: float | None = None) -> Frame:
@@ -148,9 +155,9 @@ def render_to(
         expected = "True, False or a function of (done, total)"
         raise ParameterError.invalid(call, "progress", expected, progress)
     rate = scene.frame_rate if fps is None else frame_rate(fps)
-    begin = _seconds(call, start)
+    begin = start_time(call, start)
     if seconds is not None:
-        length = _positive(call, "seconds", seconds)
+        length = positive(call, "seconds", seconds)
     else:
         length = _length(length_of or scene, begin)
     total = max(1, round(length * rate))
@@ -182,7 +189,7 @@ def put_on(scene: Scene, surface: Surface, time: float | None = None) -> Frame:
     from dala.gpu.shaders.transfer import put
 
     scene._check_open("Scene.to")
-    _check_surface(scene, surface, "Scene.to")
+    check_surface(scene, surface, "Scene.to")
     frame = scene.render(time)
     put(frame.pixels, surface)
     return frame
@@ -211,7 +218,7 @@ class ScenePlayer:
         self._rate = scene.frame_rate if fps is None else frame_rate(fps)
         self._loop = None if loop is None else to_fraction("loop", loop)
         self._presented = 0
-        self._start = _seconds("Scene.play", start)
+        self._start = start_time("Scene.play", start)
         self._clock = clock
         self._pause = pause
         self._began: float | None = None
@@ -223,24 +230,35 @@ class ScenePlayer:
 
         Return False if there is no frame before number ``last``.
         """
-        if last is not None and self.next >= last:
+        wait = self.until_next(last)
+        if wait is None:
             return False
+        if wait > 0:
+            self._pause(wait)
+        self.present()
+        return True
+
+    def until_next(self, last: int | None = None) -> float | None:
+        """Return the seconds until the next frame is due, skipping late ones; None at the end."""
+        if last is not None and self.next >= last:
+            return None
         now = self._clock()
         if self._began is None:
             self._began = now
         wait = float(self.next / self._rate) - (now - self._began)
-        if wait > 0:
-            self._pause(wait)
-        else:
+        if wait <= 0:
             due = math.floor((now - self._began) * self._rate + 1e-6)
             if last is not None:
                 due = min(due, last - 1)
             self.scene.frames_dropped += max(due - self.next, 0)
             self.next = max(due, self.next)
+        return max(wait, 0.0)
+
+    def present(self) -> None:
+        """Present the next frame now."""
         time = self._start + self.next / self._rate
         self._show(time if self._loop is None else time % self._loop)
         self.next += 1
-        return True
 
     def _show(self, time: Fraction) -> None:
         from dala.gpu.shaders.transfer import put
@@ -253,48 +271,8 @@ class ScenePlayer:
             self._presented += 1
 
 
-def play(
-    scene: Scene,
-    show: str | Surface | None = "window",
-    seconds: float | None = None,
-    *,
-    start: float = 0.0,
-    title: str = "dala",
-    on_frame: Callable[[float], object] | None = None,
-    clock: Callable[[], float] = monotonic,
-    pause: Callable[[float], object] = sleep,
-) -> dict[str, float]:
-    """See :meth:`SceneOutput.play`."""
-    from dala import gpu
-    from dala.gpu.surface import Surface
-
-    call = "Scene.play"
-    scene._check_open(call)
-    if show is None and seconds is None:
-        raise ParameterError(f"{call}: seconds is required if there is no window to close.")
-    last = None
-    if seconds is not None:
-        last = max(1, round(_positive(call, "seconds", seconds) * scene.frame_rate))
-    if isinstance(show, Surface):
-        _check_surface(scene, show, call)
-        surface = show
-    else:
-        surface = gpu.create_surface(scene.width, scene.height, show=show, title=title)
-    try:
-        player = ScenePlayer(scene, surface, start=start, clock=clock, pause=pause)
-        while player.step(last):
-            if on_frame is not None:
-                on_frame(scene.time)
-            if surface.presenter is not None and surface.wait_closed(0):
-                break
-        surface.synchronize()
-    finally:
-        if surface is not show:
-            surface.close()
-    return scene.stats
-
-
-def _check_surface(scene: Scene, surface: Surface, call: str) -> None:
+def check_surface(scene: Scene, surface: Surface, call: str) -> None:
+    """Raise ParameterError unless the surface has the size of the scene."""
     from dala.gpu.surface import Surface
 
     if not isinstance(surface, Surface):
@@ -313,14 +291,16 @@ def _check_surface(scene: Scene, surface: Surface, call: str) -> None:
         )
 
 
-def _seconds(call: str, value: float) -> Fraction:
+def start_time(call: str, value: float) -> Fraction:
+    """Return the time of the first frame, exact; raise ParameterError if it is not a time."""
     number = not isinstance(value, bool | str) and hasattr(value, "__float__")
     if not number or not abs(float(value)) < 1e9:
         raise ParameterError.invalid(call, "start", "a number of seconds", value)
     return to_fraction("start", value)
 
 
-def _positive(call: str, name: str, value: float) -> Fraction:
+def positive(call: str, name: str, value: float) -> Fraction:
+    """Return a number above 0, exact; raise ParameterError if it is not."""
     number = not isinstance(value, bool | str) and hasattr(value, "__float__")
     if not number or not 0 < float(value) < 1e9:
         raise ParameterError.invalid(call, name, "a number above 0", value)
@@ -332,7 +312,7 @@ def _length(scene: Scene, start: Fraction) -> Fraction:
     from dala.media.video.reader import Reader
 
     if scene.duration is not None:
-        return _positive("Scene", "duration", scene.duration)
+        return positive("Scene", "duration", scene.duration)
     ends = [a.end for a in scene.animator if math.isfinite(a.end)]
     for node in scene.nodes.values():
         if isinstance(node, SubtitlesNode):

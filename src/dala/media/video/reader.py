@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import partial
 from numbers import Real
+from typing import Self
 
 from dala.errors import FreedError, ParameterError, VideoError
 from dala.gpu.compute import Buffer
@@ -17,26 +20,48 @@ from dala.media.video import color, deep
 from dala.media.video.borrowed import BorrowedFrame
 from dala.media.video.decode import Decoder, VideoInput, frame_count
 from dala.media.video.source import POLICIES, DecodedFrame, VideoSource
-from dala.resources import Closing
+from dala.offload import AsyncIterating, LoopWorker, in_event_loop
 
 
 class _Resources:
     """What a reader releases; separate from it, so that the reader can be collected."""
 
-    def __init__(self, opened: VideoInput) -> None:
-        self.opened = opened
+    def __init__(self, make: Callable[[], VideoInput]) -> None:
+        self._make = make
+        self.input: VideoInput | None = None
+        self._opening = threading.Lock()
         self.decoder: Decoder | None = None
+        self.worker = LoopWorker("dala video reader")
+
+    @property
+    def opened(self) -> VideoInput:
+        """The open file; the first access opens it."""
+        return self.input or self.open()
+
+    def open(self) -> VideoInput:
+        """Open the file unless it is open, and return it."""
+        with self._opening:
+            if self.input is None:
+                self.input = self._make()
+            return self.input
 
     def halt(self) -> bool:
         decoder, self.decoder = self.decoder, None
         return decoder is None or decoder.stop()
 
     def close(self) -> None:
-        if self.halt():
-            self.opened.close()
+        if self.halt() and self.input is not None:
+            self.input.close()
+
+    def release(self) -> None:
+        """Close, for a reader that was collected: not on the thread of an event loop."""
+        if self.worker.started and in_event_loop():
+            self.worker.submit(self.close)
+        else:
+            self.close()
 
 
-class Reader(Closing):
+class Reader(AsyncIterating[Frame]):
     """An open video: iterate it for frames. Created by :func:`dala.media.video.open`.
 
     A thread decodes a few frames ahead. Iteration continues from the current position (the start,
@@ -45,6 +70,12 @@ class Reader(Closing):
         with video.open("clip.mp4") as reader:
             print(reader.width, reader.height, reader.fps)
             for frame in reader:
+                ...
+
+    In asyncio, ``async for`` and ``async with`` leave all waiting and decoding to threads::
+
+        async with video.open("clip.mp4") as reader:
+            async for frame in reader:
                 ...
     """
 
@@ -102,7 +133,8 @@ class Reader(Closing):
         self._dropped = 0
         self._said = 0
         self._resources = _Resources(
-            VideoInput(
+            partial(
+                VideoInput,
                 source,
                 hwaccel=hwaccel,
                 threads=check_count(call, "threads", threads, 0),
@@ -112,7 +144,10 @@ class Reader(Closing):
                 on_resize=on_resize,
             )
         )
-        self._finalizer = weakref.finalize(self, self._resources.close)
+        self._worker = self._resources.worker
+        if not in_event_loop():  # there, the first use opens it
+            self._resources.open()
+        self._finalizer = weakref.finalize(self, self._resources.release)
 
     # properties -------------------------------------------------------------------------------
     @property
@@ -197,7 +232,7 @@ class Reader(Closing):
     @property
     def notices(self) -> tuple[str, ...]:
         """What was repaired, converted or left out so far; each is also a warning, once."""
-        return tuple(self._resources.opened.notices.values())
+        return tuple(self._resources.opened.notices.values()) if self._resources.input else ()
 
     @property
     def closed(self) -> bool:
@@ -207,13 +242,23 @@ class Reader(Closing):
     def __repr__(self) -> str:
         if self.closed:
             return f"<Reader {self.name!r} closed>"
+        if not self._resources.input:
+            return f"<Reader {self.name!r} not opened yet>"
         opened = self._opened("repr")
         context = opened.stream.codec_context
         width, height, *_ = opened.size.first or (context.width, context.height)
         return f"<Reader {self.name!r} {width}x{height} {context.name}>"
 
     # frames -----------------------------------------------------------------------------------
-    def __iter__(self) -> Iterator[Frame]:
+    def __enter__(self) -> Self:
+        self._opened("with")
+        return self
+
+    async def __aenter__(self) -> Self:
+        await self._worker.run(lambda: (self.__enter__(), self.width))  # which may need a frame
+        return self
+
+    def __iter__(self) -> Self:
         self._opened("iter")
         if self._ended:
             self._restart(None)
@@ -273,6 +318,7 @@ class Reader(Closing):
             VideoError: the source is live.
         """
         self._opened("seek")
+        self._forget()
         if not isinstance(t, Real) or isinstance(t, bool) or not math.isfinite(t) or t < 0:
             raise ParameterError.invalid("Reader.seek", "t", "a number of seconds, 0 or more", t)
         if self.source.live:
@@ -284,9 +330,19 @@ class Reader(Closing):
     def close(self) -> None:
         """Stop the thread and close the file. Frames stay valid. Closing twice is fine."""
         self._dropped = self.dropped
-        self._finalizer()
+        if self._finalizer.detach():
+            self._resources.close()
+
+    async def seek_async(self, t: float | Fraction) -> None:
+        """Seek as :meth:`seek` does, without blocking the event loop."""
+        await self._worker.run(lambda: self.seek(t))
 
     # implementation ---------------------------------------------------------------------------
+    def _interrupt(self) -> None:
+        decoder = self._resources.decoder
+        if decoder is not None:
+            decoder.queue.close()
+
     def _opened(self, what: str) -> VideoInput:
         if self.closed:
             raise FreedError(f"video: {self.name!r} is closed. Open it again to use {what!r}.")

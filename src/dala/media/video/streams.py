@@ -33,6 +33,8 @@ class SharedStream:
     def __init__(self, file: ByteStream) -> None:
         self._lock = threading.Lock()
         self._file = file
+        #: Whether reading never waits, as the bytes are in memory.
+        self.in_memory = type(file) is io.BytesIO
         self._ended = False
         self._size = 0
         self._kept: BinaryIO | None = None

@@ -37,7 +37,7 @@ from dala.media.video.output.target import Target
 from dala.media.video.reader import Reader, check_choice, check_count
 from dala.media.video.source import pyav, source_of
 from dala.media.video.tracks import TrackGroup, Tracks
-from dala.resources import Closing
+from dala.offload import AsyncClosing, LoopWorker
 from dala.typing import ImageLike, PathLike
 
 _CALL = "video.write"
@@ -60,7 +60,7 @@ class _Resources:
             self.audio.close()
 
 
-class Writer(Closing):
+class Writer(AsyncClosing):
     """A video file being written. Created by :func:`dala.media.video.write`.
 
     The file appears when it is complete: at ``close()`` or at the end of the ``with`` block. An
@@ -69,6 +69,8 @@ class Writer(Closing):
         with video.write("out.mp4", fps=30) as sink:
             for picture in pictures:
                 sink.write(picture)
+
+    In asyncio, use ``async with`` and ``await sink.write_async(picture)``.
     """
 
     def __init__(
@@ -140,6 +142,7 @@ class Writer(Closing):
         ]
         if tracks:
             self._resources.audio = tracks[0] if len(tracks) == 1 else TrackGroup(tracks)
+        self._worker = LoopWorker("dala video writer")
         self._finalizer = weakref.finalize(self, self._resources.abandon)
 
     def _choose(self, hdr: Hdr | None) -> None:
@@ -289,6 +292,10 @@ class Writer(Closing):
             raise
         self._last, self._stamp = time, stamp
         self.frames += 1
+
+    async def write_async(self, frame: ImageLike) -> None:
+        """Append a frame as :meth:`write` does, without blocking the event loop."""
+        await self._worker.run(lambda: self.write(frame))
 
     def _ticks(self, frame: Frame) -> int | None:
         """Return how long a frame is shown, in units of the encoder; None if unknown."""
