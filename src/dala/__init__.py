@@ -3,7 +3,8 @@
 ``import dala`` takes a few milliseconds; everything below is loaded on first use.
 
 - ``dala.gpu``: surfaces; ``dala.gpu.compute``: buffers, kernels, pipelines
-- ``dala.media``: images, video, scenes; ``dala.ml``: models
+- ``dala.media``: images, video, scenes; ``dala.ml``: models; ``dala.samples``: photographs and
+  videos for examples
 - ``dala.use("cpu")``, ``with dala.device("webgpu"):``, ``dala.devices()``: the device to run on
 - ``dala.doctor()``: a report on the machine; ``dala.diagnostics()``: live resources
 - ``dala.DalaError``: the base class of all errors
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from dala import gpu as gpu
     from dala import media as media
     from dala import ml as ml
+    from dala import samples as samples
     from dala.errors import *  # noqa: F403
     from dala.gpu.compute.engines.auto import Device as Device
     from dala.gpu.compute.engines.auto import device as device
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 #: Subpackages and modules, imported on first use.
-_ROOMS = ("errors", "gpu", "media", "ml")
+_ROOMS = ("errors", "gpu", "media", "ml", "samples")
 
 #: The module of each function and class; the errors are those of ``dala.errors``.
 _HOMES = {

@@ -39,6 +39,7 @@ with dala.gpu.create_surface(8, 8) as surface:
     assert surface.get_pixels()[:4] == bytes((255, 0, 0, 255))
 package = importlib.resources.files("dala")
 assert package.joinpath("py.typed").is_file()
+assert dala.samples.photo("chelsea").shape == (300, 451, 3)
 assert any(p.name.endswith(".wgsl") for p in pathlib.Path(dala.__file__).parent.rglob("*"))
 print("works")
 """
@@ -162,6 +163,9 @@ def test_what_is_shipped(distributions):
     (wheel,) = distributions.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert "dala/py.typed" in names
+    photos = [n for n in zipfile.ZipFile(wheel).infolist() if n.filename.endswith(".jpg")]
+    assert len(photos) == 3
+    assert sum(photo.file_size for photo in photos) < 300_000
     assert not [n for n in names if n.startswith(("tests", "benchmarks", "docs"))]
     (archive,) = distributions.glob("*.tar.gz")
     with tarfile.open(archive) as source:

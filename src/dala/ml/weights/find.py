@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from pathlib import Path
+
+from dala import folders as user_folders
 
 _log = logging.getLogger("dala")
 
 
 def cache_folder() -> Path:
     """Return the folder for downloaded models."""
-    if given := os.environ.get("DALA_CACHE_DIR"):
-        return Path(given) / "models"
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData/Local")
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library/Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "dala" / "models"
+    from dala.errors import ModelNotFound
+
+    folder = user_folders.cache_folder("models")
+    if folder is None:
+        raise ModelNotFound("models: there is no home folder. Set DALA_CACHE_DIR to a folder.")
+    return folder
 
 
 def folders() -> list[Path]:

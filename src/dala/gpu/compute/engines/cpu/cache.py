@@ -10,9 +10,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import sys
 import threading
 from typing import Final
+
+from dala import folders
 
 _MAGIC: Final = b"dala-o1\n"
 _DIGEST: Final = hashlib.sha256().digest_size
@@ -28,18 +29,8 @@ def cache_folder() -> str | None:
     """
     if os.environ.get("DALA_CACHE", "").strip().lower() in ("0", "off", "no", "false"):
         return None
-    chosen = os.environ.get("DALA_CACHE_DIR")
-    if chosen:
-        return os.path.join(chosen, "objects")
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or os.path.expanduser("~\\AppData\\Local")
-    elif sys.platform == "darwin":
-        base = os.path.expanduser("~/Library/Caches")
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    if base.startswith("~"):  # there is no home folder
-        return None
-    return os.path.join(base, "dala", "objects")
+    folder = folders.cache_folder("objects")
+    return None if folder is None else str(folder)
 
 
 class ObjectCache:
