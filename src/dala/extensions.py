@@ -1,14 +1,31 @@
-"""Packages that add kernels to :mod:`dala.gpu.compute`, which itself knows none of them."""
+"""Packages that add kernels and inputs to :mod:`dala.gpu.compute`, which knows none of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
+from types import ModuleType
 from typing import Final
 
 #: Pairs of modules. The first has ``NAMES``, the kernels' names, and is cheap to import; the second
 #: has ``OPERATIONS``, their classes, and is imported when one of them is first used.
 KERNEL_MODULES: Final = (("dala.ml.models", "dala.ml.stages"),)
+
+#: Modules with ``kernel_input(value, call)``, which converts an input of a kernel that is neither a
+#: buffer nor an array, or returns None; each with the packages whose objects it knows.
+INPUT_MODULES: Final = (("dala.media.images", ("dala", "PIL")),)
+
+
+def input_modules(value: object) -> Iterator[ModuleType]:
+    """Yield the modules that may convert a value to an input of a kernel.
+
+    >>> [module.__name__ for module in input_modules([1.0])]
+    []
+    """
+    packages = {base.__module__.partition(".")[0] for base in type(value).__mro__}
+    for name, known in INPUT_MODULES:
+        if not packages.isdisjoint(known):
+            yield import_module(name)
 
 
 def kernel_modules() -> Iterator[tuple[str, str]]:

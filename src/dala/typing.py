@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeAlias
 
 import numpy as np
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage
+    from typing_extensions import CapsuleType
 
     from dala.gpu.compute.buffer import Buffer
     from dala.media.frame import Frame
@@ -18,6 +19,14 @@ if TYPE_CHECKING:
 #: arrays of unknown dtype has no better type in NumPy's stubs.
 NDArray: TypeAlias = np.ndarray[Any, Any]
 
+
+class SupportsDLPack(Protocol):
+    """An array or tensor of a library that supports DLPack."""
+
+    def __dlpack__(self, *, stream: None = ...) -> CapsuleType: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+
 #: Anything that names a file.
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
@@ -25,8 +34,13 @@ PathLike: TypeAlias = "str | os.PathLike[str]"
 PictureSource: TypeAlias = "PathLike | bytes | bytearray | memoryview | BinaryIO"
 
 #: A picture as people hold it: an array, bytes (with width and height), a Pillow image, a Frame, a
-#: Buffer.
-ImageLike: TypeAlias = "NDArray | bytes | bytearray | memoryview | PillowImage | Frame | Buffer"
+#: Buffer, a tensor of another library.
+ImageLike: TypeAlias = (
+    "NDArray | bytes | bytearray | memoryview | PillowImage | Frame | Buffer | SupportsDLPack"
+)
+
+#: An input of a kernel: a Buffer, an array, a tensor of another library, a Pillow image, a Frame.
+KernelInput: TypeAlias = "Buffer | NDArray | SupportsDLPack | PillowImage | Frame"
 
 #: A color: a CSS name, "#rrggbb[aa]", or three or four numbers from 0 to 255.
 ColorLike: TypeAlias = "str | Sequence[int]"

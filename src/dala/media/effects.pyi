@@ -7,10 +7,11 @@ from PIL.Image import Image as PillowImage
 
 from dala.gpu.compute import Buffer
 from dala.media.frame import Frame
-from dala.typing import ImageLike, NDArray
+from dala.typing import ImageLike, NDArray, SupportsDLPack
 
 _Bytes = TypeVar("_Bytes", bytes, bytearray, memoryview)
 _Image = TypeVar("_Image", bound=ImageLike)
+_Tensor = TypeVar("_Tensor", bound=SupportsDLPack)
 
 __all__ = [
     "curves",
@@ -88,6 +89,19 @@ def curves(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def curves(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    master: Sequence[tuple[float, float]] | None = None,
+    red: Sequence[tuple[float, float]] | None = None,
+    green: Sequence[tuple[float, float]] | None = None,
+    blue: Sequence[tuple[float, float]] | None = None,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def grade(
     img: NDArray,
     width: int | None = None,
@@ -154,6 +168,19 @@ def grade(
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
+@overload
+def grade(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    lift: float | Sequence[float] | NDArray = 0.0,
+    gamma: float | Sequence[float] | NDArray = 1.0,
+    gain: float | Sequence[float] | NDArray = 1.0,
+    saturation: float = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
 @overload
 def overlay(
     img: NDArray,
@@ -242,6 +269,23 @@ def overlay(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def overlay(
+    img: _Tensor,
+    picture: ImageLike,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    matrix: Sequence[float] | NDArray | None = None,
+    position: Sequence[float] | NDArray = (0.0, 0.0),
+    scale: float | Sequence[float] | NDArray = 1.0,
+    angle: float = 0.0,
+    anchor: Sequence[float] | NDArray = (0.0, 0.0),
+    opacity: float = 1.0,
+    method: Literal["nearest", "bilinear", "bicubic"] = "bilinear",
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def temperature(
     img: NDArray,
     width: int | None = None,
@@ -298,6 +342,17 @@ def temperature(
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
+@overload
+def temperature(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    value: float = 0.0,
+    *,
+    tint: float = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
 @overload
 def virtual_background(
     img: NDArray,
@@ -370,3 +425,17 @@ def virtual_background(
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
+@overload
+def virtual_background(
+    img: _Tensor,
+    mask: ImageLike,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    background: ImageLike | Sequence[float] | None = None,
+    radius: int = 16,
+    feather: int = 2,
+    edge: Sequence[float] | NDArray = (0.3, 0.7),
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...

@@ -1,7 +1,8 @@
 """Picture filters, one call each, and frame pipelines.
 
 A picture is an array of (height, width), (height, width, 3) or (height, width, 4), u8 or f32; bytes
-with ``width`` and ``height``; a Pillow image; a Frame; or a Buffer. The result has the same kind,
+with ``width`` and ``height``; a Pillow image; a Frame; a Buffer; or a tensor of torch, JAX or any
+library that supports DLPack. The result has the same kind,
 channels and dtype. ``out`` is an array for the result; ``device`` is the device to run on, by
 default the current one, or that of the Frame or Buffer.
 
@@ -17,16 +18,17 @@ stub file beside this module shows their signatures.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
-from dala.errors import ParameterError
-from dala.media.filters.calls import call, call_names
-from dala.media.filters.declarations import filter_names
+from dala.errors import DtypeError, ParameterError
+from dala.gpu.compute.runnable import Runnable
+from dala.media.filters.calls import call, call_names, module_of
+from dala.media.filters.declarations import declared, filter_names
 from dala.media.filters.pipeline import FramePipeline
-from dala.media.filters.plans import Filter
+from dala.media.filters.plans import Filter, FilterValue, apply_kernel
 from dala.typing import ImageLike, NDArray
 
-_OWN = ("filters", "process_frame", "start_pipeline", "stop_pipeline")
+_OWN = ("apply", "filters", "process_frame", "start_pipeline", "stop_pipeline")
 
 _Image = TypeVar("_Image", bound=ImageLike)
 
@@ -51,6 +53,58 @@ def filters() -> list[str]:
     (True, True)
     """
     return filter_names()
+
+
+def apply(
+    img: _Image,
+    kernel: str | Runnable,
+    *,
+    width: int | None = None,
+    height: int | None = None,
+    out: NDArray | None = None,
+    device: str | None = None,
+    **params: FilterValue,
+) -> _Image:
+    """Apply a kernel of your own, or a filter by its name, to a picture.
+
+    Args:
+        img: the picture, of any kind.
+        kernel: a kernel whose first input is the picture, the name of a registered one, or the name
+            of a filter.
+        width: of bytes, in pixels.
+        height: of bytes, in pixels.
+        out: an array for the result.
+        device: the device; by default the current one, or that of a Frame or Buffer.
+        **params: the parameters of the kernel, and its further inputs, by name.
+
+    Returns:
+        A picture of the same kind and size, or ``out``. Filters that resize give their own size.
+
+    >>> import numpy as np
+    >>> from dala.gpu.compute import Pixel, kernel, rgba
+    >>> @kernel
+    ... def swap(px: Pixel, *, gain: float = 1.0):
+    ...     return rgba(px.bgr * gain, px.a)
+    >>> apply(np.array([[[10, 20, 30]]], np.uint8), swap, gain=2.0, device="cpu").tolist()
+    [[[60, 40, 20]]]
+    >>> apply(np.array([[10, 20]], np.uint8), "invert", device="cpu").tolist()
+    [[245, 235]]
+    """
+    if not isinstance(kernel, str | Runnable):
+        raise DtypeError.invalid(
+            "apply",
+            "kernel",
+            "a Kernel or the name of a filter",
+            kernel,
+            "Make a kernel of a function with @dala.gpu.compute.kernel.",
+        )
+    spec = declared().get(kernel) if isinstance(kernel, str) else None
+    if spec is None:
+        made = apply_kernel(img, width, height, kernel, params, out, device)
+    else:
+        run = call(spec.name, module_of(spec))
+        made = run(img, width=width, height=height, out=out, device=device, **params)
+    return cast("_Image", made)
 
 
 # frame pipelines --------------------------------------------------------------------------------

@@ -6,15 +6,18 @@ from typing import Literal, TypeVar, overload
 from PIL.Image import Image as PillowImage
 
 from dala.gpu.compute import Buffer, Cube
+from dala.gpu.compute.runnable import Runnable
 from dala.media.filters.pipeline import FramePipeline
-from dala.media.filters.plans import Filter
+from dala.media.filters.plans import Filter, FilterValue
 from dala.media.frame import Frame
-from dala.typing import ImageLike, NDArray, PathLike
+from dala.typing import ImageLike, NDArray, PathLike, SupportsDLPack
 
 _Bytes = TypeVar("_Bytes", bytes, bytearray, memoryview)
 _Image = TypeVar("_Image", bound=ImageLike)
+_Tensor = TypeVar("_Tensor", bound=SupportsDLPack)
 
 __all__ = [
+    "apply",
     "auto_contrast",
     "beauty",
     "bicubic_scale",
@@ -132,6 +135,17 @@ def auto_contrast(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def auto_contrast(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    cutoff: float | Sequence[float] | NDArray = 0.0,
+    preserve_tone: bool = False,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def beauty(
     img: NDArray,
     width: int | None = None,
@@ -199,6 +213,19 @@ def beauty(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def beauty(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    amount: float = 0.7,
+    *,
+    radius: int = 5,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def bicubic_scale(
     img: NDArray,
     width: int | None = None,
@@ -255,6 +282,17 @@ def bicubic_scale(
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
+@overload
+def bicubic_scale(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    scale: float,
+    antialias: bool = True,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
 @overload
 def bilateral(
     img: NDArray,
@@ -327,6 +365,20 @@ def bilateral(
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
+@overload
+def bilateral(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    radius: int = 4,
+    *,
+    sigma_color: float = 0.2,
+    sigma_space: float = 3.0,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
 @overload
 def blend(
     img: NDArray,
@@ -475,6 +527,35 @@ def blend(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def blend(
+    img: _Tensor,
+    over: ImageLike,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    mode: Literal[
+        "normal",
+        "multiply",
+        "screen",
+        "overlay",
+        "darken",
+        "lighten",
+        "color-dodge",
+        "color-burn",
+        "hard-light",
+        "soft-light",
+        "difference",
+        "exclusion",
+        "hue",
+        "saturation",
+        "color",
+        "luminosity",
+    ] = "normal",
+    opacity: float = 1.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def blur(
     img: NDArray,
     width: int | None = None,
@@ -542,6 +623,19 @@ def blur(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def blur(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    radius: int = 3,
+    *,
+    sigma: float | None = None,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def box_blur(
     img: NDArray,
     width: int | None = None,
@@ -604,6 +698,18 @@ def box_blur(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def box_blur(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    radius: int = 3,
+    *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def brightness(
     img: NDArray,
     width: int | None = None,
@@ -655,6 +761,16 @@ def brightness(
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
+@overload
+def brightness(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    value: float = 0.0,
+    *,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
 @overload
 def canny(
     img: NDArray,
@@ -723,6 +839,19 @@ def canny(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def canny(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    low: float = 0.4,
+    *,
+    high: float = 0.8,
+    sigma: float = 0.0,
+    l2: bool = False,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def chroma_key(
     img: NDArray,
     width: int | None = None,
@@ -790,6 +919,19 @@ def chroma_key(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def chroma_key(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    key: Sequence[float] | NDArray = (0.0, 1.0, 0.0),
+    threshold: float = 0.3,
+    softness: float = 0.1,
+    despill: float = 1.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def chromatic_aberration(
     img: NDArray,
     width: int | None = None,
@@ -841,6 +983,16 @@ def chromatic_aberration(
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
+@overload
+def chromatic_aberration(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    amount: float = 2.0,
+    *,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
 @overload
 def clahe(
     img: NDArray,
@@ -899,6 +1051,17 @@ def clahe(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def clahe(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    clip_limit: float = 2.0,
+    *,
+    tiles: float | Sequence[int] = 8,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def color_matrix(
     img: NDArray,
     width: int | None = None,
@@ -951,6 +1114,16 @@ def color_matrix(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def color_matrix(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    matrix: Sequence[float] | NDArray,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def contrast(
     img: NDArray,
     width: int | None = None,
@@ -1002,6 +1175,16 @@ def contrast(
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
+@overload
+def contrast(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    value: float = 0.0,
+    *,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
 @overload
 def crop(
     img: NDArray,
@@ -1059,6 +1242,17 @@ def crop(
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
+@overload
+def crop(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    box: Sequence[int] | None = None,
+    size: Sequence[int] | None = None,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
 @overload
 def denoise(
     img: NDArray,
@@ -1132,6 +1326,20 @@ def denoise(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def denoise(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    radius: int = 2,
+    *,
+    sigma_space: float = 2.0,
+    sigma_color: float = 0.1,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def dilate(
     img: NDArray,
     width: int | None = None,
@@ -1194,6 +1402,18 @@ def dilate(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def dilate(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    radius: int = 1,
+    *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def edge_detect(
     img: NDArray,
     width: int | None = None,
@@ -1255,6 +1475,18 @@ def edge_detect(
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
+@overload
+def edge_detect(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    amount: float = 1.0,
+    *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
 @overload
 def emboss(
     img: NDArray,
@@ -1328,6 +1560,20 @@ def emboss(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def emboss(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    amount: float = 1.0,
+    *,
+    dx: int = -1,
+    dy: int = -1,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def equalize(
     img: NDArray,
     width: int | None = None,
@@ -1379,6 +1625,16 @@ def equalize(
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
+@overload
+def equalize(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    channels: Literal["luma", "each"] = "luma",
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
 @overload
 def erode(
     img: NDArray,
@@ -1442,6 +1698,18 @@ def erode(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def erode(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    radius: int = 1,
+    *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def flip(
     img: NDArray,
     width: int | None = None,
@@ -1494,6 +1762,16 @@ def flip(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def flip(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    direction: Literal["horizontal", "vertical", "both"] = "horizontal",
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def gamma(
     img: NDArray,
     width: int | None = None,
@@ -1545,6 +1823,16 @@ def gamma(
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
+@overload
+def gamma(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    value: float = 1.0,
+    *,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
 @overload
 def gaussian_blur(
     img: NDArray,
@@ -1613,6 +1901,19 @@ def gaussian_blur(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def gaussian_blur(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    sigma: float = 1.5,
+    *,
+    radius: int | None = None,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def grain(
     img: NDArray,
     width: int | None = None,
@@ -1680,6 +1981,19 @@ def grain(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def grain(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    amount: float = 0.05,
+    *,
+    size: float = 1.0,
+    colored: bool = False,
+    seed: int = 0,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def grayscale(
     img: NDArray,
     width: int | None = None,
@@ -1726,6 +2040,15 @@ def grayscale(
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
+@overload
+def grayscale(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
 @overload
 def hue(
     img: NDArray,
@@ -1779,6 +2102,16 @@ def hue(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def hue(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    degrees: float = 0.0,
+    *,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def invert(
     img: NDArray,
     width: int | None = None,
@@ -1825,6 +2158,15 @@ def invert(
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
+@overload
+def invert(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
 @overload
 def levels(
     img: NDArray,
@@ -1897,6 +2239,20 @@ def levels(
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
+@overload
+def levels(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    in_black: float | Sequence[float] | NDArray = 0.0,
+    in_white: float | Sequence[float] | NDArray = 1.0,
+    gamma: float | Sequence[float] | NDArray = 1.0,
+    out_black: float | Sequence[float] | NDArray = 0.0,
+    out_white: float | Sequence[float] | NDArray = 1.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
 @overload
 def lut_apply(
     img: NDArray,
@@ -1985,6 +2341,23 @@ def lut_apply(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def lut_apply(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    lut: Cube | PathLike | NDArray | Buffer,
+    method: Literal["tetrahedral", "trilinear"] = "tetrahedral",
+    amount: float = 1.0,
+    domain_min: float | Sequence[float] | NDArray = 0.0,
+    domain_max: float | Sequence[float] | NDArray = 1.0,
+    shaper: int = 0,
+    shaper_min: float | Sequence[float] | NDArray = 0.0,
+    shaper_max: float | Sequence[float] | NDArray = 1.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def median(
     img: NDArray,
     width: int | None = None,
@@ -2046,6 +2419,18 @@ def median(
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
+@overload
+def median(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    radius: int = 1,
+    *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
 @overload
 def morphology(
     img: NDArray,
@@ -2169,6 +2554,30 @@ def morphology(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def morphology(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    element: NDArray | Buffer | None = None,
+    operation: Literal[
+        "open",
+        "close",
+        "erode",
+        "dilate",
+        "gradient",
+        "tophat",
+        "blackhat",
+    ] = "open",
+    radius: int = 1,
+    shape: Literal["rect", "cross", "ellipse"] = "rect",
+    iterations: int = 1,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def motion_blur(
     img: NDArray,
     width: int | None = None,
@@ -2236,6 +2645,19 @@ def motion_blur(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def motion_blur(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    length: float = 9.0,
+    *,
+    angle: float = 0.0,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def overlay_alpha(
     img: NDArray,
     over: ImageLike,
@@ -2292,6 +2714,17 @@ def overlay_alpha(
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
+@overload
+def overlay_alpha(
+    img: _Tensor,
+    over: ImageLike,
+    width: int | None = None,
+    height: int | None = None,
+    opacity: float = 1.0,
+    *,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
 @overload
 def pad(
     img: NDArray,
@@ -2355,6 +2788,18 @@ def pad(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def pad(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    padding: float | Sequence[int],
+    border: Literal["constant", "clamp", "reflect", "wrap"] = "constant",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def pixelate(
     img: NDArray,
     width: int | None = None,
@@ -2407,6 +2852,16 @@ def pixelate(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def pixelate(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    block: int = 8,
+    *,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def posterize(
     img: NDArray,
     width: int | None = None,
@@ -2458,6 +2913,16 @@ def posterize(
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
+@overload
+def posterize(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    bits: int = 4,
+    *,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
 @overload
 def preprocess(
     img: NDArray,
@@ -2561,6 +3026,26 @@ def preprocess(
     device: str | None = None,
 ) -> NDArray: ...
 @overload
+def preprocess(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    size: Sequence[int] | None = None,
+    normalize: Literal["imagenet", "unit", "signed", "raw"] | bool = "imagenet",
+    mean: float | Sequence[float] | NDArray | None = None,
+    std: float | Sequence[float] | NDArray | None = None,
+    layout: Literal["nchw", "nhwc"] = "nchw",
+    fit: Literal["stretch", "letterbox", "crop"] = "stretch",
+    pad: float | Sequence[float] | NDArray = 0.4470588235294118,
+    keep: float = 1.0,
+    order: Literal["rgb", "bgr"] = "rgb",
+    method: Literal["nearest", "bilinear", "bicubic", "lanczos", "area"] = "bilinear",
+    antialias: bool = True,
+    out: None = None,
+    device: str | None = None,
+) -> NDArray: ...
+@overload
 def remap(
     img: NDArray,
     width: int | None = None,
@@ -2628,6 +3113,19 @@ def remap(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def remap(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    map: NDArray | Buffer,
+    method: Literal["nearest", "bilinear", "bicubic"] = "bilinear",
+    border: Literal["constant", "clamp", "reflect", "wrap"] = "constant",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def resize(
     img: NDArray,
     width: int | None = None,
@@ -2689,6 +3187,18 @@ def resize(
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
+@overload
+def resize(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    size: Sequence[int],
+    method: Literal["nearest", "bilinear", "bicubic", "lanczos", "area"] = "bilinear",
+    antialias: bool = True,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
 @overload
 def rgb_to_yuv(
     img: NDArray,
@@ -2756,6 +3266,19 @@ def rgb_to_yuv(
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
+@overload
+def rgb_to_yuv(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    matrix: Literal["bt601", "bt709", "bt2020"] = "bt709",
+    range: Literal["limited", "full"] = "limited",
+    format: Literal["yuv444", "nv12", "i420"] | None = None,
+    siting: Literal["left", "center"] = "left",
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
 @overload
 def rotate(
     img: NDArray,
@@ -2834,6 +3357,21 @@ def rotate(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def rotate(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    angle: float,
+    expand: bool = False,
+    center: Sequence[float] | NDArray | None = None,
+    method: Literal["nearest", "bilinear", "bicubic"] = "bilinear",
+    border: Literal["constant", "clamp", "reflect", "wrap"] = "constant",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def saturation(
     img: NDArray,
     width: int | None = None,
@@ -2886,6 +3424,16 @@ def saturation(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def saturation(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    value: float = 0.0,
+    *,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def sepia(
     img: NDArray,
     width: int | None = None,
@@ -2937,6 +3485,16 @@ def sepia(
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
+@overload
+def sepia(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    amount: float = 1.0,
+    *,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
 @overload
 def sharpen(
     img: NDArray,
@@ -2999,6 +3557,18 @@ def sharpen(
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
+@overload
+def sharpen(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    amount: float = 0.5,
+    *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
 @overload
 def threshold(
     img: NDArray,
@@ -3072,6 +3642,20 @@ def threshold(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def threshold(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    value: float = 0.5,
+    *,
+    method: Literal["fixed", "otsu", "mean", "gaussian"] = "fixed",
+    type: Literal["binary", "binary_inv", "trunc", "tozero", "tozero_inv"] = "binary",
+    block_size: int = 11,
+    offset: float = 0.02,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def unsharp_mask(
     img: NDArray,
     width: int | None = None,
@@ -3144,6 +3728,20 @@ def unsharp_mask(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def unsharp_mask(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    radius: float = 2.0,
+    *,
+    amount: float = 1.0,
+    threshold: float = 0.0,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def video_mix(
     img: NDArray,
     second: ImageLike,
@@ -3200,6 +3798,17 @@ def video_mix(
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
+@overload
+def video_mix(
+    img: _Tensor,
+    second: ImageLike,
+    width: int | None = None,
+    height: int | None = None,
+    t: float = 0.5,
+    *,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
 @overload
 def vignette(
     img: NDArray,
@@ -3262,6 +3871,18 @@ def vignette(
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
+@overload
+def vignette(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    amount: float = 0.5,
+    *,
+    radius: float = 0.75,
+    softness: float = 0.45,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
 @overload
 def warp_affine(
     img: NDArray,
@@ -3335,6 +3956,20 @@ def warp_affine(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def warp_affine(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    matrix: Sequence[float] | NDArray,
+    size: Sequence[int] | None = None,
+    method: Literal["nearest", "bilinear", "bicubic"] = "bilinear",
+    border: Literal["constant", "clamp", "reflect", "wrap"] = "constant",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def warp_perspective(
     img: NDArray,
     width: int | None = None,
@@ -3407,6 +4042,20 @@ def warp_perspective(
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
+def warp_perspective(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    matrix: Sequence[float] | NDArray,
+    size: Sequence[int] | None = None,
+    method: Literal["nearest", "bilinear", "bicubic"] = "bilinear",
+    border: Literal["constant", "clamp", "reflect", "wrap"] = "constant",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
 def white_balance(
     img: NDArray,
     width: int | None = None,
@@ -3463,6 +4112,17 @@ def white_balance(
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
+@overload
+def white_balance(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    color: Sequence[float] | NDArray | None = None,
+    temperature: float | None = None,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
 @overload
 def yuv_to_rgb(
     img: NDArray,
@@ -3535,6 +4195,30 @@ def yuv_to_rgb(
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
+@overload
+def yuv_to_rgb(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    matrix: Literal["bt601", "bt709", "bt2020"] = "bt709",
+    range: Literal["limited", "full"] = "limited",
+    format: Literal["yuv444", "nv12", "i420"] | None = None,
+    siting: Literal["left", "center"] = "left",
+    chroma: Literal["bilinear", "nearest"] = "bilinear",
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+def apply(
+    img: _Image,
+    kernel: str | Runnable,
+    *,
+    width: int | None = None,
+    height: int | None = None,
+    out: NDArray | None = None,
+    device: str | None = None,
+    **params: FilterValue,
+) -> _Image: ...
 def filters() -> list[str]: ...
 def start_pipeline(width: int, height: int, *, device: str | None = None) -> FramePipeline: ...
 def process_frame(

@@ -20,10 +20,11 @@ from dala.errors import (
     describe,
 )
 from dala.gpu.compute import Buffer, from_dlpack
+from dala.gpu.compute.call.foreign import is_tensor, tensor_like
 from dala.gpu.compute.convert import as_array
 from dala.media.frame import Frame
 from dala.media.pictures.modes import NUMBERS, normalized
-from dala.typing import ImageLike, NDArray
+from dala.typing import ImageLike, KernelInput, NDArray
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage
@@ -48,7 +49,7 @@ class SourceImage:
     __slots__ = ("given", "kind", "pixels")
 
     def __init__(self, kind: str, pixels: NDArray | Buffer, given: ImageLike) -> None:
-        #: "array", "bytes", "pillow", "frame" or "buffer".
+        #: "array", "bytes", "pillow", "frame", "buffer" or "tensor".
         self.kind = kind
         self.pixels = pixels
         self.given = given
@@ -86,8 +87,10 @@ class SourceImage:
         if isinstance(given, bytes | bytearray | memoryview):
             data = array.tobytes()
             return data if isinstance(given, bytes) else type(given)(data)
-        assert not isinstance(given, np.ndarray | Frame | Buffer)
-        return _to_pillow(array, given.mode)
+        if is_pillow(given):
+            return _to_pillow(array, given.mode)
+        assert is_tensor(given)
+        return tensor_like(array, given)
 
 
 def wants_given_dtype(picture: SourceImage, out: NDArray | None, shape: Shape) -> bool:
@@ -141,14 +144,24 @@ def _find(img: ImageLike, call: str) -> SourceImage:
     pillow = sys.modules.get("PIL.Image")
     if pillow is not None and isinstance(img, pillow.Image):
         return SourceImage("pillow", from_pillow(img, call), img)
+    if is_tensor(img):
+        pixels = from_dlpack(img, device="cpu").numpy()
+        return SourceImage("tensor", check_array(pixels, call), img)
     advice = "Convert it first, such as np.asarray(x)."
     if isinstance(img, str | os.PathLike):
         advice = "Open a file first: Frame.open(path)."
     raise DtypeError(
-        f"{call}: a picture must be an array, bytes with width and height, a Pillow image, a Frame "
-        f"or a Buffer, got {type(img).__name__}. {advice}",
+        f"{call}: a picture must be an array, a tensor, bytes with width and height, a Pillow "
+        f"image, a Frame or a Buffer, got {type(img).__name__}. {advice}",
         call=call,
     )
+
+
+def kernel_input(value: KernelInput, call: str) -> SourceImage | None:
+    """Return a Frame or a Pillow image as an input of a kernel; None for other values."""
+    if isinstance(value, Frame) or is_pillow(value):
+        return _find(value, call)
+    return None
 
 
 def _from_bytes(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -19,20 +19,10 @@ from dala.gpu.compute.convert import (
 from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY, DtypeLike, dtype_name
 from dala.gpu.compute.engines import auto
 from dala.gpu.compute.engines.base import Engine
-from dala.typing import NDArray
-
-if TYPE_CHECKING:
-    from typing_extensions import CapsuleType
+from dala.typing import NDArray, SupportsDLPack
 
 #: Raw bytes: any object with the buffer protocol.
 BytesLike: TypeAlias = bytes | bytearray | memoryview | NDArray
-
-
-class SupportsDLPack(Protocol):
-    """An array or tensor of a library that supports DLPack."""
-
-    def __dlpack__(self, *, stream: None = ...) -> CapsuleType: ...
-    def __dlpack_device__(self) -> tuple[int, int]: ...
 
 
 _NAMES: Final = {dtype: name for name, dtype in NUMPY.items()}

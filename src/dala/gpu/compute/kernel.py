@@ -19,7 +19,7 @@ from dala.errors import (
 )
 from dala.gpu.compute.buffer import Buffer, allocate, evaluated, settle
 from dala.gpu.compute.call.arguments import number_kinds, pack
-from dala.gpu.compute.call.checks import check_alias, check_buffers, check_types
+from dala.gpu.compute.call.checks import check_alias, check_buffers, check_count, check_types
 from dala.gpu.compute.call.geometry import program_for
 from dala.gpu.compute.call.plans import BoundCall, ReadyCall, Values
 from dala.gpu.compute.lang import source as sources
@@ -137,6 +137,8 @@ class Kernel(Runnable):
 
     def new_output(self, inputs: Sequence[Buffer], params: Params) -> Buffer:
         """Return a new buffer of the inputs' broadcast shape and the result's dtype."""
+        if self.decl.args:
+            check_count(self, len(inputs))
         buffers = [b for b in inputs if isinstance(b, Buffer)]
         if not buffers or len(buffers) != len(self.decl.args):
             raise ParameterError(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar, overload
+
+import numpy as np
 
 from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.call.plans import BoundCall, CallPlan, ReadyCall, Values
-from dala.typing import Params, ParamValue
+from dala.typing import KernelInput, NDArray, Params, ParamValue
 
 if TYPE_CHECKING:
     from dala.gpu.compute.lang.declaration import ParamDecl
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 MAX_PLANS = 1024
 
 NO_PARAMS: Params = {}
+
+_Kind = TypeVar("_Kind", bound=KernelInput)
+_Out = TypeVar("_Out", Buffer, NDArray)
 
 
 class InstanceDoc:
@@ -89,15 +94,50 @@ class Runnable(ABC):
         plan, storages, target, values = self.plan(inputs, output, params)
         plan.run(storages, target, values)
 
-    def __call__(self, *inputs: Buffer, out: Buffer | None = None, **params: ParamValue) -> Buffer:
-        """Run on buffers and return the output: ``out``, or a new buffer.
+    @overload
+    def __call__(
+        self, *inputs: Buffer, out: Buffer | None = None, **params: ParamValue
+    ) -> Buffer: ...
+    @overload
+    def __call__(
+        self, first: _Kind, /, *inputs: KernelInput, out: None = None, **params: ParamValue
+    ) -> _Kind: ...
+    @overload
+    def __call__(self, *inputs: KernelInput, out: _Out, **params: ParamValue) -> _Out: ...
+    def __call__(  # type: ignore[misc] # mypy misses that *inputs accepts the first one too
+        self,
+        *inputs: KernelInput,
+        out: Buffer | NDArray | None = None,
+        **params: ParamValue,
+    ) -> KernelInput:
+        """Run on buffers, arrays, tensors or pictures; return the output: ``out``, or a new one.
 
-        A new output has the inputs' broadcast shape and the dtype of the result.
+        A new output has the inputs' broadcast shape and the dtype of the result. It is of the same
+        kind as the first input: a Buffer, a NumPy array, a Pillow image, a Frame, or a tensor of
+        the library and on the device of the input. Inputs that are not buffers run on the device of
+        those that are, else on the current one.
+
+        >>> import numpy as np
+        >>> from dala.gpu.compute.kernel import get
+        >>> get("relu")(np.array([-1.0, 2.0], np.float32)).tolist()
+        [0.0, 2.0]
         """
+        for value in inputs:
+            if not isinstance(value, Buffer):
+                return self._call_on(inputs, out, params)
         if out is None:
-            out = self.new_output(inputs, params)
-        self.run(inputs, out, params)
+            out = self.new_output(inputs, params)  # type: ignore[arg-type] # they are buffers
+        elif isinstance(out, np.ndarray):
+            return self._call_on(inputs, out, params)
+        self.run(inputs, out, params)  # type: ignore[arg-type]
         return out
+
+    def _call_on(
+        self, inputs: Sequence[KernelInput], out: Buffer | NDArray | None, params: Params
+    ) -> KernelInput:
+        from dala.gpu.compute.call.foreign import call_on
+
+        return call_on(self, inputs, out, params)
 
     def _keep(self, key: tuple[object, ...], plan: CallPlan) -> CallPlan:
         if len(self._plans) >= MAX_PLANS:

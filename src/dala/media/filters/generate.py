@@ -27,16 +27,31 @@ from typing import Literal, TypeVar, overload
 from PIL.Image import Image as PillowImage
 
 from dala.gpu.compute import Buffer, Cube
+from dala.gpu.compute.runnable import Runnable
 from dala.media.filters.pipeline import FramePipeline
-from dala.media.filters.plans import Filter
+from dala.media.filters.plans import Filter, FilterValue
 from dala.media.frame import Frame
-from dala.typing import ImageLike, NDArray, PathLike
+from dala.typing import ImageLike, NDArray, PathLike, SupportsDLPack
 
 _Bytes = TypeVar("_Bytes", bytes, bytearray, memoryview)
 _Image = TypeVar("_Image", bound=ImageLike)
+_Tensor = TypeVar("_Tensor", bound=SupportsDLPack)
 '''
 
+#: The calls of ``dala.media.gpu`` that are not filters.
+_OWN: Final = ("apply", "filters", "process_frame", "start_pipeline", "stop_pipeline")
+
 _PIPELINES: Final = """
+def apply(
+    img: _Image,
+    kernel: str | Runnable,
+    *,
+    width: int | None = None,
+    height: int | None = None,
+    out: NDArray | None = None,
+    device: str | None = None,
+    **params: FilterValue,
+) -> _Image: ...
 def filters() -> list[str]: ...
 def start_pipeline(width: int, height: int, *, device: str | None = None) -> FramePipeline: ...
 def process_frame(
@@ -58,6 +73,7 @@ _KINDS: Final = (
     ("PillowImage", "int | None = None", False, "PillowImage"),
     ("Buffer", "int | None = None", False, "Buffer"),
     ("_Bytes", "int", False, "_Bytes"),
+    ("_Tensor", "int | None = None", False, "_Tensor"),
 )
 _TENSORS: Final = {"NDArray": "NDArray", "Frame": "Buffer", "Buffer": "Buffer"}
 
@@ -65,7 +81,11 @@ _TENSORS: Final = {"NDArray": "NDArray", "Frame": "Buffer", "Buffer": "Buffer"}
 def stub(module: str) -> str:
     """Return the stub file of ``dala.media.gpu`` ("gpu") or ``dala.media.effects`` ("effects")."""
     names = call_names(module)
-    own = ["filters", "process_frame", "start_pipeline", "stop_pipeline"] if module == "gpu" else []
+    own = (
+        ["apply", "filters", "process_frame", "start_pipeline", "stop_pipeline"]
+        if module == "gpu"
+        else []
+    )
     listed = "".join(f'    "{name}",\n' for name in sorted([*names, *own]))
     parts = [_HEAD, f"\n__all__ = [\n{listed}]\n\n"]
     for name in names:

@@ -79,7 +79,7 @@ class FramePipeline(Closing):
             frame: an array, bytes, a Pillow image, a Frame or a Buffer.
             filters: names, or pairs of a name and its parameters; ``dala.media.gpu.filters()``
                 lists them. A second picture or a table is a parameter too, such as
-                ``("overlay_alpha", {"over": badge})``. A custom kernel of one input also works.
+                ``("overlay_alpha", {"over": badge})``. A custom kernel also works.
             width: of bytes, in pixels; the context's by default.
             height: of bytes, in pixels; the context's by default.
             out: an array for the result.

@@ -10,7 +10,7 @@ import os
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from dala.errors import (
 )
 from dala.gpu.compute import Buffer, Cube, buffer_zeros, from_dlpack
 from dala.gpu.compute.buffer import allocate
-from dala.gpu.compute.kernel import builtins, find
+from dala.gpu.compute.kernel import Kernel, builtins, find
 from dala.gpu.compute.kernel import get as find_kernel
 from dala.gpu.compute.kernels.filter import BORDER_OPTIONS, FILTERS, FilterParam, FilterSpec
 from dala.gpu.compute.operation import Operation, Tensor
@@ -125,12 +125,34 @@ def _steps(item: Filter, shape: Shape, dtype: str, origin: str) -> list[Step]:
         except DalaError as error:
             raise error.within(origin) from error
     kernel = name if isinstance(name, Runnable) else _custom(name, origin)
-    if len(kernel.inputs) != 1:
+    if not kernel.inputs:
         raise ParameterError(
-            f"{origin}: a custom filter must be a kernel of one input, the picture; got one of "
-            f"{len(kernel.inputs)}."
+            f"{origin}: a custom filter must be a kernel whose first input is the picture; got one "
+            "without inputs."
         )
-    return [Step(kernel, (PICTURE,), shape, dtype, given)]
+    more = kernel.inputs[1 : len(kernel.inputs) - kernel.optional]
+    missed = [n for n in more if n not in given]
+    if missed:
+        raise ParameterError(
+            f"{origin}: {kernel.name} needs the input {missed[0]!r} besides the picture. "
+            f"Give it by name: {missed[0]}=..."
+        )
+    inputs = [
+        _custom_input(kernel, n, given.pop(n), shape) for n in kernel.inputs[1:] if n in given
+    ]
+    return [Step(kernel, (PICTURE, *inputs), shape, dtype, given)]
+
+
+def _custom_input(
+    kernel: Runnable, name: str, value: FilterValue, shape: Shape
+) -> NDArray | Buffer:
+    """Return an input of a custom kernel besides the picture: a second one, or numbers."""
+    kinds = {a.name: a.kind for a in kernel.decl.args} if isinstance(kernel, Kernel) else {}
+    if kinds.get(name) in ("pixel", "image"):
+        return second(cast("ImageLike", value), shape, kernel.name)
+    if isinstance(value, np.ndarray) and value.dtype == np.uint8:
+        return value
+    return _numbers(value, name, kernel.name)
 
 
 def _pair(item: object, origin: str) -> tuple[str | Runnable, Mapping[str, FilterValue]]:
@@ -326,6 +348,22 @@ def apply(
     picture = read(img, width, height, name)
     steps = _plan_one(name, params, picture.shape, picture.dtype)
     return run_on(picture, steps, out, device, name)
+
+
+def apply_kernel(
+    img: ImageLike,
+    width: int | None,
+    height: int | None,
+    kernel: str | Runnable,
+    params: Mapping[str, FilterValue],
+    out: NDArray | None,
+    device: str | None,
+) -> ImageLike:
+    """Apply a custom kernel, or a registered one by its name, to a picture of any kind."""
+    picture = read(img, width, height, "apply")
+    origin = f"apply: {kernel!r}" if isinstance(kernel, str) else "apply"
+    steps = plan([(kernel, params)], picture.shape, picture.dtype, origin, listed=False)
+    return run_on(picture, steps, out, device, "apply")
 
 
 def _plan_one(name: str, params: Mapping[str, FilterValue], shape: Shape, dtype: str) -> list[Step]:

@@ -23,16 +23,11 @@ def check_buffers(kernel: Runnable, inputs: Sequence[Buffer], output: Buffer) ->
     Return their engine.
     """
     name, args = kernel.name, kernel.inputs
-    least = len(args) - kernel.optional
     if isinstance(inputs, Buffer) or not isinstance(inputs, Sequence):
         raise ArityError.invalid(
             name, "inputs", "a list of buffers", type(inputs), "Write [a] for one input."
         )
-    if not least <= len(inputs) <= len(args):
-        many = f"{least} to {len(args)}" if kernel.optional else f"{len(args)}"
-        noun = "buffer" if many == "1" else "buffers"
-        names = f" ({', '.join(args)})" if args else ""
-        raise ArityError.invalid(name, "inputs", f"{many} {noun}{names}", len(inputs))
+    check_count(kernel, len(inputs))
     buffers = [*zip(args, inputs, strict=False), ("output", output)]
     for which, given in buffers:
         if not isinstance(given, Buffer):
@@ -48,6 +43,17 @@ def check_buffers(kernel: Runnable, inputs: Sequence[Buffer], output: Buffer) ->
             raise DeviceMismatch.invalid(name, which, expected, given.engine.id, advice)
     output.check_writable(name)
     return engine
+
+
+def check_count(kernel: Runnable, count: int) -> None:
+    """Check that a kernel takes so many inputs."""
+    args = kernel.inputs
+    least = len(args) - kernel.optional
+    if not least <= count <= len(args):
+        many = f"{least} to {len(args)}" if kernel.optional else f"{len(args)}"
+        noun = "buffer" if many == "1" else "buffers"
+        names = f" ({', '.join(args)})" if args else ""
+        raise ArityError.invalid(kernel.name, "inputs", f"{many} {noun}{names}", count)
 
 
 def check_types(engine: Engine, program: Program) -> None:

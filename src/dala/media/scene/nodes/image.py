@@ -97,7 +97,9 @@ class ImageNode(Node):
             texture = self._named(scene, image)
         elif isinstance(image, Texture):
             texture = image
-        elif not hasattr(image, "shape") and image.__hash__ is not None and image in scene.textures:
+        elif (
+            not hasattr(image, "shape") and isinstance(image, Hashable) and image in scene.textures
+        ):
             texture = scene.textures.get(image)
         if texture is not None:
             texture.retain()
