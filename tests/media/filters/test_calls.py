@@ -260,7 +260,7 @@ def test_device_argument():
         (
             lambda: gpu.blur(b"1234"),
             ParameterError,
-            "width must be an int of at least",
+            "bytes need width and height",
         ),
         (lambda: gpu.blur(b"1234", 2, 3), ShapeError, "24 bytes of RGBA"),
         (lambda: gpu.blur(PHOTO, 18, 26), ShapeMismatch, "the picture is 26 x 18"),
