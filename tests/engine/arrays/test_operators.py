@@ -257,6 +257,16 @@ def test_iteration_length_and_truth(engine_id):
     assert [float(x) for x in b[1]] == [3.0, 4.0]
     assert 3 in b
     assert 7 not in b
+    assert "text" not in b
+    assert (b > 0).all()
+    assert not (b > 9).any()
+    assert (b == [[1, 2], [3, 4]]).all(axis=1).tolist() == [1, 1]
+    assert not buffer_zeros((0,)).any()
+    assert buffer_zeros((0,)).all()
+    assert b.sum() == pytest.approx(10)
+    assert b == pytest.approx(np.array([[1, 2], [3, 4]]))
+    assert np.array_equal(b, [[1, 2], [3, 4]])
+    np.testing.assert_allclose(b, [[1, 2], [3, 4]])
     assert bool(b[0, 0])
     assert not buffer([0.0])
     with pytest.raises(ValueError, match="the truth of a buffer of shape"):

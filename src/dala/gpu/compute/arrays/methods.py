@@ -243,7 +243,8 @@ class ArrayMethods:
         return (self[i] for i in range(self.shape[0]))
 
     def __contains__(self, value: Value) -> bool:
-        return bool((self == value).max()) if 0 not in self.shape else False
+        found = self == value
+        return isinstance(found, ArrayMethods) and bool(found.any())
 
     def item(self) -> float:
         """Return the only element as a Python number.
@@ -277,8 +278,8 @@ class ArrayMethods:
         b = cast("Buffer", self)
         if b.size != 1:
             raise ShapeError(
-                f"bool: the truth of a buffer of shape {b.shape} is ambiguous. Use (b != 0).max() "
-                "for any, (b != 0).min() for all, len(b) for its length, or b is not None.",
+                f"bool: the truth of a buffer of shape {b.shape} is ambiguous. Use b.any() or "
+                "b.all(), len(b) for its length, or b is not None.",
                 call="bool",
             )
         return bool(self._only("bool"))
@@ -415,6 +416,24 @@ class ArrayMethods:
         from dala.gpu.compute.arrays.reductions import mean
 
         return mean(cast("Buffer", self), axis, keepdims, dtype, out)
+
+    def any(self, axis: Axis = None, *, keepdims: bool = False) -> Buffer:
+        """Return 1 where any element, of all or along axes, is not 0, else 0.
+
+        >>> from dala.gpu.compute import buffer
+        >>> bool((buffer([1.0, 5.0], device="cpu") > 3).any())
+        True
+        """
+        return (self != 0).sum(axis, "u32", keepdims=keepdims) != 0
+
+    def all(self, axis: Axis = None, *, keepdims: bool = False) -> Buffer:
+        """Return 1 where all elements, of all or along axes, are not 0, else 0.
+
+        >>> from dala.gpu.compute import buffer
+        >>> bool((buffer([1.0, 5.0], device="cpu") > 3).all())
+        False
+        """
+        return (self == 0).sum(axis, "u32", keepdims=keepdims) == 0
 
     # expressions ------------------------------------------------------------------------------
     def explain(self) -> str:
