@@ -143,7 +143,7 @@ def test_schema(capsys):
     (["SCENE", "-o", "out.mp4", "--seconds", "0"], "must be above 0, got '0'"),
     (["SCENE", "-o", "out.mp4", "--size", "12"], "must be WxH such as 1280x720, got '12'"),
     (["SCENE", "-o", "out.mp4", "--size", "13x13"], "13"),
-    (["SCENE", "-o", "out.mp4", "--fps", "much"], "fps must be a number above 0"),
+    (["SCENE", "-o", "out.mp4", "--fps", "much"], "--fps: must be a number above 0"),
     (["SCENE", "-o", "out.mp4", "--audio", "bx"], "no such file: 'bx'"),
     (["SCENE", "-o", "out.mp4", "--show", "window"], "--show requires --watch"),
     (["SCENE", "-o", "out.mp4", "--watch"], "leave out -o and --frame"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import Final, TypeAlias, TypedDict
 
 
@@ -58,6 +59,24 @@ def duration(text: str) -> float:
     if value <= 0:
         raise argparse.ArgumentTypeError(f"must be above 0, got {text!r}")
     return value
+
+
+def rate(text: str) -> str:
+    """Check frames per second: a number, or a fraction such as 30000/1001.
+
+    >>> rate("29.97"), rate("30000/1001")
+    ('29.97', '30000/1001')
+    """
+    try:
+        good = 0 < Fraction(text) <= 1000
+    except (ValueError, ZeroDivisionError):
+        good = False
+    if not good:
+        raise argparse.ArgumentTypeError(
+            f"must be a number above 0 and up to 1000, or a fraction such as 30000/1001, "
+            f"got {text!r}"
+        )
+    return text
 
 
 def sides(text: str) -> tuple[int | None, int | None] | None:

@@ -82,13 +82,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _help(spec: FilterSpec) -> str:
-    return spec.summary.replace("%", "%%")
+    return spec.summary.replace("%", "%%").replace("``", "")
 
 
 def _metavar(name: str) -> str:
     """
-    >>> _metavar("blur"), _metavar("resize"), _metavar("grayscale")
-    ('[RADIUS,sigma=..]', 'WxH,method=..,antialias=..', '')
+    >>> _metavar("temperature"), _metavar("video_mix"), _metavar("grayscale")
+    ('[VALUE,tint=..]', 'FILE,t=..', '')
     """
     known = list(params(name).values())
     if not known:
@@ -106,7 +106,7 @@ def _form(p: FilterParam) -> str:
     if p.type == "points":
         return "x:y:x:y"
     if p.size in (2, 3, 4):
-        return ":".join({2: "xy", 3: "rgb", 4: "rgba"}[p.size].upper())
+        return {2: "X:Y", 3: "R:G:B", 4: "N:N:N:N"}[p.size]
     return p.name.upper()
 
 
@@ -265,8 +265,9 @@ def parse(name: str, text: str) -> Link:
         given[key] = _value(name, known[key], value)
     for key, p in known.items():
         if p.required and key not in given:
+            example = _form(p) if key == next(iter(known)) else f"{key}={_form(p)}"
             raise ParameterError(
-                f"--{name}: missing required parameter {key!r}: --{name} {key}=..."
+                f"--{name}: missing required parameter {key!r}: --{name} {example}"
             )
     return name, given
 

@@ -58,7 +58,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--start", type=arguments.seconds, metavar="S", default=0.0, help="the first time (0)"
     )
-    parser.add_argument("--fps", metavar="N", help="frames per second (the file's)")
+    parser.add_argument(
+        "--fps", type=arguments.rate, metavar="N", help="frames per second (the file's)"
+    )
     parser.add_argument(
         "--size", type=arguments.size, metavar="WxH", help="of the result (the scene's)"
     )

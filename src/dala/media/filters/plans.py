@@ -240,9 +240,9 @@ def keep_aspect(size: object, shape: Shape) -> object:
     ((48, 64), (60, 80), 3)
     """
     match size:
-        case (None, int(width)):
+        case (None, int(width)) if width > 0 and width is not True:
             return max(1, round(width * shape[0] / shape[1])), width
-        case (int(height), None):
+        case (int(height), None) if height > 0 and height is not True:
             return height, max(1, round(height * shape[1] / shape[0]))
     return size
 
