@@ -17,10 +17,10 @@ def given():
 
 
 def test_every_picture_is_of_a_filter():
-    assert {*pictures.FILTERS, *pictures.OPERATIONS} <= set(declared())
+    assert {*pictures.FILTERS, *pictures.OPERATIONS, *pictures.CALLS} <= set(declared())
 
 
-@pytest.mark.parametrize("name", [*pictures.FILTERS, *pictures.OPERATIONS])
+@pytest.mark.parametrize("name", [*pictures.FILTERS, *pictures.OPERATIONS, *pictures.CALLS])
 def test_stored_picture_is_current(name, given):
     """After an intended change, run python -m tests.support.pictures."""
     with Image.open(pictures.FOLDER / f"{name}.png") as stored:

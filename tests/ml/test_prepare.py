@@ -66,7 +66,7 @@ def test_cached_parameters_do_not_accept_similar_values(fine, wrong, words):
     ("given", "said"),
     [
         ({"size": (0, 4)}, "preprocess: size must be 2 ints from 1"),
-        ({"fit": "cover"}, "preprocess: fit must be one of"),
+        ({"fit": "fill"}, "preprocess: fit must be one of"),
         (
             {"out": buffer_zeros((3, 5, 5), device="cpu")},
             "preprocess: output must be of shape (1, 3",

@@ -78,9 +78,9 @@ def remap() -> np.ndarray:
 
 
 def preprocess() -> np.ndarray:
-    """Preprocess with stretch, letterbox and crop."""
+    """Preprocess with stretch, pad and cover."""
     photo, parts = pictures.photo(), []
-    for fit in ("stretch", "letterbox", "crop"):
+    for fit in ("stretch", "pad", "cover"):
         tensor = apply(
             "preprocess", photo, size=(160, 160), fit=fit, normalize="unit", layout="nhwc"
         )

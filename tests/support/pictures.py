@@ -13,6 +13,7 @@ import numpy as np
 
 import dala
 from dala.gpu import compute
+from dala.media import gpu
 
 FOLDER = pathlib.Path(__file__).parents[2] / "docs" / "images" / "filters"
 
@@ -169,6 +170,25 @@ OPERATIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
 }
 
 
+#: The same for filters of several steps and for those that change the size, as calls of
+#: ``dala.media.gpu``.
+CALLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "box_blur": ("photo", {"radius": 6}),
+    "emboss": ("photo", {"amount": 2.0}),
+    "motion_blur": ("photo", {"length": 21, "angle": 20}),
+    "unsharp_mask": ("photo", {"radius": 2, "amount": 2.0}),
+    "bilateral": ("noisy", {"radius": 5, "sigma_color": 0.4}),
+    "morphology": ("photo", {"operation": "close", "radius": 3, "shape": "ellipse"}),
+    "canny": ("photo", {"sigma": 1.0}),
+    "crop": ("photo", {"box": (30, 50, 190, 150)}),
+    "pad": ("photo", {"padding": (60, 0, 60, 0), "border": "reflect"}),
+    "flip": ("photo", {}),
+    "rotate": ("photo", {"angle": 20, "expand": True}),
+    "thumbnail": ("photo", {"size": 96}),
+    "pixelate": ("photo", {"block": 10}),
+}
+
+
 def sources() -> dict[str, np.ndarray]:
     """Return the input pictures by name."""
     image = photo()
@@ -183,6 +203,8 @@ def sources() -> dict[str, np.ndarray]:
 
 def show(name: str, given: dict[str, np.ndarray]) -> np.ndarray:
     """Return a filter's picture, (200, 320, 3) u8: left half original, right half filtered."""
+    if name in CALLS:
+        return _show_call(name, given)
     names, params = {**FILTERS, **OPERATIONS}[name]
     out = compute.buffer_zeros(given[names[0]].shape, "u8")
     compute.run_kernel(name, [compute.from_array(given[n]) for n in names], out, params)
@@ -193,13 +215,29 @@ def show(name: str, given: dict[str, np.ndarray]) -> np.ndarray:
     return np.ascontiguousarray(shown[..., :3])
 
 
+def _show_call(name: str, given: dict[str, np.ndarray]) -> np.ndarray:
+    """Return both halves of a filter of the same size, else the whole result on a checkerboard."""
+    source, params = CALLS[name]
+    before = given[source]
+    made = getattr(gpu, name)(before, **params)
+    if made.shape == before.shape and name != "flip":
+        half = made.shape[1] // 2
+        made[:, :half] = before[:, :half]
+        made[:, half - 1 : half + 1] = 255
+    if made.shape[0] > 200 or made.shape[1] > 320:
+        made = gpu.resize(made, size=(200, 320), fit="contain")
+    left, top = 320 - made.shape[1], 200 - made.shape[0]
+    around = (left // 2, top // 2, left - left // 2, top - top // 2)
+    return np.ascontiguousarray(on_checks(gpu.pad(made, padding=around))[..., :3])
+
+
 def main() -> None:
     from PIL import Image
 
     FOLDER.mkdir(parents=True, exist_ok=True)
     given = sources()
     with dala.device("cpu"):
-        for name in (*FILTERS, *OPERATIONS):
+        for name in (*FILTERS, *OPERATIONS, *CALLS):
             Image.fromarray(show(name, given)).save(FOLDER / f"{name}.png", optimize=True)
 
 

@@ -68,6 +68,7 @@ __all__ = [
     "start_pipeline",
     "stop_pipeline",
     "threshold",
+    "thumbnail",
     "unsharp_mask",
     "video_mix",
     "vignette",
@@ -2934,7 +2935,7 @@ def preprocess(
     mean: float | Sequence[float] | NDArray | None = None,
     std: float | Sequence[float] | NDArray | None = None,
     layout: Literal["nchw", "nhwc"] = "nchw",
-    fit: Literal["stretch", "letterbox", "crop"] = "stretch",
+    fit: Literal["stretch", "contain", "cover", "pad", "letterbox", "crop"] = "stretch",
     pad: float | Sequence[float] | NDArray = 0.4470588235294118,
     keep: float = 1.0,
     order: Literal["rgb", "bgr"] = "rgb",
@@ -2956,7 +2957,7 @@ def preprocess(
     mean: float | Sequence[float] | NDArray | None = None,
     std: float | Sequence[float] | NDArray | None = None,
     layout: Literal["nchw", "nhwc"] = "nchw",
-    fit: Literal["stretch", "letterbox", "crop"] = "stretch",
+    fit: Literal["stretch", "contain", "cover", "pad", "letterbox", "crop"] = "stretch",
     pad: float | Sequence[float] | NDArray = 0.4470588235294118,
     keep: float = 1.0,
     order: Literal["rgb", "bgr"] = "rgb",
@@ -2976,7 +2977,7 @@ def preprocess(
     mean: float | Sequence[float] | NDArray | None = None,
     std: float | Sequence[float] | NDArray | None = None,
     layout: Literal["nchw", "nhwc"] = "nchw",
-    fit: Literal["stretch", "letterbox", "crop"] = "stretch",
+    fit: Literal["stretch", "contain", "cover", "pad", "letterbox", "crop"] = "stretch",
     pad: float | Sequence[float] | NDArray = 0.4470588235294118,
     keep: float = 1.0,
     order: Literal["rgb", "bgr"] = "rgb",
@@ -2996,7 +2997,7 @@ def preprocess(
     mean: float | Sequence[float] | NDArray | None = None,
     std: float | Sequence[float] | NDArray | None = None,
     layout: Literal["nchw", "nhwc"] = "nchw",
-    fit: Literal["stretch", "letterbox", "crop"] = "stretch",
+    fit: Literal["stretch", "contain", "cover", "pad", "letterbox", "crop"] = "stretch",
     pad: float | Sequence[float] | NDArray = 0.4470588235294118,
     keep: float = 1.0,
     order: Literal["rgb", "bgr"] = "rgb",
@@ -3016,7 +3017,7 @@ def preprocess(
     mean: float | Sequence[float] | NDArray | None = None,
     std: float | Sequence[float] | NDArray | None = None,
     layout: Literal["nchw", "nhwc"] = "nchw",
-    fit: Literal["stretch", "letterbox", "crop"] = "stretch",
+    fit: Literal["stretch", "contain", "cover", "pad", "letterbox", "crop"] = "stretch",
     pad: float | Sequence[float] | NDArray = 0.4470588235294118,
     keep: float = 1.0,
     order: Literal["rgb", "bgr"] = "rgb",
@@ -3036,7 +3037,7 @@ def preprocess(
     mean: float | Sequence[float] | NDArray | None = None,
     std: float | Sequence[float] | NDArray | None = None,
     layout: Literal["nchw", "nhwc"] = "nchw",
-    fit: Literal["stretch", "letterbox", "crop"] = "stretch",
+    fit: Literal["stretch", "contain", "cover", "pad", "letterbox", "crop"] = "stretch",
     pad: float | Sequence[float] | NDArray = 0.4470588235294118,
     keep: float = 1.0,
     order: Literal["rgb", "bgr"] = "rgb",
@@ -3134,6 +3135,8 @@ def resize(
     size: Sequence[int],
     method: Literal["nearest", "bilinear", "bicubic", "lanczos", "area"] = "bilinear",
     antialias: bool = True,
+    fit: Literal["stretch", "contain", "cover", "pad", "letterbox", "crop"] = "stretch",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: NDArray | None = None,
     device: str | None = None,
 ) -> NDArray:
@@ -3148,6 +3151,8 @@ def resize(
     size: Sequence[int],
     method: Literal["nearest", "bilinear", "bicubic", "lanczos", "area"] = "bilinear",
     antialias: bool = True,
+    fit: Literal["stretch", "contain", "cover", "pad", "letterbox", "crop"] = "stretch",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> Frame: ...
@@ -3160,6 +3165,8 @@ def resize(
     size: Sequence[int],
     method: Literal["nearest", "bilinear", "bicubic", "lanczos", "area"] = "bilinear",
     antialias: bool = True,
+    fit: Literal["stretch", "contain", "cover", "pad", "letterbox", "crop"] = "stretch",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> PillowImage: ...
@@ -3172,6 +3179,8 @@ def resize(
     size: Sequence[int],
     method: Literal["nearest", "bilinear", "bicubic", "lanczos", "area"] = "bilinear",
     antialias: bool = True,
+    fit: Literal["stretch", "contain", "cover", "pad", "letterbox", "crop"] = "stretch",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
@@ -3184,6 +3193,8 @@ def resize(
     size: Sequence[int],
     method: Literal["nearest", "bilinear", "bicubic", "lanczos", "area"] = "bilinear",
     antialias: bool = True,
+    fit: Literal["stretch", "contain", "cover", "pad", "letterbox", "crop"] = "stretch",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
@@ -3196,6 +3207,8 @@ def resize(
     size: Sequence[int],
     method: Literal["nearest", "bilinear", "bicubic", "lanczos", "area"] = "bilinear",
     antialias: bool = True,
+    fit: Literal["stretch", "contain", "cover", "pad", "letterbox", "crop"] = "stretch",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> _Tensor: ...
@@ -3652,6 +3665,86 @@ def threshold(
     type: Literal["binary", "binary_inv", "trunc", "tozero", "tozero_inv"] = "binary",
     block_size: int = 11,
     offset: float = 0.02,
+    out: None = None,
+    device: str | None = None,
+) -> _Tensor: ...
+@overload
+def thumbnail(
+    img: NDArray,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    size: float | Sequence[int],
+    fit: Literal["stretch", "contain", "cover", "pad", "letterbox", "crop"] = "contain",
+    method: Literal["nearest", "bilinear", "bicubic", "lanczos", "area"] = "bicubic",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> NDArray:
+    """Make a small copy of a picture, as Pillow's ``thumbnail``."""
+
+@overload
+def thumbnail(
+    img: Frame,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    size: float | Sequence[int],
+    fit: Literal["stretch", "contain", "cover", "pad", "letterbox", "crop"] = "contain",
+    method: Literal["nearest", "bilinear", "bicubic", "lanczos", "area"] = "bicubic",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> Frame: ...
+@overload
+def thumbnail(
+    img: PillowImage,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    size: float | Sequence[int],
+    fit: Literal["stretch", "contain", "cover", "pad", "letterbox", "crop"] = "contain",
+    method: Literal["nearest", "bilinear", "bicubic", "lanczos", "area"] = "bicubic",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> PillowImage: ...
+@overload
+def thumbnail(
+    img: Buffer,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    size: float | Sequence[int],
+    fit: Literal["stretch", "contain", "cover", "pad", "letterbox", "crop"] = "contain",
+    method: Literal["nearest", "bilinear", "bicubic", "lanczos", "area"] = "bicubic",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> Buffer: ...
+@overload
+def thumbnail(
+    img: _Bytes,
+    width: int,
+    height: int,
+    *,
+    size: float | Sequence[int],
+    fit: Literal["stretch", "contain", "cover", "pad", "letterbox", "crop"] = "contain",
+    method: Literal["nearest", "bilinear", "bicubic", "lanczos", "area"] = "bicubic",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: None = None,
+    device: str | None = None,
+) -> _Bytes: ...
+@overload
+def thumbnail(
+    img: _Tensor,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    size: float | Sequence[int],
+    fit: Literal["stretch", "contain", "cover", "pad", "letterbox", "crop"] = "contain",
+    method: Literal["nearest", "bilinear", "bicubic", "lanczos", "area"] = "bicubic",
+    fill: float | Sequence[float] | NDArray = 0.0,
     out: None = None,
     device: str | None = None,
 ) -> _Tensor: ...

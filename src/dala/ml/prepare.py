@@ -52,10 +52,11 @@ def preprocess(
         mean: overrides the mean of ``normalize``, for values from 0 to 1.
         std: overrides the standard deviation.
         layout: "nchw", shape (1, 3, height, width), or "nhwc", (1, height, width, 3).
-        fit: "stretch", "letterbox" (the whole picture, centered, with ``pad`` around it) or "crop"
-            (the center).
-        pad: the color around a letterboxed picture, 0 to 1.
-        keep: with "crop", the fraction of the largest crop to keep.
+        fit: "stretch", "pad" (the whole picture, centered, with ``pad`` around it; also
+            "letterbox"), "cover" (the center; also "crop") or "contain" (the whole picture; the
+            tensor may be smaller than ``size``).
+        pad: the color around a padded picture, 0 to 1.
+        keep: with "cover", the fraction of the largest crop to keep.
         order: "rgb" or "bgr".
         method: "bilinear", "nearest", "bicubic", "lanczos" or "area".
         antialias: whether the filter is widened when downscaling.

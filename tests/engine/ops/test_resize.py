@@ -472,7 +472,7 @@ def test_sparse_code_stays_in_bounds(channels, planes, columns):
         ((8, 8), {}, dala.ShapeMismatch, r"got \(8, 8\)"),
         ((3, 8, 8), {"std": 0.0}, dala.ParameterError, "std must be a number or 3 numbers from"),
         ((3, 8, 8), {"normalize": "yes"}, dala.ParameterError, "'imagenet'"),
-        ((3, 8, 8), {"fit": "cover"}, dala.ParameterError, "'letterbox'"),
+        ((3, 8, 8), {"fit": "fill"}, dala.ParameterError, "'letterbox'"),
         ((3, 8, 8), {"mean": (1, 2)}, dala.ParameterError, "3 numbers"),
     ],
 )

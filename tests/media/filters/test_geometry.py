@@ -9,7 +9,10 @@ from PIL import Image
 
 import dala
 from dala.errors import ParameterError
+from dala.gpu.compute.kernels.resize import FITS
 from dala.media import Frame, gpu
+from dala.media.scene import Scene
+from dala.ml import preprocess
 from tests.support.tolerances import assert_close
 
 SHAPES = ((1, 1), (1, 7, 3), (5, 1, 4), (9, 23, 4), (13, 17, 3), (8, 6))
@@ -114,6 +117,82 @@ def test_pixelate(engine_id, dtype):
             assert np.abs(got - want).max() <= (0.75 if dtype == "u8" else 1e-5)
 
 
+# fitting ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("dtype", ["u8", "f32"])
+def test_fits(engine_id, dtype):
+    fill = (0.2, 0.4, 0.6, 0.8)
+    for shape, contained in (((30, 45, 3), (16, 24)), ((9, 6, 4), (20, 13)), ((1, 1), (20, 20))):
+        image = noise(shape, dtype)
+        most = 1 if dtype == "u8" else 1e-5
+        for method in ("bilinear", "nearest"):
+            made = {
+                fit: gpu.resize(image, size=(20, 24), fit=fit, method=method, fill=fill)
+                for fit in FITS
+            }
+            assert made["contain"].shape[:2] == contained
+            stretched = gpu.resize(image, size=contained, method=method)
+            np.testing.assert_array_equal(made["contain"], stretched)
+            high, wide = 20 - contained[0], 24 - contained[1]
+            around = (wide // 2, high // 2, wide - wide // 2, high - high // 2)
+            padded = gpu.pad(stretched, padding=around, fill=fill)
+            assert np.abs(made["pad"].astype(float) - padded).max() <= most
+            scale = max(20 / shape[0], 24 / shape[1])
+            full = [max(n, int(s * scale + 1e-6)) for n, s in zip((20, 24), shape, strict=False)]
+            whole = gpu.resize(image, size=full, method=method)
+            top, left = (round((f - n) / 2) for f, n in zip(full, (20, 24), strict=True))
+            covered = whole[top : top + 20, left : left + 24]
+            assert np.abs(made["cover"].astype(float) - covered).max() <= most
+            np.testing.assert_array_equal(made["letterbox"], made["pad"])
+            np.testing.assert_array_equal(made["crop"], made["cover"])
+            assert made["stretch"].shape == (20, 24, *shape[2:])
+
+
+def test_one_number_left_out_keeps_the_aspect():
+    with dala.device("cpu"):
+        image = noise((30, 45, 3))
+        assert gpu.resize(image, size=(None, 15)).shape == (10, 15, 3)
+        assert gpu.resize(image, size=(60, None)).shape == (60, 90, 3)
+        assert gpu.thumbnail(image, size=(None, 15)).shape == (10, 15, 3)
+
+
+def test_thumbnail_is_pillows(engine_id):
+    image = cv2.GaussianBlur(noise((40, 64, 3)), (0, 0), 1.5)
+    for size in ((20, 20), (10, 50), (100, 32)):
+        pillow = Image.fromarray(image)
+        pillow.thumbnail(size[::-1], reducing_gap=None)
+        got = gpu.thumbnail(image, size=size)
+        assert got.shape == np.asarray(pillow).shape
+        assert np.abs(got.astype(int) - np.asarray(pillow)).max() <= 1
+    np.testing.assert_array_equal(gpu.thumbnail(image, size=100), image)
+    for fit in ("stretch", "cover", "pad"):
+        assert gpu.thumbnail(image, size=(90, 70), fit=fit).shape == (90, 70, 3)
+
+
+@pytest.mark.parametrize("fit", FITS)
+def test_preprocess_takes_every_fit(fit):
+    with dala.device("cpu"):
+        image = noise((30, 45, 3))
+        tensor = preprocess(image, (20, 24), fit=fit, normalize="unit", pad=0.25).numpy()
+        want = gpu.resize(image / np.float32(255), size=(20, 24), fit=fit, fill=0.25)
+        assert np.abs(tensor[0].transpose(1, 2, 0) - want).max() <= 1e-5
+
+
+def test_scenes_take_every_fit():
+    with dala.device("cpu"):
+        image = noise((4, 8, 3))
+        shown = {}
+        for fit in (*FITS, "fill"):
+            with Scene(8, 8) as scene:
+                scene.add_image(image, size=(8, 8), fit=fit)
+                shown[fit] = np.array(scene.render())[..., :3]
+        np.testing.assert_array_equal(shown["pad"], shown["contain"])
+        np.testing.assert_array_equal(shown["letterbox"], shown["contain"])
+        np.testing.assert_array_equal(shown["crop"], shown["cover"])
+        np.testing.assert_array_equal(shown["fill"], shown["stretch"])
+        np.testing.assert_array_equal(shown["contain"][2:6], image)
+        assert not np.array_equal(shown["stretch"], shown["cover"])
+
+
 def test_in_filter_lists(engine_id):
     image = noise((8, 10, 4))
     with gpu.start_pipeline(10, 8) as pipeline:
@@ -141,6 +220,9 @@ def test_in_filter_lists(engine_id):
         ("flip", {"direction": "left"}, "direction must be one of"),
         ("rotate", {}, "missing required parameter 'angle'"),
         ("rotate", {"angle": float("nan")}, "angle must be"),
+        ("resize", {"size": (2, 2), "fit": "covr"}, "fit must be one of .* Did you mean 'cover'"),
+        ("thumbnail", {}, "missing required parameter 'size'"),
+        ("thumbnail", {"size": 0}, "size must be an int or 2 ints from 1"),
         ("pixelate", {"block": 0}, "block must be an int from 1 to 4096"),
     ],
 )

@@ -155,6 +155,7 @@ def reference(kinds: tuple[str, ...], images: str, level: int = 2) -> Iterator[s
         level: of the headings of categories.
     """
     specs = [s for s in declared().values() if s.kind in kinds]
+    specs.sort(key=lambda s: s.source.__module__)  # the order of imports does not matter
     found = {s.category for s in specs}
     for category in [*CATEGORIES, *sorted(found - set(CATEGORIES))]:
         if category not in found:

@@ -6,6 +6,7 @@ import math
 
 from dala.gpu.compute.kernel import get as find_kernel
 from dala.gpu.compute.kernels.filter import picture_filter
+from dala.gpu.compute.kernels.resize import FITS, METHODS
 from dala.gpu.compute.params import Parameter
 from dala.media.filters.plans import PICTURE, Step, Values
 from dala.media.images import Shape
@@ -78,6 +79,57 @@ def cos_sin(degrees: float) -> tuple[float, float]:
     if rest == 0:
         return ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))[int(quarters) % 4]
     return math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+
+
+# thumbnails -------------------------------------------------------------------------------------
+@picture_filter(
+    "Geometry",
+    is_recipe=True,
+    keeps_alpha=False,
+    resizes=True,
+    options=(
+        Parameter("size", "ints", required=True, size=2, spread=True, low=1, high=1 << 20),
+        Parameter("fit", "choice", "contain", choices=FITS),
+        Parameter("method", "choice", "bicubic", choices=METHODS),
+        Parameter("fill", "floats", (0.0,) * 4, size=4, spread=True, low=-_FAR, high=_FAR),
+    ),
+    example="size=128",
+)
+def thumbnail(shape: Shape, dtype: str, values: Values) -> list[Step]:
+    """Make a small copy of a picture, as Pillow's ``thumbnail``.
+
+    ``resize`` with antialiasing. With the default fit the aspect is kept, and a picture that is
+    already small enough is not enlarged. With the other fits the result has exactly the size.
+
+    Args:
+        size (pixels): the most (height, width) of the result, or one number for both.
+        fit: as in ``resize``.
+        method: as in ``resize``.
+        fill: as in ``resize``.
+    """
+    height, width = values["size"]
+    kernel = find_kernel("resize")
+    params = {name: values[name] for name in ("fit", "method", "fill")}
+    if values["fit"] == "contain":
+        height, width = min(height, shape[0]), min(width, shape[1])
+        if (height, width) == shape[:2]:
+            params["method"] = "nearest"  # the same pixels
+        height, width = _within(shape[0], shape[1], height, width)
+        params["fit"] = "stretch"
+    size = (height, width)
+    return [Step(kernel, (PICTURE,), (*size, *shape[2:]), dtype, {"size": size, **params})]
+
+
+def _within(height: int, width: int, most_high: int, most_wide: int) -> tuple[int, int]:
+    """Return the size within another one whose aspect is nearest to the picture's, as in Pillow."""
+    aspect = width / height
+    if most_wide / most_high >= aspect:
+        wide = most_high * aspect
+        around = (max(1, math.floor(wide)), max(1, math.ceil(wide)))
+        return most_high, min(around, key=lambda n: abs(aspect - n / most_high))
+    high = most_wide / aspect
+    around = (max(1, math.floor(high)), max(1, math.ceil(high)))
+    return min(around, key=lambda n: abs(aspect - most_wide / n)), most_wide
 
 
 # pixelation -------------------------------------------------------------------------------------

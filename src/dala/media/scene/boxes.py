@@ -67,8 +67,8 @@ def place_content(node: Node, content: Content) -> PlacedBox | None:
     if min(w, h, cw, ch) <= 0:
         return None
     inner_w, inner_h = w, h
-    fit = values.get("fit", "fill")
-    if fit != "fill":
+    fit = values.get("fit", "stretch")
+    if fit not in ("stretch", "fill"):
         scale = values.get("scale", 1.0) if fit == "none" else _factor(fit, w, h, cw, ch)
         inner_w, inner_h = min(w, cw * scale), min(h, ch * scale)
         u_half, v_half = inner_w / scale / 2, inner_h / scale / 2
@@ -98,7 +98,7 @@ def cos_sin(degrees: float) -> tuple[float, float]:
 
 
 def _factor(fit: str, w: float, h: float, cw: float, ch: float) -> float:
-    return min(w / cw, h / ch) if fit == "contain" else max(w / cw, h / ch)
+    return max(w / cw, h / ch) if fit in ("cover", "crop") else min(w / cw, h / ch)
 
 
 def named_position(node: Node, name: str, call: str) -> tuple[float, float]:

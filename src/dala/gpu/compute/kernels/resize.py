@@ -26,6 +26,11 @@ NORMALIZE: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
 }
 
 
+#: Ways to fit a picture to a size; the last two are other names of "pad" and "cover".
+FITS = ("stretch", "contain", "cover", "pad", "letterbox", "crop")
+_SAME_FIT = {"letterbox": "pad", "crop": "cover"}
+
+
 class _Resampling(Operation):
     """Base class of operations that resample a picture."""
 
@@ -61,10 +66,15 @@ class Resize(_Resampling):
     border are clamped, and a = -0.75. All channels, including alpha, are resized the same way.
 
     Args:
-        size (pixels): (height, width) of the result.
+        size (pixels): (height, width) of the result. One of them may be None: it then follows from
+            the picture's aspect.
         method: "nearest", "bilinear", "bicubic", "lanczos" (three lobes) or "area" (weighted by
             coverage).
         antialias: widen the filter when downscaling.
+        fit: with both numbers: "stretch" to them; "contain" (keep the aspect, at most that size);
+            "cover" (keep the aspect, crop what is over; also "crop"); "pad" (as contain, centered,
+            with ``fill`` around; also "letterbox").
+        fill: r, g, b, a of 0 to 1 around a padded picture.
     """
 
     title = "resize"
@@ -72,12 +82,16 @@ class Resize(_Resampling):
         Parameter("size", "ints", size=2, low=1, high=1 << 20),
         Parameter("method", "choice", "bilinear", choices=METHODS),
         Parameter("antialias", "bool", True),
+        Parameter("fit", "choice", "stretch", choices=FITS),
+        Parameter("fill", "floats", (0.0,) * 4, size=4, spread=True, low=-1e6, high=1e6),
     )
 
     def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor | None:
         image = inputs[0]
-        self._image(inputs)
+        source = self._image(inputs)[:2]
         size = self._size(inputs, values)
+        if size is not None and values.get("fit") == "contain":
+            size = placed(source, size, "contain", 1.0, self.name)[0]
         return None if size is None else Tensor((*size, *image.shape[2:]), image.dtype)
 
     def _size(self, inputs: tuple[Tensor, ...], values: OperationValues) -> tuple[int, int] | None:
@@ -97,18 +111,30 @@ class Resize(_Resampling):
                 )
             wanted = Tensor(output.shape, image.dtype)
         self.want(output, wanted)
-        size = output.shape[:2]
+        size = (output.shape[0], output.shape[1])
+        fit = values.get("fit", "stretch")
+        if fit == "contain" and values.get("size") is None:
+            fit = "pad"  # the output's size is given
+        source = (image.shape[0], image.shape[1])
+        full, offset = placed(source, size, "stretch" if fit == "contain" else fit, 1.0, self.name)
+        unit = 255.0 if image.dtype == "u8" else 1.0
         return {
             "method": values["method"],
             "antialias": values["antialias"],
-            "full": size,
-            "offset": (0, 0),
+            "full": full,
+            "offset": offset,
             "size": size,
+            "fill": tuple(c * unit for c in values.get("fill", (0.0,) * 4)),
         }
 
     def define(self, task: Task, *arrays: NDArray) -> NDArray:
         (image,) = arrays
-        return self._resampled(task, image).reshape(task.output.shape)
+        channels = image.shape[2] if image.ndim == 3 else 1
+        found = np.empty((*task["size"], channels))
+        found[...] = task["fill"][:channels]
+        (top, bottom), (left, right) = (axis.window for axis in task_axes(task))
+        found[top:bottom, left:right] = self._resampled(task, image)
+        return found.reshape(task.output.shape)
 
 
 @picture_filter("Geometry", keeps_alpha=False, resizes=True, needs=("scale",), example="scale=2.0")
@@ -159,10 +185,10 @@ class Preprocess(_Resampling):
         mean: replaces the mean, one number or r, g, b.
         std: replaces the standard deviation.
         layout: "nchw" or "nhwc".
-        fit: "stretch" both axes, "letterbox" (the whole picture, centered, surrounded by ``pad``)
-            or "crop" (the center).
-        pad: r, g, b of 0 to 1 around a letterboxed picture.
-        keep: the share of the largest centered part that "crop" keeps.
+        fit: as in ``resize``: "stretch", "contain" (the tensor may be smaller than ``size``),
+            "cover" (also "crop") or "pad" (also "letterbox").
+        pad: r, g, b of 0 to 1 around a padded picture.
+        keep: the share of the largest centered part that "cover" keeps.
         order: the order of the channels, "rgb" or "bgr".
         method: as in ``resize``.
         antialias: as in ``resize``.
@@ -175,7 +201,7 @@ class Preprocess(_Resampling):
         Parameter("mean", "floats", size=3, spread=True, low=-1e6, high=1e6),
         Parameter("std", "floats", size=3, spread=True, low=1e-6, high=1e6),
         Parameter("layout", "choice", "nchw", choices=("nchw", "nhwc")),
-        Parameter("fit", "choice", "stretch", choices=("stretch", "letterbox", "crop")),
+        Parameter("fit", "choice", "stretch", choices=FITS),
         Parameter("pad", "floats", (114 / 255,) * 3, size=3, spread=True, low=-1e6, high=1e6),
         Parameter("keep", "float", 1.0, low=0.01, high=1.0),
         Parameter("order", "choice", "rgb", choices=("rgb", "bgr")),
@@ -198,8 +224,10 @@ class Preprocess(_Resampling):
         return super().check_params(_named(params))
 
     def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
-        self._image(inputs)
+        source = self._image(inputs)[:2]
         height, width = values["size"] or (224, 224)
+        if values["fit"] == "contain":
+            height, width = placed(source, (height, width), "contain", 1.0)[0]
         nchw = values["layout"] == "nchw"
         return Tensor((1, 3, height, width) if nchw else (1, height, width, 3), "f32")
 
@@ -269,17 +297,30 @@ def _named(params: Params) -> Params:
 
 
 def placed(
-    source: tuple[int, int], size: tuple[int, int], fit: str, keep: float
+    source: tuple[int, int],
+    size: tuple[int, int],
+    fit: str,
+    keep: float,
+    call: str = "preprocess",
 ) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return the size of the whole resized picture, and its offset in the output."""
+    """Return the size of the whole resized picture, and its offset in the output.
+
+    With "contain", the output has the size of the whole picture.
+
+    >>> placed((30, 40), (20, 20), "pad", 1.0), placed((30, 40), (20, 20), "contain", 1.0)
+    (((15, 20), (2, 0)), ((15, 20), (0, 0)))
+    """
+    fit = _SAME_FIT.get(fit, fit)
     if fit == "stretch" or 0 in size:
         return size, (0, 0)
     ratios = [n / s for n, s in zip(size, source, strict=True)]
-    if fit == "letterbox":
+    if fit in ("pad", "contain"):
         scale = min(ratios)
         full = [max(1, min(n, round(s * scale))) for n, s in zip(size, source, strict=True)]
         # With an odd number of padding rows, the smaller half is above.
         offset = [(n - f) // 2 for n, f in zip(size, full, strict=True)]
+        if fit == "contain":
+            offset = [0, 0]
     else:
         scale = max(ratios) / keep
         # Truncate, as is usual for models, but never below the output's size.
@@ -287,9 +328,9 @@ def placed(
         offset = [-round((f - n) / 2) for n, f in zip(size, full, strict=True)]
     if max(full) > 1 << 24:
         raise ParameterError(
-            f"preprocess: fit='crop' would enlarge the image of {source} to {tuple(full)} before "
-            f"it is cropped to {size}. Use 'stretch' or 'letterbox' for so long a picture.",
-            call="preprocess",
+            f"{call}: fit='cover' would enlarge the image of {source} to {tuple(full)} before "
+            f"it is cropped to {size}. Use 'stretch' or 'pad' for so long a picture.",
+            call=call,
             argument="fit",
         )
     return (full[0], full[1]), (offset[0], offset[1])

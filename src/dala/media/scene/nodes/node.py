@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 #: Types of numbers that need only a check of their bounds.
 _PLAIN: Final = (float, int)
-FITS: Final = ("fill", "contain", "cover", "none")
+#: The names of ``resize``, "none", and "fill", another name of "stretch".
+FITS: Final = ("stretch", "contain", "cover", "pad", "none", "fill", "letterbox", "crop")
 
 
 class Content:
@@ -70,7 +71,7 @@ class Node:
     ``position`` is where the anchor of the node's box is, in pixels from the top left of the
     scene (or group). ``size`` is the size of the box; what is left out follows from the content,
     in its proportions. ``scale`` and ``rotation`` are about the anchor. ``fit`` says how content
-    of other proportions fills the box: "fill" stretches it, "contain" shows all of it, "cover"
+    of other proportions fills the box: "stretch" stretches it, "contain" shows all of it, "cover"
     fills the box and cuts off the rest, "none" keeps its size.
 
     A subclass that sets ``type`` is a node type. It declares its properties as class attributes
@@ -139,7 +140,7 @@ class Node:
         order=True,
     )  # fmt: skip
     visible = Property(True, t.BooleanType(), "Whether the node is drawn.", order=True)
-    fit = Property("fill", t.ChoiceType(FITS), "How content of other proportions fills the box.")
+    fit = Property("stretch", t.ChoiceType(FITS), "How content of other proportions fills the box.")
     crop = Property(
         None, t.CropType(), "The part of the content to show: (left, top, width, height).",
         unit="pixels of the content",

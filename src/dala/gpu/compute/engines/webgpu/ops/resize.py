@@ -51,7 +51,8 @@ def make_resize(engine: WebGPUEngine, task: Task) -> Runner:
     """Return a runner that resizes an image."""
     shape = task.output.shape
     out = ImageFormat(task.output.dtype, shape[2] if len(shape) == 3 else 1)
-    return _make(engine, task, out, "v", _PLAIN)
+    fill = tuple(map(float, task["fill"]))
+    return _make(engine, task, out, "v", (_PLAIN[0], _PLAIN[1], fill))
 
 
 @implements("preprocess")

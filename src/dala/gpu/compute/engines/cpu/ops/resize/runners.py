@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from dala.gpu.compute.dtypes import NUMPY
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
+from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Tensor, Values
 from dala.gpu.compute.engines.cpu.native import compile_native
 from dala.gpu.compute.engines.cpu.native.names import f32, u8, u32
 from dala.gpu.compute.engines.cpu.ops import implements
+from dala.gpu.compute.engines.cpu.ops.place import make_place
 from dala.gpu.compute.engines.cpu.ops.resize.fixed import (
     FIXED_COLUMNS,
     fixed_fits,
@@ -51,6 +53,8 @@ SPARSE_TILE: Final = 1 << 12
 def make_resize(engine: Engine, task: Task) -> Runner:
     """Return the runner that resizes a picture, or converts it to a tensor."""
     y, x = task_axes(task)
+    if task.op == "resize" and (y.window, x.window) != ((0, y.size), (0, x.size)):
+        return _padded(engine, task, y, x)
     taps_y, taps_x = (axis.taps(task["method"], task["antialias"]) for axis in (y, x))
     image = task.inputs[0]
     channels = image.shape[2] if len(image.shape) == 3 else 1
@@ -62,6 +66,33 @@ def make_resize(engine: Engine, task: Task) -> Runner:
     if color and fixed_fits(taps_y, taps_x):
         return _fixed(y, x, taps_y, taps_x, channels)
     return _float(task, y, x, taps_y, taps_x, channels)
+
+
+def _padded(engine: Engine, task: Task, y: Axis, x: Axis) -> Runner:
+    """Return the runner of a resize with a color around it: resize, then pad."""
+    size = (y.full, x.full)
+    inner = Tensor((*size, *task.output.shape[2:]), task.output.dtype)
+    values = dict(task.values) | {"full": size, "offset": (0, 0), "size": size}
+    resized = make_resize(engine, replace(task, output=inner, values=tuple(values.items())))
+    top, left = y.offset, x.offset
+    fill = task["fill"]
+    if task.output.dtype == "u8":
+        fill = tuple(float(np.clip(np.floor(c + 0.5), 0, 255)) for c in fill)
+    padding = {"first": (-top, -left), "step": (1, 1), "border": "constant", "fill": fill}
+    padded = make_place(
+        engine, replace(task, op="place", inputs=(inner,), values=tuple(padding.items()))
+    )
+    nbytes = int(np.prod(inner.shape)) * (1 if inner.dtype == "u8" else 4)
+
+    def run(inputs: Sequence[Storage], output: Storage, params: Values = ()) -> None:
+        between = engine.allocate(nbytes, zero=False)
+        try:
+            resized(inputs, between, params)
+            padded([between], output, params)
+        finally:
+            engine.release(between)
+
+    return run
 
 
 def _nearest(dtype: str, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: int) -> Runner:
