@@ -11,7 +11,8 @@ import numpy as np
 from dala.errors import DtypeMismatch, ParameterError, ShapeMismatch
 from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.engines.base import Task, Tensor
-from dala.gpu.compute.engines.sampling.taps import METHODS, task_axes
+from dala.gpu.compute.engines.sampling.taps import METHODS as METHODS
+from dala.gpu.compute.engines.sampling.taps import task_axes
 from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.operation import Operation, OperationValues
 from dala.gpu.compute.params import CheckedParams, CheckedValues, Parameter

@@ -146,6 +146,11 @@ def run_of(first: int, step: int, count: int, size: int) -> tuple[int, int]:
 
 @implements("place")
 def make_place(engine: Engine, task: Task) -> Runner:
+    """Return the runner of a crop, pad or flip."""
+    return place_runner(task)
+
+
+def place_runner(task: Task) -> Runner:
     """Return the runner for the task's dtype, channels and direction."""
     (height, width), shape = task.inputs[0].shape[:2], task.output.shape
     (top, left), (down, across), border = task["first"], task["step"], task["border"]

@@ -14,7 +14,7 @@ from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Tensor,
 from dala.gpu.compute.engines.cpu.native import compile_native
 from dala.gpu.compute.engines.cpu.native.names import f32, u8, u32
 from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.place import make_place
+from dala.gpu.compute.engines.cpu.ops.place import place_runner
 from dala.gpu.compute.engines.cpu.ops.resize.fixed import (
     FIXED_COLUMNS,
     fixed_fits,
@@ -52,6 +52,10 @@ SPARSE_TILE: Final = 1 << 12
 @implements("resize", "preprocess")
 def make_resize(engine: Engine, task: Task) -> Runner:
     """Return the runner that resizes a picture, or converts it to a tensor."""
+    return _resize_runner(engine, task)
+
+
+def _resize_runner(engine: Engine, task: Task) -> Runner:
     y, x = task_axes(task)
     if task.op == "resize" and (y.window, x.window) != ((0, y.size), (0, x.size)):
         return _padded(engine, task, y, x)
@@ -73,15 +77,13 @@ def _padded(engine: Engine, task: Task, y: Axis, x: Axis) -> Runner:
     size = (y.full, x.full)
     inner = Tensor((*size, *task.output.shape[2:]), task.output.dtype)
     values = dict(task.values) | {"full": size, "offset": (0, 0), "size": size}
-    resized = make_resize(engine, replace(task, output=inner, values=tuple(values.items())))
+    resized = _resize_runner(engine, replace(task, output=inner, values=tuple(values.items())))
     top, left = y.offset, x.offset
     fill = task["fill"]
     if task.output.dtype == "u8":
         fill = tuple(float(np.clip(np.floor(c + 0.5), 0, 255)) for c in fill)
     padding = {"first": (-top, -left), "step": (1, 1), "border": "constant", "fill": fill}
-    padded = make_place(
-        engine, replace(task, op="place", inputs=(inner,), values=tuple(padding.items()))
-    )
+    padded = place_runner(replace(task, op="place", inputs=(inner,), values=tuple(padding.items())))
     nbytes = int(np.prod(inner.shape)) * (1 if inner.dtype == "u8" else 4)
 
     def run(inputs: Sequence[Storage], output: Storage, params: Values = ()) -> None:
