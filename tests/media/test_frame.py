@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dala
-from dala.errors import DeviceUnavailable, DtypeError, FreedError, ParameterError, ShapeError
+from dala.errors import DtypeError, FreedError, ParameterError, ShapeError
 from dala.gpu.compute import buffer_zeros, from_array
 from dala.media import Frame
 from tests.support.tolerances import assert_close
@@ -241,23 +241,6 @@ def test_show_in_a_notebook():
         notebook.close()
     image = pytest.importorskip("PIL.Image")
     np.testing.assert_array_equal(np.asarray(image.open(io.BytesIO(data))), wanted)
-
-
-def test_show_without_a_viewer(monkeypatch):
-    show = pytest.importorskip("PIL.ImageShow")
-    monkeypatch.setattr(show, "_viewers", [])
-    with pytest.raises(DeviceUnavailable, match=r"Frame.show.*frame\.save"):
-        Frame.from_array(PHOTO, device="cpu").show()
-    seen = []
-
-    class Viewer(show.Viewer):
-        def show_image(self, image, **options):
-            seen.append(np.asarray(image))
-            return 1
-
-    monkeypatch.setattr(show, "_viewers", [Viewer()])
-    Frame.from_array(PHOTO, device="cpu").show()
-    np.testing.assert_array_equal(seen[0], PHOTO)
 
 
 # errors and closing ---------------------------------------------------------------------------

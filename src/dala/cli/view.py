@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import sys
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -99,8 +96,9 @@ class _Statistics:
 
 def default_show() -> str:
     """Return "window" if there is a display and glfw, else "browser"."""
-    display = sys.platform != "linux" or "DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ
-    return "window" if display and find_spec("glfw") is not None else "browser"
+    from dala.gpu.presenters import default_kind
+
+    return default_kind() or "browser"
 
 
 def _picture(args: argparse.Namespace, name: str) -> Timed:

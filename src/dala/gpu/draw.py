@@ -90,11 +90,10 @@ def fill_rect(s: Surface, x: int, y: int, w: int, h: int, color: ColorLike) -> N
     '00000000 ff0000ff ff0000ff'
     """
     try:
-        data = encode.encode_fill_rect(x, y, w, h, color)
+        _put(s, "fill_rect", encode.encode_fill_rect(x, y, w, h, color))
     except CommandError as error:
         rect = clipped_rect("fill_rect", x, y, w, h)
-        data = _again(error, encode.encode_fill_rect, rect, color)
-    _put(s, "fill_rect", data)
+        _put(s, "fill_rect", _again(error, encode.encode_fill_rect, rect, color))
 
 
 def draw_line(s: Surface, x1: int, y1: int, x2: int, y2: int, color: ColorLike) -> None:
@@ -174,11 +173,14 @@ def draw_round_rect(
     (b'\\xff\\xff\\xff\\xff', b'\\x00\\x00\\x00\\x00')
     """
     try:
-        data = encode.encode_draw_round_rect(x, y, w, h, radius, color)
+        _put(s, "draw_round_rect", encode.encode_draw_round_rect(x, y, w, h, radius, color))
     except CommandError as error:
         place = _signed("draw_round_rect", x, y)
-        data = _again(error, encode.encode_draw_round_rect_signed, place, w, h, radius, color)
-    _put(s, "draw_round_rect", data)
+        _put(
+            s,
+            "draw_round_rect",
+            _again(error, encode.encode_draw_round_rect_signed, place, w, h, radius, color),
+        )
 
 
 def fill_round_rect(
@@ -193,11 +195,14 @@ def fill_round_rect(
     (b'\\xff\\xff\\xff\\xff', b'\\x00\\x00\\x00\\x00')
     """
     try:
-        data = encode.encode_fill_round_rect(x, y, w, h, radius, color)
+        _put(s, "fill_round_rect", encode.encode_fill_round_rect(x, y, w, h, radius, color))
     except CommandError as error:
         place = _signed("fill_round_rect", x, y)
-        data = _again(error, encode.encode_fill_round_rect_signed, place, w, h, radius, color)
-    _put(s, "fill_round_rect", data)
+        _put(
+            s,
+            "fill_round_rect",
+            _again(error, encode.encode_fill_round_rect_signed, place, w, h, radius, color),
+        )
 
 
 def set_clip(s: Surface, x: int, y: int, w: int, h: int, enabled: bool = True) -> None:
@@ -213,11 +218,10 @@ def set_clip(s: Surface, x: int, y: int, w: int, h: int, enabled: bool = True) -
     'ff0000ff 00000000 00000000'
     """
     try:
-        data = encode.encode_set_clip(x, y, w, h, enabled)
+        _put(s, "set_clip", encode.encode_set_clip(x, y, w, h, enabled))
     except CommandError as error:
         rect = clipped_rect("set_clip", x, y, w, h)
-        data = _again(error, encode.encode_set_clip, rect, enabled)
-    _put(s, "set_clip", data)
+        _put(s, "set_clip", _again(error, encode.encode_set_clip, rect, enabled))
 
 
 def reset_clip(s: Surface) -> None:

@@ -163,6 +163,17 @@ class Surface(Closing):
         height, width = renderer.front.shape[:2]
         return f"<Surface {width} x {height}>"
 
+    def _repr_png_(self) -> bytes | None:
+        from dala.notebook import picture_png
+
+        renderer = self._renderer
+        if renderer is None or renderer.closed:
+            return None
+        try:  # not to_array, which would raise and forget the error of a command
+            return renderer.call(lambda: picture_png(renderer.canvas.pixels))
+        except DalaError:
+            return None
+
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise CommandError(
             "Surface: a surface has a thread, and cannot be copied or pickled. Use get_pixels()."

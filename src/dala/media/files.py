@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 import numpy as np
 
-from dala.errors import DeviceUnavailable, MissingPackage, ParameterError
+from dala.errors import MissingPackage, ParameterError
 from dala.extras import pip_install
 from dala.media.notices import notify
 from dala.media.pictures.modes import check_scale, is_scaled, normalized, over, rgba
@@ -24,7 +24,6 @@ from dala.typing import ColorLike, NDArray, ParamValue, PathLike, PictureSource
 if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage
 
-    from dala.media.frame import Frame
 
 #: Formats without alpha.
 _OPAQUE: Final = ("JPEG", "MPO", "BMP", "PPM", "PCX", "EPS", "PDF", "DIB")
@@ -393,22 +392,3 @@ def _flat(pixels: NDArray, background: ColorLike, format: str, name: str) -> NDA
         f"Frame.save: {name}: {format} has no transparency; the picture is laid over {background}."
     )
     return over(pixels, (red, green, blue))
-
-
-def show(frame: Frame) -> None:
-    """Show a frame below the cell in a notebook, else in the system's viewer."""
-    with contextlib.suppress(ImportError, NameError):
-        from IPython import get_ipython
-        from IPython.display import display
-
-        if get_ipython() is not None:
-            display(frame)
-            return
-    image = _pillow("Frame.show").fromarray(frame.picture())
-    from PIL import ImageShow
-
-    if not ImageShow.show(image):
-        raise DeviceUnavailable(
-            "Frame.show: there is no viewer for pictures. Save the frame, "
-            "frame.save('frame.png'), and run dala view frame.png --show browser."
-        )

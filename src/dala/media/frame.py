@@ -352,16 +352,23 @@ class Frame(Closing):
         pixels = self.picture() if depth == 8 else sixteen_bits(self)
         store(path, pixels, options, format=format, background=background)
 
-    def show(self) -> None:
-        """Show the frame: below the cell in a notebook, else in the system's viewer."""
-        from dala.media.files import show
+    def show(self, where: str | None = None) -> None:
+        """Show the frame: below the cell in a notebook, else in a window or a browser.
 
-        show(self)
+        A script waits until the viewer is closed. Without a display the frame is printed to the
+        terminal, or else written to a file, and standard error says so.
 
-    def _repr_png_(self) -> bytes:
-        from dala.png import encode_png
+        Args:
+            where: "window", "browser", "notebook" or "terminal"; by default what is there.
+        """
+        from dala.media.pictures.viewer import show
 
-        return encode_png(self.picture())
+        show(self, where)
+
+    def _repr_png_(self) -> bytes | None:
+        from dala.notebook import picture_png
+
+        return None if self.pixels.freed else picture_png(self.picture())
 
     # copies -------------------------------------------------------------------------------------
     def __copy__(self) -> Frame:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dala.errors import ParameterError, did_you_mean
+from dala.notebook import html_picture, html_table, html_text, picture_png, shrunk
 from dala.typing import ColorLike, ImageLike, NDArray
 
 if TYPE_CHECKING:
@@ -215,6 +216,11 @@ class _FoundList(list[_T], _Drawable):
     def __str__(self) -> str:
         return "\n".join(map(str, self)) or "nothing found"
 
+    def _repr_html_(self) -> str:
+        if not self:
+            return html_text("nothing found")
+        return html_table(["found", "score", "box"], map(_cells, self), len(self))
+
 
 class Detections(_FoundList[Detection]):
     """Objects, a list sorted by descending score.
@@ -278,6 +284,12 @@ class Scores(NDArray, _Drawable):
             return str(np.asarray(self))
         return "\n".join(map(str, self.top(5)))
 
+    def _repr_html_(self) -> str | None:
+        if self.ndim != 1 or self.size < 2:
+            return None
+        rows = [(c.label, str(c.index), f"{c.probability:.3f}") for c in self.top(5)]
+        return html_table(["label", "index", "probability"], rows, len(rows))
+
     def __repr__(self) -> str:
         if self.ndim != 1 or self.size < 2:
             return repr(np.asarray(self))
@@ -338,6 +350,16 @@ class Segmentation(_Drawable):
     def __str__(self) -> str:
         return ", ".join(f"{name} {share:.1%}" for name, share in self.found.items())
 
+    def _repr_html_(self) -> str | None:
+        from dala.ml.draw import palette
+
+        if not self.classes.size:
+            return None
+        colors = np.array([(0, 0, 0), *map(palette, range(1, 256))], np.uint8)
+        rows = [(name, f"{share:.1%}") for name, share in self.found.items()]
+        picture = html_picture(shrunk(colors[self.classes.astype(np.uint8)]))
+        return picture + html_table(["class", "share"], rows, len(rows))
+
 
 @dataclass(eq=False)
 class Matte(_Drawable):
@@ -357,6 +379,9 @@ class Matte(_Drawable):
     def __str__(self) -> str:
         return f"foreground {float(self.alpha.mean()):.1%}"
 
+    def _repr_png_(self) -> bytes | None:
+        return picture_png(self.alpha) if self.alpha.size else None
+
 
 class Tensors(dict[str, NDArray]):
     """The outputs of a model without a known task, by name.
@@ -373,9 +398,25 @@ class Tensors(dict[str, NDArray]):
     def __str__(self) -> str:
         return "\n".join(f"{name} {a.shape} {a.dtype}" for name, a in self.items())
 
+    def _repr_html_(self) -> str:
+        rows = ((name, str(a.shape), str(a.dtype)) for name, a in self.items())
+        return html_table(["output", "shape", "dtype"], rows, len(self))
+
 
 #: What ``predict`` returns for one picture.
 Prediction: TypeAlias = "Scores | Detections | Faces | Poses | Segmentation | Matte | Tensors"
+
+
+def _cells(found: object) -> tuple[str, str, str]:
+    """Return a result as cells of a table."""
+    if isinstance(found, Pose):
+        seen = sum(p.score >= 0.5 for p in found.keypoints)
+        what = f"person, {seen} of {len(found.keypoints)} keypoints"
+        box: Box | tuple[()] = found.box if found.keypoints else ()
+        return what, f"{found.score:.2f}", ", ".join(f"{n:.0f}" for n in box)
+    if isinstance(found, Detection):
+        return found.label, f"{found.score:.2f}", ", ".join(f"{n:.0f}" for n in found.box)
+    return str(found), "", ""
 
 
 def name_of(labels: Sequence[str], index: int | np.integer) -> str:

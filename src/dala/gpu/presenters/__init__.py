@@ -7,6 +7,7 @@ notebook widgets come from rendercanvas.
 from __future__ import annotations
 
 import math
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from dala.errors import CommandError, did_you_mean
@@ -18,6 +19,15 @@ if TYPE_CHECKING:
 
 #: The values of ``show=``.
 KINDS: Final = ("window", "browser", "notebook", "terminal")
+
+
+def default_kind() -> str | None:
+    """Return the kind that suits this machine: "window", else "browser"; None without a display."""
+    from dala.gpu.presenters.window_loop import has_display
+
+    if not has_display():
+        return None
+    return "window" if find_spec("glfw") is not None else "browser"
 
 
 def make_presenter(surface: Surface, kind: str, *, title: str, vsync: bool) -> Presenter:

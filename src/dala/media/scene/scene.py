@@ -19,7 +19,7 @@ from time import perf_counter
 from typing import Protocol, Self, TypeVar, cast
 from weakref import WeakKeyDictionary
 
-from dala.errors import FreedError, ParameterError, did_you_mean
+from dala.errors import DalaError, FreedError, ParameterError, did_you_mean
 from dala.gpu.compute.composite import Compositor
 from dala.media.frame import Frame
 from dala.media.moment import Moment
@@ -200,6 +200,20 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput):
         state = " closed" if self._closed else ""
         size = f"{self.width}x{self.height}"
         return f"<Scene {size}, {len(self._nodes)} nodes, on {self.device}{state}>"
+
+    def _repr_html_(self) -> str:
+        """The nodes, and the last frame if there is one; nothing is rendered."""
+        from dala.notebook import html_picture, html_table, html_text
+
+        parts = [html_text(repr(self))]
+        if not self._closed and self._pool.front is not None:
+            with suppress(DalaError):
+                parts.append(html_picture(self._pool.front.surface.buffer.numpy()))
+        nodes = list(self._nodes.values())
+        if nodes:
+            rows = ((n.id, n.type, f"{n.x:g}, {n.y:g}", f"{n.z_index:g}") for n in nodes)
+            parts.append(html_table(["node", "type", "position", "z-index"], rows, len(nodes)))
+        return "".join(parts)
 
     # frames -----------------------------------------------------------------------------------
     def render(self, time: float | Fraction | None = None) -> Frame:

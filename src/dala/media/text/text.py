@@ -84,6 +84,11 @@ class TextPicture:
         """Height in pixels."""
         return int(self.pixels.shape[0])
 
+    def _repr_png_(self) -> bytes | None:
+        from dala.notebook import picture_png
+
+        return picture_png(self.pixels) if self.pixels.size else None
+
 
 class _Plan:
     """Everything that depends on the style alone."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar, overload
 
 from dala import resources
 from dala.errors import (
+    DalaError,
     DeviceMismatch,
     DtypeMismatch,
     FreedError,
@@ -379,6 +380,14 @@ class Pipeline(Closing):
     def __del__(self) -> None:
         if hasattr(self, "_closed"):
             self.close()
+
+    def _repr_html_(self) -> str:
+        from dala.notebook import html_text
+
+        try:
+            return html_text(repr(self) if self._closed else self.explain())
+        except DalaError as error:  # a buffer was freed, for example
+            return html_text(f"{self!r}\n{error}")
 
     def __repr__(self) -> str:
         return f"<Pipeline of {self.stage_count} stages{' closed' if self._closed else ''}>"
