@@ -177,14 +177,16 @@ def threshold(shape: Shape, dtype: str, values: Values) -> list[Step]:
     if size % 2 == 0:
         raise ParameterError.invalid("threshold", "block_size", "odd", size)
     radius = size // 2
-    sigma = 1e4 if method == "mean" else 0.3 * (radius - 1) + 0.8  # that wide, it is a plain mean
     steps = []
     source = PICTURE
     if len(shape) == 3:
         steps.append(Step(_luma_kernel(luma, white), (PICTURE,), shape[:2], dtype))
         source = 0
-    blur = {"radius": radius, "sigma": sigma}
-    steps.append(Step(find_kernel("blur"), (source,), shape[:2], dtype, blur))
+    if method == "mean":
+        blur, around = "box_blur", {"radius": radius}
+    else:
+        blur, around = "blur", {"radius": radius, "sigma": 0.3 * (radius - 1) + 0.8}
+    steps.append(Step(find_kernel(blur), (source,), shape[:2], dtype, around))
     offset = values["offset"] * white
     offset = float(math.ceil(offset - 1e-6)) if dtype == "u8" else offset
     params = {"offset": offset}
