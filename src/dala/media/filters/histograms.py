@@ -238,15 +238,16 @@ def excess(h, *, limit: int):
     return h - u32(limit) if h > u32(limit) else u32(0)
 """)
 
+# Quotients of small integers are at least 1/256 below the next integer, so 0.001 makes them exact.
 _CLIPPED = kernel_from_text("""
 def clipped(h, excess: Array, *, limit: int):
     i, j, c, level = position()
     more = int(excess[i, j, c])
-    share = more // 256
-    rest = more - share * 256
-    step = max(256 // rest, 1)
-    one = 1 if level % step == 0 and level // step < rest else 0
-    return min(h, u32(limit)) + u32(share + one)
+    rest = float(more & 255)
+    step = max(floor(256.0 / max(rest, 1.0) + 0.001), 1.0)
+    place = floor(float(level) / step + 0.001)
+    one = 1 if place * step == float(level) and place < rest else 0
+    return min(h, u32(limit)) + u32((more >> 8) + one)
 """)
 
 _SCALED = kernel_from_text("""

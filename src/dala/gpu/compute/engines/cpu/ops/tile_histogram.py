@@ -98,7 +98,7 @@ def count_tiles(
     planes: int,
 ) -> None:
     """Count jobs; job n is part ``n % parts`` of the row of tiles ``n // parts``."""
-    size = i64(planes * 256 * 2)
+    size = i64(planes * 256 * WAYS)
     for job in range(start, end):
         top = job // parts * tall
         first = top + tall * (job % parts) // parts
@@ -111,14 +111,20 @@ def count_tiles(
                 inside = min(max(left, width), left + wide)
                 for x in range(left, inside):
                     count_pixel(
-                        row, here, x * channels, x & 1, bytes=bytes, luma=luma, planes=planes
+                        row,
+                        here,
+                        x * channels,
+                        x & (WAYS - 1),
+                        bytes=bytes,
+                        luma=luma,
+                        planes=planes,
                     )
                 for x in range(inside, left + wide):
                     count_pixel(
                         row,
                         here,
                         mirror(x, width) * channels,
-                        x & 1,
+                        x & (WAYS - 1),
                         bytes=bytes,
                         luma=luma,
                         planes=planes,
