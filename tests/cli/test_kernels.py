@@ -28,7 +28,7 @@ def test_explanation(capsys):
     assert main(["kernels", "blur"]) == 0
     out = capsys.readouterr().out
     assert "radius       int  = 3  0 to 200  pixels\n" in out
-    assert "dala filter in.png out.png --blur\n" in out
+    assert "dala filter in.png out.png --blur [RADIUS,sigma=.." in out
     assert main(["kernels", "blur", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["inputs"] == ["img"]
@@ -48,7 +48,7 @@ def test_required_parameters(capsys):
     assert main(["kernels", "overlay_alpha"]) == 0
     out = capsys.readouterr().out
     assert "over         picture  required\n" in out
-    assert "--overlay_alpha over=...\n" in out
+    assert "--overlay_alpha FILE,opacity=..\n" in out
 
 
 def test_source(capsys):

@@ -72,7 +72,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     }
     for name, spec in filters().items():
         groups[spec.category].add_argument(
-            f"--{name}", action=_Append, dest="chain", metavar=_metavar(name), help=_help(spec)
+            f"--{name}", action=_Append, dest="chain", metavar=metavar(name), help=_help(spec)
         )
     for short, name in SHORT.items():
         groups[filters()[name].category].add_argument(
@@ -85,9 +85,10 @@ def _help(spec: FilterSpec) -> str:
     return spec.summary.replace("%", "%%").replace("``", "")
 
 
-def _metavar(name: str) -> str:
-    """
-    >>> _metavar("temperature"), _metavar("video_mix"), _metavar("grayscale")
+def metavar(name: str) -> str:
+    """Return the form of a filter's value, in brackets if it may be left out.
+
+    >>> metavar("temperature"), metavar("video_mix"), metavar("grayscale")
     ('[VALUE,tint=..]', 'FILE,t=..', '')
     """
     known = list(params(name).values())
@@ -286,6 +287,8 @@ def _value(name: str, p: FilterParam, text: str) -> FilterValue:
     if not text:
         raise ParameterError.invalid(f"--{name}", p.name, _expected(p), text)
     if is_size(p):
+        if p.spread and text.isdecimal() and len(text) < 9:
+            return int(text)  # both sides
         sides = arguments.sides(text)
         if sides is None or sides == (None, None):
             raise ParameterError.invalid(f"--{name}", p.name, _expected(p), text)
@@ -322,7 +325,8 @@ def _expected(p: FilterParam) -> str:
     """
     limits = f"{' from' if ' to ' in p.range else ','} {p.range}" if p.range else ""
     if is_size(p):
-        return "WxH such as 640x360, or 640x or x360, which keep the aspect"
+        both = ", or one number for both" if p.spread else ""
+        return f"WxH such as 640x360, or 640x or x360, which keep the aspect{both}"
     if p.type == "points":
         return "points x:y:x:y.., such as 0:0:0.5:0.6:1:1"
     if p.type == "choice":

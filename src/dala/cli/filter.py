@@ -30,6 +30,7 @@ examples:
   dala filter in.png out.png --blur radius=3,sigma=1.5 --brightness -0.1
   dala filter in.mp4 out.mp4 --lut film.cube --vignette
   dala filter photos/ small/ --resize 640x360      pictures and videos; 640x keeps the aspect
+  dala filter in.jpg card.jpg --resize 640x360,fit=cover
   dala filter 'photos/*.jpg' gray/ --grayscale
   dala filter clip.mp4 clip.gif --resize 480x
   dala filter - - --format png --invert < in.jpg > out.png

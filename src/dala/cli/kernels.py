@@ -185,8 +185,7 @@ def _page(facts: KernelFacts) -> str:
         if one["doc"]:
             lines.append(f"{'':25}{one['doc']}")
     if facts["filter"]:
-        needed = [f"{p['name']}=..." for p in facts["params"] if p["required"]]
-        option = f"--{name} {','.join(needed)}".rstrip()
+        option = f"--{name} {chain.metavar(name)}".rstrip()
         lines += ["", f"dala filter in.png out.png {option}"]
     return "\n".join(lines)
 
