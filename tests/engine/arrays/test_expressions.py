@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import dala
+from dala.gpu import compute
 from dala.gpu.compute import (
     Buffer,
     Pipeline,
@@ -255,6 +256,25 @@ def test_reading_does_not_stop_fusing(engine_id):
     assert np.asarray(a).sum() == 3.0
     assert a.read() == np.array([1, 2], "<f4").tobytes()
     assert "2 operations in 1 pass" in (a * 2 + 1).explain()
+
+
+def test_only_what_reads_a_buffer_is_computed(engine_id):
+    a = buffer([1.0, 2.0])
+    first = a + 1
+    first.read()
+    second = first * 2  # reads first, no longer a
+    other = buffer([3.0]) + 1
+    a.write([9, 9])
+    assert second.node is not None
+    assert other.node is not None
+    assert compute.shape(second) == (2,)
+    assert compute.dtype(second) == "f32"
+    assert compute.size(second) == 8
+    assert len(second) == 2
+    assert second.node is not None
+    first.write([7, 7])
+    assert second.node is None
+    assert second.read_list() == [4.0, 6.0]
 
 
 def test_long_expressions_are_computed_in_parts(engine_id):

@@ -358,6 +358,7 @@ def test_named_calls_without_an_output(engine_id):
     same(multiply(a, OTHERS), FLOATS * OTHERS)
     same(divide(a, b), FLOATS / OTHERS)
     same(divide(from_array(INTS), from_array(DIVISORS)), INTS // DIVISORS, "s32")
+    same(divide(from_array(INTS), [0.5, 2.0, 4.0]), INTS / np.array([0.5, 2.0, 4.0]), "f32")
     same(relu(a, slope=0.5), np.where(FLOATS > 0, FLOATS, FLOATS * 0.5))
     same(relu(from_array(INTS)), np.maximum(INTS, 0), "s32")
     same(sigmoid(a), 1 / (1 + np.exp(-FLOATS)))
@@ -378,6 +379,25 @@ def test_numpy_functions(engine_id):
     array = FLOATS.copy()
     array += a
     np.testing.assert_allclose(array, FLOATS * 2)
+
+
+class Tensor:
+    """An array of another library."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __array__(self, dtype=None, copy=None):
+        return self.array
+
+
+def test_arrays_of_other_libraries(engine_id):
+    a = from_array(FLOATS)
+    same(a + Tensor(OTHERS), FLOATS + OTHERS, "f32")
+    same(Tensor(OTHERS) * a, FLOATS * OTHERS, "f32")
+    same(a @ Tensor(OTHERS.T), FLOATS @ OTHERS.T)
+    a[0] = Tensor(OTHERS[1])
+    same(a, [OTHERS[1], FLOATS[1]])
 
 
 def test_empty_and_scalar_shapes(engine_id):

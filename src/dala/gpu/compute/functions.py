@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
+
 import dala
 from dala.errors import ArityError
 from dala.gpu.compute.arrays.operators import Value as Operand
@@ -130,6 +132,15 @@ def _operator(op: str, kernel: str, a: Operand, b: Operand, out: Buffer | None) 
     return _apply(kernel, [a, b], out)  # type: ignore[list-item]  # the checks raise
 
 
+def _is_real(x: Operand) -> bool:
+    """Return True for floats, and for buffers, arrays and lists of them."""
+    if isinstance(x, Buffer):
+        return x.dtype in ("f32", "f64")
+    return isinstance(x, float) or (
+        isinstance(x, np.ndarray | np.generic | list | tuple) and np.asarray(x).dtype.kind == "f"
+    )
+
+
 def _function(kernel: str, a: Buffer, out: Buffer | None, **params: float) -> Buffer:
     """Return a function's result, as an expression unless there is an output."""
     if out is None and isinstance(a, Buffer):
@@ -190,10 +201,7 @@ def divide(a: Operand, b: Operand, out: Buffer | None = None) -> Buffer:
     >>> divide(a, b).read_list()
     [3.0, 2.0]
     """
-    whole = not any(
-        isinstance(x, float) or (isinstance(x, Buffer) and x.dtype in ("f32", "f64"))
-        for x in (a, b)
-    )
+    whole = not (_is_real(a) or _is_real(b))
     return _operator("floor_divide" if whole else "divide", "elementwise_div", a, b, out)
 
 
@@ -272,7 +280,8 @@ def shape(b: Buffer) -> tuple[int, ...]:
     >>> shape(buffer_zeros((2, 3), device="cpu"))
     (2, 3)
     """
-    _checked(b, "shape").storage("shape")
+    if _checked(b, "shape").freed:
+        b.storage("shape")  # raises
     return b.shape
 
 
@@ -283,7 +292,8 @@ def dtype(b: Buffer) -> str:
     >>> dtype(buffer_zeros(2, "u8", device="cpu"))
     'u8'
     """
-    _checked(b, "dtype").storage("dtype")
+    if _checked(b, "dtype").freed:
+        b.storage("dtype")  # raises
     return b.dtype
 
 
@@ -294,7 +304,8 @@ def size(b: Buffer) -> int:
     >>> size(buffer_zeros((2, 3), device="cpu"))
     24
     """
-    _checked(b, "size").storage("size")
+    if _checked(b, "size").freed:
+        b.storage("size")  # raises
     return b.nbytes
 
 

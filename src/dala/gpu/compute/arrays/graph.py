@@ -162,7 +162,9 @@ def readers(storage: Storage) -> list[Expression]:
         if node.serial in seen:
             continue
         seen.add(node.serial)
-        if node.buffer is None and node.owner is not None and node.owner() is not None:
+        if node.buffer is not None and node is not first:
+            continue  # computed, and what uses it reads its buffer
+        if node.owner is not None and node.owner() is not None:
             found[node.serial] = node
         todo.extend(n for n in (user() for user in node.users) if n is not None)
     return [found[serial] for serial in sorted(found)]

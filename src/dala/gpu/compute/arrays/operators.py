@@ -55,7 +55,7 @@ def accepts(value: object) -> bool:
     """Return True if an operator can take a value beside a buffer."""
     if isinstance(value, Buffer | int | float | np.generic | list | tuple):
         return not isinstance(value, np.complexfloating | np.str_ | np.bytes_)
-    return isinstance(value, np.ndarray)
+    return hasattr(value, "__array__")  # also tensors of other libraries
 
 
 def to_buffer(value: Value, other: Buffer, call: str) -> Buffer:
@@ -365,6 +365,7 @@ def _assign(x: Buffer, made: Buffer, call: str) -> None:
         if node is None:
             hand_over(made, x, made.origin)
             return
+        x.node.owner = None
         x.node, made.node = node, None
         node.owner = weakref.ref(x)
         return
