@@ -8,6 +8,7 @@ from PIL import Image
 
 from dala.cli import main
 from dala.media import video
+from dala.ml.background import BETTER_MODEL, DEFAULT_MODEL
 from tests.ml.conftest import ROOT, photo, tiny, weights
 
 __all__ = ["photo", "tiny", "weights"]
@@ -159,5 +160,35 @@ def test_errors_are_one_line(here, capsys, tmp_path, monkeypatch, arguments, mes
     assert code == 2
     _, err = capsys.readouterr()
     assert message in err
-    assert err.count("\n") == 1
+    errors = [line for line in err.splitlines() if "whose license is" not in line]
+    assert len(errors) == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.png"]
+
+
+def test_a_copyleft_default_is_said(here, capsys):
+    picture = str(PHOTOS / "coffee.png")
+    assert main(["detect", picture, "--json"]) == 0
+    found = capsys.readouterr()
+    assert "uses yolo_v5 by default, whose license is AGPL-3.0" in found.err
+    assert json.loads(found.out)["model"] == "yolo_v5"
+    assert main(["detect", picture, "--model", "yolo_v5"]) == 0
+    assert "AGPL" not in capsys.readouterr().err
+    assert main(["classify", picture]) == 0
+    assert "license" not in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["detect", "--help"])
+    assert "(yolo_v5, license AGPL-3.0)" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_default_of_background(here, capsys, tmp_path):
+    out, other = tmp_path / "a.png", tmp_path / "b.png"
+    text = said(capsys, "background", PHOTOS / "astronaut.png", out)
+    assert "(--model u2netp has softer edges, and is slower)" in text
+    text = said(capsys, "background", PHOTOS / "astronaut.png", other, "--model", "deeplab")
+    assert "u2netp" not in text
+    assert out.read_bytes() == other.read_bytes()
+    with pytest.raises(SystemExit):
+        main(["background", "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"{DEFAULT_MODEL} (the default" in shown
+    assert f"{BETTER_MODEL} (better" in shown

@@ -526,3 +526,52 @@ def test_missing_weights(tmp_path, monkeypatch):
     with pytest.raises(dala.ModelNotFound) as caught:
         load_model("posenet", pull=False)
     assert all(w in str(caught.value) for w in words)
+
+
+# labels and facts -----------------------------------------------------------------------------
+@pytest.mark.parametrize("labels", [["r", "g", "b"], list("abcdefg"), "imagenet", []])
+def test_labels_of_a_wrong_length(tiny, labels):
+    count = 1000 if labels == "imagenet" else len(labels)
+    words = ["load_model: labels must be 6 names", f"got '{count} names'"]
+    check_error(dala.ParameterError, words, load_model, tiny, labels=labels)
+
+
+def test_labels_where_the_file_does_not_say_how_many(tmp_path):
+    path = saved(
+        tmp_path, "any", (1, 3, "h", "w"), lambda g, x: g.node("Flatten", x, axis=1), (1, "classes")
+    )
+    model = load_model(path, task="classify", size=(4, 6), labels=["a", "b"])
+    check_error(dala.ParameterError, ["labels must be 72 names", "2"], model.predict, RED)
+    named = load_model(path, task="classify", size=(4, 6), labels=[str(k) for k in range(72)])
+    assert named.predict(RED).shape == (72,)
+
+
+def test_labels_of_segments_and_boxes(tmp_path):
+    planes = saved(
+        tmp_path, "planes", (1, 3, 4, 6), lambda g, x: g.node("Identity", x), (1, 3, 4, 6)
+    )
+    words = ["labels must be 3 names", "2 names"]
+    check_error(dala.ParameterError, words, load_model, planes, task="segment", labels=["a", "b"])
+    assert load_model(planes, task="segment", labels=["a", "b", "c"]).labels == ("a", "b", "c")
+    rows = saved(
+        tmp_path,
+        "rows",
+        (1, 1, 40, 8),
+        lambda g, x: g.node("Reshape", x, g.constant(np.array([1, 40, 8], np.int64))),
+        (1, 40, 8),
+    )
+    check_error(dala.ParameterError, words, load_model, rows, task="detect", labels=["a", "b"])
+
+
+def test_labels_of_top_k():
+    words = ["top_k: labels must be 2 names, one for each score", "3 names"]
+    check_error(dala.ParameterError, words, top_k, [0.0, 5.0], 1, labels=("x", "y", "z"))
+
+
+def test_info_prints_short(real, tiny):
+    info = real("mobilenet_v2", provider="cpu").info
+    assert len(info["labels"]) == 1000
+    assert info["labels"][285] == "Egyptian cat"
+    assert len(str(info)) < 1000
+    assert "('tench', 'goldfish', 'great white shark', ... 1000 in all)" in str(info)
+    assert str(unit(tiny, labels=list("abcdef")).labels) == str(tuple("abcdef"))

@@ -1,4 +1,6 @@
-"""dala.ml.preprocess: repeated calls, and errors."""
+"""dala.ml.preprocess: repeated calls, the input of models, and errors."""
+
+import re
 
 import numpy as np
 import pytest
@@ -7,6 +9,10 @@ import dala
 from dala.gpu.compute import buffer_zeros, from_array
 from dala.gpu.compute.kernel import get
 from dala.ml import preprocess
+from dala.ml.convert.onnx_file import Graph
+from dala.ml.gpu import load_model
+from dala.ml.models import NAMES, find_model
+from dala.ml.session import Session
 
 PICTURE = np.random.default_rng(5).integers(0, 256, (40, 70, 3), np.uint8)
 
@@ -84,3 +90,62 @@ def test_number_types():
     for size in ([9, 17], np.array([9, 17]), (9.0, 17.0), (np.int64(9), np.uint8(17))):
         got = preprocess(PICTURE, size, pad=[0, 0, 0], mean=np.float32(0.5), antialias=1)
         np.testing.assert_array_equal(got.numpy(), wanted)
+
+
+# the input of a model -------------------------------------------------------------------------
+@pytest.mark.parametrize("name", NAMES)
+def test_the_input_of_a_named_model(real, photo, monkeypatch, name):
+    """It is what ``predict`` feeds, to the bit, and needs no weights."""
+    model, picture = real(name, provider="cpu"), photo("chelsea")[:200]
+    spec = find_model(name)
+    assert model.preprocess == {**spec.prepare, "size": spec.size, "layout": spec.layout}
+    fed = []
+
+    def stop(session, inputs):
+        fed.extend(inputs.values())
+        raise InterruptedError
+
+    monkeypatch.setattr(Session, "run", stop)
+    with pytest.raises(InterruptedError):
+        model.predict(picture)
+    (tensor,) = fed
+    for given in (name, model):
+        ours = preprocess(picture, model=given)
+        assert np.array_equal(ours.numpy(), tensor)
+    raw = preprocess(picture.tobytes(), model=name, width=picture.shape[1], height=200)
+    assert np.array_equal(raw.numpy(), tensor)
+
+
+def test_the_plain_default_is_no_models(photo):
+    picture = photo("chelsea")
+    plain = preprocess(picture)
+    assert np.array_equal(plain.numpy(), preprocess(picture, fit="stretch").numpy())
+    assert not np.allclose(plain.numpy(), preprocess(picture, model="mobilenet_v2").numpy())
+
+
+@pytest.mark.parametrize(("channels", "dtype"), [(1, "float32"), (3, "uint8"), (1, "uint8")])
+def test_the_input_of_odd_models(tmp_path, photo, channels, dtype):
+    graph = Graph("odd")
+    x = graph.input("x", (1, channels, 8, 6), dtype)
+    graph.output(graph.node("Flatten", x, axis=1), (1, channels * 48), name="y", dtype=dtype)
+    path = tmp_path / "odd.onnx"
+    path.write_bytes(graph.save())
+    with load_model(path, "cpu", task="raw") as model:
+        (fed,) = model.predict(photo("coffee")).values()
+        ours = preprocess(photo("coffee"), model=model)
+        assert ours.shape == (1, channels, 8, 6)
+        assert np.array_equal(ours.numpy().reshape(-1), np.asarray(fed).reshape(-1))
+
+
+def test_model_and_other_parameters():
+    for given, said in (
+        ({"size": (64, 64)}, "the model decides size, got (64, 64)"),
+        ({"fit": "crop"}, "the model decides fit, got 'crop'"),
+        ({"antialias": 1}, "the model decides antialias, got 1"),
+    ):
+        with pytest.raises(dala.ParameterError, match=re.escape(said)):
+            preprocess(PICTURE, model="mobilenet_v2", **given)
+    with pytest.raises(dala.UnknownModel, match="Did you mean 'mobilenet_v2'"):
+        preprocess(PICTURE, model="mobilenet")
+    with pytest.raises(dala.UnknownModel, match="a loaded model"):
+        preprocess(PICTURE, model=5)

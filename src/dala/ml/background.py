@@ -22,7 +22,10 @@ from dala.typing import ImageLike, NDArray
 
 #: The height of masks at most; the effect scales them to the picture.
 _ROWS: Final = 288
-_ADVICE: Final = "Use 'u2netp' or 'deeplab'."
+#: The model for realtime on a CPU, and the one with the better edges.
+DEFAULT_MODEL: Final = "deeplab"
+BETTER_MODEL: Final = "u2netp"
+_ADVICE: Final = f"Use {DEFAULT_MODEL!r} or {BETTER_MODEL!r}."
 
 ImageT = TypeVar("ImageT", bound=ImageLike)
 
@@ -31,8 +34,9 @@ class Background(Closing):
     """Blurs or replaces the background of a video, frame by frame.
 
     Args:
-        model: "u2netp" (any foreground, with soft edges), "deeplab" (faster; people and objects by
-            ``label``), or another segmentation model.
+        model: "deeplab" (fast enough for video on a CPU; people and objects by ``label``), "u2netp"
+            (any foreground, with soft edges, but about ten times slower), or another segmentation
+            model.
         label: the class to keep, for models with labels.
         background: None to blur; a color (r, g, b) from 0 to 1; or a picture.
         radius: the blur radius in pixels.
@@ -49,7 +53,7 @@ class Background(Closing):
 
     def __init__(
         self,
-        model: Model[Prediction] | Model[Segmentation] | Model[Matte] | str = "u2netp",
+        model: Model[Prediction] | Model[Segmentation] | Model[Matte] | str = DEFAULT_MODEL,
         *,
         label: str = "person",
         background: ImageLike | Sequence[float] | None = None,

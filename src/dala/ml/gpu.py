@@ -304,6 +304,10 @@ def top_k(
     if not np.isfinite(squeezed).all():
         raise ModelError("top_k: the scores contain NaN or infinity.")
     names = _label_names("top_k", labels)
+    if names is not None and len(names) != squeezed.size:
+        raise ParameterError.invalid(
+            "top_k", "labels", f"{squeezed.size} names, one for each score", f"{len(names)} names"
+        )
     if names is None:
         own = output.labels if isinstance(output, Scores) else ()
         names = own or (read_labels("imagenet") if squeezed.size == 1000 else ())

@@ -23,8 +23,8 @@ from dala.errors import (
 from dala.gpu.compute import Buffer
 from dala.gpu.compute.params import CheckedParams
 from dala.media.frame import Frame
-from dala.ml.labels import read_labels
-from dala.ml.prepare import Placement, kernel, prepared
+from dala.ml.labels import Labels, check_labels, read_labels
+from dala.ml.prepare import Placement, as_input, kernel, prepared
 from dala.ml.session import Port, Session
 from dala.ml.spec import ModelSpec
 from dala.resources import Closing
@@ -40,9 +40,6 @@ Tensor: TypeAlias = NDArray | Buffer
 
 #: Pictures of a list that run as one batch.
 _BATCH: Final = 16
-#: BT.601 luma weights, for models with gray input.
-_LUMA: Final = np.array([0.299, 0.587, 0.114], np.float32)
-
 
 #: What a model takes: a picture, or a tensor with the model's axes.
 ModelInput: TypeAlias = ImageLike
@@ -101,7 +98,11 @@ class Model(Closing, Generic[R]):
         self.name = name
         self.path = path
         known = read_labels(spec.labels) if spec.labels else _own_labels(session.metadata)
-        self.labels: tuple[str, ...] = known if labels is None else tuple(labels)
+        self.labels: tuple[str, ...] = Labels(known if labels is None else labels)
+        #: Whether the caller named the classes, so that their number must be right.
+        self._labeled = labels is not None
+        if labels is not None and session.outputs:
+            check_labels("load_model", spec.task, session.outputs[0].shape, self.labels)
         self._port = session.inputs[0] if len(session.inputs) == 1 else None
         self._layout, self._size, self._channels = _laid_out(self._port, layout, size)
         height, width = self._size or (1, 1)
@@ -321,15 +322,9 @@ class Model(Closing, Generic[R]):
         made = prepared(input, params, None, None, "predict")
         placement = Placement.of(*_picture_size(input), size, params["fit"], params["keep"])
         array = made.numpy()
-        if self._channels == 1:
-            axis = 1 if self._layout == "nchw" else 3
-            array = np.expand_dims(np.tensordot(array, _LUMA, (axis, 0)), axis)
         if not _of_bytes(input) and not _finite(array):
             raise ModelError(f"predict: the picture for {self.name} contains NaN or infinity.")
-        if np.dtype(port.dtype).kind in "ui":
-            limits = np.iinfo(np.dtype(port.dtype).name)
-            array = np.rint(np.clip(array, limits.min, limits.max))
-        return array.astype(port.dtype, copy=False), placement
+        return as_input(array, self._channels, self._layout, port.dtype), placement
 
     def _as_tensor(self, input: ForeignInput, port: Port) -> NDArray | None:
         """Return an input that is a tensor, with a batch axis; None for pictures."""
@@ -357,6 +352,9 @@ class Model(Closing, Generic[R]):
         options: Mapping[str, float],
     ) -> list[R]:
         steps, count = self._steps, len(placements)
+        if self._labeled:
+            shape = next(iter(outputs.values())).shape
+            check_labels("predict", self.spec.task, shape, self.labels)
         return [
             self.spec.decode(
                 {

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from dala.errors import DalaError, ShapeError
-from dala.gpu.compute import Buffer
+from dala.errors import DalaError, ParameterError, ShapeError, UnknownModel, did_you_mean
+from dala.gpu.compute import Buffer, from_array
 from dala.gpu.compute.kernel import get as get_kernel
 from dala.gpu.compute.kernels.resize import Preprocess, placed
 from dala.gpu.compute.params import CheckedParams
@@ -19,11 +19,16 @@ from dala.media.frame import Frame
 from dala.media.images import read
 from dala.typing import ImageLike, NDArray, Params, ParamValue
 
+if TYPE_CHECKING:
+    from dala.ml.model import Model
+    from dala.ml.results import Prediction
+
 
 def preprocess(
     image: ImageLike,
     size: tuple[int, int] = (224, 224),
     *,
+    model: str | Model[Prediction] | None = None,
     normalize: str | bool = "imagenet",
     mean: Sequence[float] | float | None = None,
     std: Sequence[float] | float | None = None,
@@ -41,12 +46,16 @@ def preprocess(
 ) -> Buffer:
     """Convert a picture to an f32 input tensor: resize, normalize and lay out in one pass.
 
-    The defaults are MobileNet's: 224 x 224, ImageNet's mean and standard deviation, NCHW. Bilinear
+    ``model="mobilenet_v2"`` gives exactly what ``predict`` feeds that model for the picture. The
+    plain defaults are no model's: the whole picture stretched to 224 x 224, with ImageNet's mean
+    and standard deviation, NCHW; "mobilenet_v2" itself takes the center of the picture. Bilinear
     with antialiasing is Pillow's filter without intermediate rounding, within 1/255 of it.
 
     Args:
         image: an array, Frame, Pillow image or Buffer, or bytes with ``width`` and ``height``.
         size: (height, width) of the tensor.
+        model: one of ``available_models()``, or a loaded model. It decides the other parameters,
+            from ``size`` to ``antialias``: leave them out.
         normalize: "imagenet" (or True), "unit" (0 to 1), "signed" (-1 to 1), or "raw" (or False; 0
             to 255).
         mean: overrides the mean of ``normalize``, for values from 0 to 1.
@@ -70,6 +79,9 @@ def preprocess(
     ((1, 3, 224, 224), 1.0)
     """
     given = (normalize, mean, std, layout, fit, pad, keep, order, method, antialias)
+    if model is not None:
+        _check_left_out(size, given)
+        return _for_model(model, image, out, device, width, height)
     try:
         # Tuples are not cached: (True,) and (1,) would be the same key.
         pair = type(size) is tuple and len(size) == 2
@@ -83,6 +95,78 @@ def preprocess(
 _NAMES: Final = (
     "normalize", "mean", "std", "layout", "fit", "pad", "keep", "order", "method", "antialias"
 )  # fmt: skip
+
+#: The defaults of ``preprocess``, size first.
+_DEFAULTS: Final = (
+    (224, 224), "imagenet", None, None, "nchw", "stretch", 114 / 255, 1.0, "rgb", "bilinear", True
+)  # fmt: skip
+
+
+def _check_left_out(size: ParamValue, given: tuple[ParamValue, ...]) -> None:
+    """Raise ParameterError if a parameter was given that the model decides."""
+    for name, value, default in zip(("size", *_NAMES), (size, *given), _DEFAULTS, strict=True):
+        if type(value) is not type(default) or value != default:
+            raise ParameterError(
+                f"preprocess: with model= the model decides {name}, got {value!r}. Leave one of "
+                "them out.",
+                call="preprocess",
+                argument=name,
+            )
+
+
+def _for_model(
+    model: str | Model[Prediction],
+    image: ImageLike,
+    out: Buffer | None,
+    device: str | None,
+    width: int | None,
+    height: int | None,
+) -> Buffer:
+    """Return what ``predict`` feeds a model for a picture."""
+    from dala.ml.model import Model
+    from dala.ml.models import NAMES, find_model
+
+    if isinstance(model, Model):
+        params, port = model.preprocess, model.ports[0]
+        if not params:
+            raise ParameterError.invalid(
+                "preprocess", "model", "a model that takes pictures", model.name
+            )
+        channels = port.shape[1 if params["layout"] == "nchw" else 3] or 3
+        if channels != 3 or port.dtype is not np.float32:
+            made = prepared(image, params, None, device, "preprocess", width, height).numpy()
+            array = as_input(made, channels, str(params["layout"]), port.dtype)
+            if out is None:
+                return from_array(array, device=device)
+            out.write(array)
+            return out
+        return prepared(image, params, out, device, "preprocess", width, height)
+    spec = find_model(model) if isinstance(model, str) else None
+    if spec is None:
+        raise UnknownModel.invalid(
+            "preprocess",
+            "model",
+            f"one of {', '.join(NAMES)}, or a loaded model",
+            model,
+            did_you_mean(model, NAMES) if isinstance(model, str) else "",
+        )
+    params = {**spec.prepare, "size": spec.size, "layout": spec.layout}
+    return prepared(image, params, out, device, "preprocess", width, height)
+
+
+#: BT.601 luma weights, for models with gray input.
+_LUMA: Final = np.array([0.299, 0.587, 0.114], np.float32)
+
+
+def as_input(array: NDArray, channels: int, layout: str, dtype: type[np.generic] | None) -> NDArray:
+    """Return a prepared tensor with a model's channels, 3 or 1, and dtype."""
+    if channels == 1:
+        axis = 1 if layout == "nchw" else 3
+        array = np.expand_dims(np.tensordot(array, _LUMA, (axis, 0)), axis)
+    if np.dtype(dtype).kind in "ui":
+        limits = np.iinfo(np.dtype(dtype).name)
+        array = np.rint(np.clip(array, limits.min, limits.max))
+    return array.astype(dtype, copy=False)
 
 
 def _params(size: ParamValue, given: tuple[ParamValue, ...]) -> Params:

@@ -30,9 +30,12 @@ class ModelSpec:
     #: One line for people.
     title: str
     license: str
-    #: Parameters of the kernel "preprocess"; size and layout are read from the file.
+    #: Parameters of the kernel "preprocess", without size and layout.
     prepare: Params
     decode: Decode
+    #: (height, width) and layout of the input of the known file; of others they are read from it.
+    size: tuple[int, int] = (0, 0)
+    layout: str = ""
     #: Options of ``predict`` and their defaults.
     options: Mapping[str, float] = field(default_factory=dict)
     #: The set of labels, as in ``dala.ml.labels``.
@@ -45,3 +48,8 @@ class ModelSpec:
     #: What it finds and what it returns, for the table in the docs.
     finds: str = ""
     result: str = ""
+
+    @property
+    def copyleft(self) -> bool:
+        """Whether the license asks those who use the model to license their own work alike."""
+        return self.license.startswith(("AGPL", "GPL"))

@@ -78,14 +78,16 @@ def _face(row: NDArray, score: float, placement: Placement) -> Face:
     return Face(tuple(map(float, box)), "face", score, 0, keypoints)  # type: ignore[arg-type]
 
 
-def face_model(name: str, title: str, finds: str, file: str, digest: str) -> ModelSpec:
+def face_model(name: str, title: str, size: int, finds: str, file: str, digest: str) -> ModelSpec:
     """Return the declaration of one of the BlazeFace models."""
     return ModelSpec(
         name=name,
         task="faces",
-        title=title,
+        title=f"{title}, {size} x {size}",
         license="Apache-2.0 (MediaPipe; its package says MIT)",
         prepare={"normalize": "signed", "fit": "letterbox", "pad": 0.0},
+        size=(size, size),
+        layout="nhwc",
         decode=decode,
         options={"score": 0.5, "overlap": 0.3, "most": 100},
         origin=Origin(
@@ -105,7 +107,8 @@ def face_model(name: str, title: str, finds: str, file: str, digest: str) -> Mod
 
 MODEL = face_model(
     "blazeface",
-    "BlazeFace, faces within two meters, 128 x 128",
+    "BlazeFace, faces within two meters",
+    128,
     "faces near the camera",
     "face_detection_short_range.tflite",
     "3bc182eb9f33925d9e58b5c8d59308a760f4adea8f282370e428c51212c26633",

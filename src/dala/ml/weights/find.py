@@ -48,12 +48,14 @@ def ensure_weights(name: str, pull: bool = True) -> Path:
     if not pull:
         raise ModelNotFound(f"{where}. Download them: dala models pull {name}.")
     from dala.ml.models import find_model
+    from dala.ml.weights.progress import DownloadBar
     from dala.ml.weights.pull import pull as fetch
 
     spec = find_model(name)
     assert spec is not None
     _log.warning("dala: downloading %s from %s; license: %s", name, spec.origin, spec.license)
     try:
-        return fetch(name)
+        with DownloadBar(name) as bar:
+            return fetch(name, bar)
     except DalaError as error:
         raise ModelNotFound(f"{where}, and the download failed: {error}") from error
