@@ -234,6 +234,9 @@ def fringes(px: Pixel, red: Pixel, blue: Pixel):
     return rgba(red.r, px.g, blue.b, px.a)
 """)
 
+_RED = kernel_from_text("def red(px: Pixel): return px.r")
+_BLUE = kernel_from_text("def blue(px: Pixel): return px.b")
+
 
 @picture_filter(
     "Color",
@@ -255,11 +258,13 @@ def chromatic_aberration(shape: Shape, dtype: str, values: Values) -> list[Step]
     if len(shape) == 2 or not height or not width or not values["amount"]:
         return [Step(_FRINGES, (PICTURE, PICTURE, PICTURE), shape, dtype)]
     share = values["amount"] / max(math.hypot(width, height) / 2, 1.0)
-    warp = find_kernel("warp_affine")
+    warp, plane = find_kernel("warp_affine"), shape[:2]
     steps = []
-    for factor in (1.0 + share, 1.0 - share):
+    for channel, factor in ((_RED, 1.0 + share), (_BLUE, 1.0 - share)):
         near = 1.0 / max(factor, 0.01)
         x, y = (width - 1) / 2 * (1.0 - near), (height - 1) / 2 * (1.0 - near)
         params = {"matrix": (near, 0.0, x, 0.0, near, y), "border": "clamp"}
-        steps.append(Step(warp, (PICTURE,), shape, dtype, params))
-    return [*steps, Step(_FRINGES, (PICTURE, 0, 1), shape, dtype)]
+        # One channel by itself is warped in a third of the time.
+        steps.append(Step(channel, (PICTURE,), plane, dtype))
+        steps.append(Step(warp, (len(steps) - 1,), plane, dtype, params))
+    return [*steps, Step(_FRINGES, (PICTURE, 1, 3), shape, dtype)]
