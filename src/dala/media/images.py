@@ -118,6 +118,7 @@ def read(img: ImageLike, width: int | None, height: int | None, call: str) -> So
             f"{call}: the picture is {columns} x {rows}, got width={width} and height={height}. "
             "Leave them out; only bytes need them.",
             call=call,
+            argument="width",
         )
     return found
 

@@ -326,12 +326,16 @@ def test_first_number_by_position(engine_id):
     rgba = PHOTO.tobytes()
     assert gpu.brightness(rgba, 26, 18, 0.2) == gpu.brightness(rgba, 26, 18, value=0.2)
     assert gpu.contrast(rgba, 26, 18, 0.4) == gpu.contrast(rgba, 26, 18, value=0.4)
-    with pytest.raises(TypeError, match="too many positional"):
+    with pytest.raises(TypeError, match=r"^brightness\(\): too many positional"):
         gpu.brightness(rgba, 26, 18, 0.2, 0.3)
     with pytest.raises(TypeError, match="multiple values"):
         gpu.brightness(rgba, 26, 18, 0.2, value=0.3)
-    with pytest.raises(TypeError, match="over"):
+    with pytest.raises(TypeError, match=r"^overlay_alpha\(\): .*over"):
         gpu.overlay_alpha(PHOTO)
+    with pytest.raises(ShapeMismatch, match=r"Did you mean brightness\(\.\.\., value=0\.2\)\?$"):
+        gpu.brightness(PHOTO, 0.2)
+    with pytest.raises(ShapeMismatch, match=r"only bytes need them\.$"):
+        gpu.brightness(PHOTO, 3, 4, 0.2)
 
 
 # conversions --------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Final, cast
 
+from dala.errors import ShapeMismatch
 from dala.gpu.compute.kernels.filter import FilterParam, FilterSpec
 from dala.media.filters.conversions import convert
 from dala.media.filters.declarations import declared
@@ -137,7 +138,8 @@ def call(name: str, module: str) -> Callable[..., ImageLike]:
     made = signature(spec)
     pictures, first, _ = ordered(spec)
     leading = [p.name for p in pictures]
-    positional = [*leading, "width", "height", *(p.name for p in first if not p.required)]
+    values = [p.name for p in first if not p.required]
+    positional = [*leading, "width", "height", *values]
     run = convert if spec.kind == "conversion" else apply
 
     def function(
@@ -149,14 +151,28 @@ def call(name: str, module: str) -> Callable[..., ImageLike]:
     ) -> ImageLike:
         if args:
             if len(args) > len(positional) or not given.keys().isdisjoint(positional[: len(args)]):
-                made.bind(img, *args, out=out, device=device, **given)  # raises TypeError
+                refuse(img, *args, out=out, device=device, **given)
             given.update(zip(positional, args, strict=False))
         for required in leading:
             if required not in given:
-                made.bind(img, **given)  # raises TypeError
+                refuse(img, **given)
         width = cast("int | None", given.pop("width", None))
         height = cast("int | None", given.pop("height", None))
-        return run(img, width, height, name, given, out, device)
+        try:
+            return run(img, width, height, name, given, out, device)
+        except ShapeMismatch as error:
+            if error.argument != "width" or height is not None or not values:
+                raise
+            # brightness(picture, 0.2): the number was meant for the first parameter
+            hint = f"Did you mean {name}(..., {values[0]}={width!r})?"
+            raise ShapeMismatch(f"{error} {hint}", call=name, argument="width") from None
+
+    def refuse(*args: FilterValue | ImageLike, **given: FilterValue) -> None:
+        """Raise the TypeError of wrong arguments."""
+        try:
+            made.bind(*args, **given)
+        except TypeError as error:
+            raise TypeError(f"{name}(): {error}") from None
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = f"dala.media.{module}"
