@@ -395,3 +395,16 @@ def test_a_changed_file_is_read_again(tmp_path):
         results.append(int(gpu.lut_apply(image, lut=path, device="cpu")[0, 0, 0]))
     assert results[0] == 128
     assert results[1] < 128
+
+
+@pytest.mark.parametrize(("size", "expected"), [((None, 20), (15, 20)), ((60, None), (60, 80))])
+def test_a_side_that_is_left_out_keeps_the_aspect(size, expected):
+    picture = np.random.default_rng(3).integers(0, 256, (30, 40, 3), np.uint8)
+    made = gpu.resize(picture, size=size, device="cpu")
+    assert (made == gpu.resize(picture, size=expected, device="cpu")).all()
+
+
+@pytest.mark.parametrize("size", [(None, None), (None, 0), (True, None), (None, "x")])
+def test_sizes_without_a_number_are_refused(size):
+    with pytest.raises(dala.ParameterError, match="resize: size must be 2 ints"):
+        gpu.resize(np.zeros((3, 4, 3), np.uint8), size=size, device="cpu")

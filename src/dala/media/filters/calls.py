@@ -46,6 +46,8 @@ def annotation(p: FilterParam) -> str:
     'float | None'
     """
     kind = _TYPES.get(p.type, "")
+    if p.name == "size" and p.type == "ints":
+        kind = "Sequence[int | None]"  # None keeps the aspect
     if p.choices:
         kind = f"Literal[{', '.join(map(repr, p.choices))}]"
         if p.name == "normalize":
