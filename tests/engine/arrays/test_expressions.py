@@ -15,6 +15,7 @@ from dala.gpu import compute
 from dala.gpu.compute import (
     Buffer,
     Pipeline,
+    add,
     buffer,
     buffer_zeros,
     from_array,
@@ -186,6 +187,29 @@ def test_results_as_outputs_of_kernels(engine_id):
     d = a + 1
     run_kernel("scalar_mul", [d], d, {"scalar": 3})
     assert d.read_list() == [6.0, 9.0]
+
+
+def test_outputs_are_fused_with_their_operands(engine_id):
+    a, b, out = buffer([1.0, -2.0]), buffer([3.0, 4.0]), buffer_zeros(2)
+    part = a * b + 1
+    before = out + 5
+    assert relu(part, out=out) is out
+    assert part.node is not None  # it was part of one kernel
+    assert out.read_list() == [4.0, 0.0]
+    assert before.read_list() == [5.0, 5.0]
+    assert add(part, b, out) is out
+    assert out.read_list() == [7.0, -3.0]
+    assert relu(out * -1, out=out) is out  # reads what it writes
+    assert out.read_list() == [0.0, 3.0]
+    with pytest.raises(dala.ShapeMismatch, match="relu"):
+        relu(part, out=buffer_zeros(3))
+    with pytest.raises(dala.DtypeMismatch, match="relu"):
+        relu(part, out=buffer_zeros(2, "s32"))
+    with pytest.raises(dala.ArityError, match="output must be a Buffer"):
+        relu(part, out=np.zeros(2))
+    out.free()
+    with pytest.raises(dala.FreedError, match="relu: output"):
+        relu(part * 2, out=out)
 
 
 def test_in_place_operators(engine_id):

@@ -10,7 +10,7 @@ import numpy as np
 import dala
 from dala.errors import ArityError
 from dala.gpu.compute.arrays.operators import Value as Operand
-from dala.gpu.compute.arrays.operators import binary, function
+from dala.gpu.compute.arrays.operators import binary, function, store
 from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.dtypes import DTYPES
 from dala.gpu.compute.engines import auto
@@ -120,16 +120,24 @@ def run_to_surface(
 
 # elementwise ----------------------------------------------------------------------------------
 def _operator(op: str, kernel: str, a: Operand, b: Operand, out: Buffer | None) -> Buffer:
-    """Return an operator's result, as an expression unless there is an output."""
-    if out is None and (isinstance(a, Buffer) or isinstance(b, Buffer)):
+    """Return an operator's result: an expression, or the output."""
+    if out is not None:
+        if (
+            isinstance(a, Buffer)
+            and isinstance(b, Buffer)
+            and (a.node is not None or b.node is not None)
+            and a.dtype == b.dtype
+            and store(binary(op, a, b, kernel), out, kernel)  # fused with its operands
+        ):
+            return out
+        return _apply(kernel, [a, b], out)  # type: ignore[list-item]  # the checks raise
+    if isinstance(a, Buffer) or isinstance(b, Buffer):
         made = binary(op, a, b, kernel)
         if made is not None:
             return made
-    if out is None:
-        name, wrong = ("b", b) if isinstance(a, Buffer) else ("a", a)
-        advice = "Make one with buffer(...) or from_array(...)."
-        raise ArityError.invalid(kernel, name, "a Buffer", wrong, advice)
-    return _apply(kernel, [a, b], out)  # type: ignore[list-item]  # the checks raise
+    name, wrong = ("b", b) if isinstance(a, Buffer) else ("a", a)
+    advice = "Make one with buffer(...) or from_array(...)."
+    raise ArityError.invalid(kernel, name, "a Buffer", wrong, advice)
 
 
 def _is_real(x: Operand) -> bool:
@@ -142,11 +150,13 @@ def _is_real(x: Operand) -> bool:
 
 
 def _function(kernel: str, a: Buffer, out: Buffer | None, **params: float) -> Buffer:
-    """Return a function's result, as an expression unless there is an output."""
-    if out is None and isinstance(a, Buffer):
+    """Return a function's result: an expression, or the output."""
+    if isinstance(a, Buffer) and (out is None or a.node is not None):
         made = function(kernel, a, *params.values())
-        if made is not None:
+        if out is None and made is not None:
             return made
+        if out is not None and store(made, out, kernel):
+            return out
     return _apply(kernel, [a], out, params)
 
 

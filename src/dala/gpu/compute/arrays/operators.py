@@ -381,6 +381,19 @@ def _assign(x: Buffer, made: Buffer, call: str) -> None:
     x.engine.copy(source, target)
 
 
+def store(made: Buffer | None, out: Buffer, call: str) -> bool:
+    """Compute an expression into a buffer; return False if that does not have its form."""
+    if made is None or not isinstance(out, Buffer):
+        return False
+    form = (made.shape, made.dtype, made.engine)
+    if made.node is None or out.readonly or (out.shape, out.dtype, out.engine) != form:
+        return False
+    with graph.LOCK:
+        out.storage_to_write(call, "output")
+        _assign(out, made, call)
+    return True
+
+
 def _check_kind(dtype: str, result: str, call: str) -> None:
     """Raise if storing a result in a dtype would drop its fractions."""
     if result in promote.FLOATS and dtype not in promote.FLOATS:
