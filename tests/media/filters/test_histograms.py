@@ -89,14 +89,13 @@ def test_adaptive_threshold_matches_opencv(engine_id, size):
         differ = got != want
         assert differ.mean() < 0.01
         assert (np.abs(image - mean + 2)[differ] <= 1.01).all()
-    if size > 3:  # for 3, OpenCV has other weights than its formula for sigma gives
-        want = cv2.adaptiveThreshold(
-            image, 255, cv2.ADAPTIVE_THRESH_GAUSSIAN_C, cv2.THRESH_BINARY_INV, size, 2
-        )
-        got = gpu.threshold(
-            image, method="gaussian", block_size=size, offset=2 / 255, type="binary_inv"
-        )
-        assert (got != want).mean() < 0.01
+    want = cv2.adaptiveThreshold(
+        image, 255, cv2.ADAPTIVE_THRESH_GAUSSIAN_C, cv2.THRESH_BINARY_INV, size, 2
+    )
+    got = gpu.threshold(
+        image, method="gaussian", block_size=size, offset=2 / 255, type="binary_inv"
+    )
+    assert (got != want).mean() < 0.01
 
 
 def test_adaptive_threshold_of_floats(engine_id):

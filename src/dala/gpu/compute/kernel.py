@@ -66,6 +66,11 @@ class Kernel(Runnable):
         return tuple(a.name for a in self.decl.args)
 
     @property
+    def pictures(self) -> frozenset[str]:
+        """Names of the inputs that are read as pixels."""
+        return frozenset(a.name for a in self.decl.args if a.kind in ("pixel", "image"))
+
+    @property
     def params(self) -> tuple[ParamDecl, ...]:
         """The parameters, with types, ranges and defaults."""
         return self.decl.params

@@ -60,6 +60,11 @@ class Runnable(ABC):
         """Names of the inputs."""
 
     @property
+    def pictures(self) -> frozenset[str]:
+        """Names of the inputs that are read as pixels."""
+        return frozenset()
+
+    @property
     @abstractmethod
     def params(self) -> Sequence[ParamDecl | Parameter]:
         """The parameters, with types, ranges and defaults."""

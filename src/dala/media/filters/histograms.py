@@ -142,8 +142,8 @@ def threshold(shape: Shape, dtype: str, values: Values) -> list[Step]:
     is ``min(y, t)``; "tozero" is y where y > t, else 0; "tozero_inv" the opposite. t is ``value``;
     the level that separates dark and bright pixels best ("otsu"); or the mean of a square around
     the pixel, plain ("mean") or weighted by a Gaussian with
-    ``sigma = 0.15 * block_size + 0.35`` ("gaussian"), minus ``offset``. Otsu's method counts 256
-    levels in f32 pictures too. Reads beyond the border are clamped.
+    ``sigma = max(0.15 * block_size + 0.35, 0.85)`` ("gaussian"), minus ``offset``. Otsu's method
+    counts 256 levels in f32 pictures too. Reads beyond the border are clamped.
 
     Args:
         value: the threshold of "fixed", where 1.0 is white.
@@ -185,7 +185,9 @@ def threshold(shape: Shape, dtype: str, values: Values) -> list[Step]:
     if method == "mean":
         blur, around = "box_blur", {"radius": radius}
     else:
-        blur, around = "blur", {"radius": radius, "sigma": 0.3 * (radius - 1) + 0.8}
+        # At least the sigma of OpenCV's weights for a block of 3, (1, 2, 1) / 4.
+        sigma = max(0.3 * (radius - 1) + 0.8, 0.849322)
+        blur, around = "blur", {"radius": radius, "sigma": sigma}
     steps.append(Step(find_kernel(blur), (source,), shape[:2], dtype, around))
     offset = values["offset"] * white
     offset = float(math.ceil(offset - 1e-6)) if dtype == "u8" else offset

@@ -65,6 +65,33 @@ class _Array:
         return result.numpy()
 
 
+class _DeepPicture:
+    """A picture of bools, uint16 or other floats, which is computed as u8 or f32.
+
+    Bools are black and white, uint16 is x / 65535, and floats are 0 to 1.
+    """
+
+    #: The dtypes, besides those of pictures.
+    dtypes = tuple(map(np.dtype, (np.bool_, np.uint16, np.float16, np.float64)))
+
+    def __init__(self, value: NDArray) -> None:
+        self.value = value
+
+    def buffer(self, device: str | None) -> Buffer:
+        if self.value.dtype == np.bool_:
+            return from_dlpack(self.value.astype(np.uint8) * np.uint8(255), device=device)
+        scale = np.float32(65535 if self.value.dtype == np.uint16 else 1)
+        return from_dlpack((self.value / scale).astype(np.float32), device=device)
+
+    def give(self, result: Buffer) -> KernelInput:
+        array, wanted = result.numpy(), self.value.dtype
+        if array.dtype != np.float32 or wanted == np.bool_:
+            return array
+        if wanted == np.uint16:
+            array = np.rint(np.clip(np.nan_to_num(array), 0, 1) * 65535)
+        return array.astype(wanted)
+
+
 class _Tensor:
     """A tensor of another library."""
 
@@ -109,8 +136,14 @@ def _library(value: object) -> Library:
     return sys.modules[type(value).__module__.partition(".")[0]]
 
 
-def find(value: object, call: str, name: str) -> ForeignInput:
+def find(value: object, call: str, name: str, is_picture: bool) -> ForeignInput:
     """Return an input of a call in a form that can become a buffer.
+
+    Args:
+        value: the input.
+        call: the kernel's name.
+        name: the input's name.
+        is_picture: True if the kernel reads pixels, where white has a value in every dtype.
 
     Raises:
         DtypeError: it is no array, tensor, picture or buffer; a TypeError.
@@ -122,6 +155,8 @@ def find(value: object, call: str, name: str) -> ForeignInput:
             call, name, "an array without a mask", type(value), "Fill it first: x.filled(0)."
         )
     if isinstance(value, np.ndarray):
+        if is_picture and value.dtype in _DeepPicture.dtypes:
+            return _DeepPicture(value)
         return _Array(_checked(value, call, name))
     for module in input_modules(value):
         found: ForeignInput | None = module.kernel_input(value, call)
@@ -144,10 +179,8 @@ def _checked(array: NDArray, call: str, name: str) -> NDArray:
         return array.astype(np.uint8)
     if array.dtype not in NUMPY.values():
         expected = "an array of float32, float64, int32, int64, uint32 or uint8"
-        advice = "Convert it first, such as x.astype(np.float32)"
-        if array.dtype == np.uint16:
-            advice = "Convert it first, a picture with (x / 65535).astype(np.float32)"
-        raise DtypeError.invalid(call, name, expected, str(array.dtype), f"{advice}.")
+        advice = "Convert it first, such as x.astype(np.float32)."
+        raise DtypeError.invalid(call, name, expected, str(array.dtype), advice)
     return array
 
 
@@ -170,7 +203,8 @@ def call_on(
     """Run a kernel on inputs of any kind; return ``out``, or a result of the first input's kind."""
     call = kernel.name
     check_count(kernel, len(values))
-    held = [find(v, call, name) for v, name in zip(values, kernel.inputs, strict=False)]
+    named = zip(values, kernel.inputs, strict=False)
+    held = [find(v, call, name, name in kernel.pictures) for v, name in named]
     if isinstance(out, np.ndarray) and not out.flags.writeable:
         raise ReadOnlyError(f"{call}: out is read-only. Give a writable array.", call=call)
     try:
@@ -195,7 +229,7 @@ def _on_one_device(held: Iterable[ForeignInput], out: Buffer | NDArray | None) -
     made: dict[int, Buffer] = {}
     held = list(held)
     for n, one in enumerate(held):  # those that have a device come first
-        if not isinstance(one, _Array | _Tensor):
+        if not isinstance(one, _Array | _DeepPicture | _Tensor):
             made[n] = one.buffer(None)
             device = device or made[n].device
     for n, one in enumerate(held):
