@@ -13,7 +13,6 @@ from dala.gpu.compute import buffer_zeros, from_array
 from dala.gpu.compute.kernel import get as find_kernel
 from dala.media import gpu
 from dala.media.filters.neighborhoods.morphology import structuring_element
-from dala.media.filters.neighborhoods.smoothing import motion_taps
 from tests.support.pictures import photo
 
 BORDERS = {
@@ -114,15 +113,25 @@ def test_bilateral_is_opencvs(engine_id):
     assert (gpu.bilateral(image, radius=0) == image).all()
 
 
+def line_kernel(length, angle):
+    """Return the kernel of a motion blur: samples on a line, spread over their four pixels."""
+    count, middle = int(np.ceil(length)), 10
+    line = np.zeros((2 * middle + 1,) * 2, np.float32)
+    along = (np.arange(count) - (count - 1) / 2) * (length - 1) / max(count - 1, 1)
+    x = np.round(along * np.cos(np.radians(angle)), 9) + middle
+    y = np.round(-along * np.sin(np.radians(angle)), 9) + middle
+    for dx in (0, 1):
+        for dy in (0, 1):
+            i, j = np.floor(x).astype(int), np.floor(y).astype(int)
+            weights = np.abs(1 - dx - (x - i)) * np.abs(1 - dy - (y - j)) / count
+            np.add.at(line, (j + dy, i + dx), weights)
+    return line
+
+
 @pytest.mark.parametrize(("length", "angle"), [(1, 0), (9, 0), (9, 90), (6.5, 30), (15, 135)])
 def test_motion_blur_is_a_convolution(engine_id, length, angle):
-    taps = motion_taps(length, float(angle))
-    reach = int(np.abs(taps[:, :2]).max())
-    line = np.zeros((2 * reach + 1,) * 2, np.float32)
-    for dx, dy, weight in taps:
-        line[int(dy) + reach, int(dx) + reach] = weight
+    line = line_kernel(length, angle)
     assert line.sum() == pytest.approx(1.0)
-    assert np.array_equal(line, line[::-1, ::-1]) or length == 6.5
     for shape in SHAPES[:4]:
         image = noise(shape)
         want = cv2.filter2D(image, -1, line, borderType=cv2.BORDER_REFLECT_101).reshape(shape)
@@ -167,6 +176,7 @@ ELEMENTS = (
     ({"radius": 3, "shape": "ellipse"}, structuring_element("ellipse", 3)),
     ({"element": UNEVEN}, UNEVEN),
 )
+SCATTERED = (np.indices((13, 13)).sum(axis=0) % 2).astype(np.uint8)
 
 
 def test_elements_are_opencvs():
@@ -192,6 +202,13 @@ def test_morphology_is_opencvs(engine_id, operation):
                     borderType=BORDERS[border], borderValue=(0.4 * white,) * 4,
                 )  # fmt: skip
                 assert np.abs(got - want.reshape(shape).astype(float)).max() <= 1e-6
+
+
+def test_scattered_element(engine_id):
+    image = noise((15, 14, 3))
+    got = gpu.morphology(image, operation="dilate", element=SCATTERED)
+    want = cv2.dilate(image, SCATTERED, borderType=cv2.BORDER_REPLICATE)
+    np.testing.assert_array_equal(got, want)
 
 
 def test_morphology_keeps_alpha_and_agrees_with_erode(engine_id):

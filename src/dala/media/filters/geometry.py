@@ -49,6 +49,19 @@ def rotate(shape: Shape, dtype: str, values: Values) -> list[Step]:
     """
     height, width = shape[:2]
     cos, sin = cos_sin(values["angle"])
+    around_middle = values["expand"] or values["center"] is None
+    if sin == 0.0 and around_middle:
+        direction = {"box": (0, 0, width, height)} if cos > 0 else {"direction": "both"}
+        kernel = find_kernel("crop" if cos > 0 else "flip")
+        return [Step(kernel, (PICTURE,), shape, dtype, direction)]
+    if cos == 0.0 and around_middle and (values["expand"] or width == height):
+        turned = (width, height, *shape[2:])
+        axes = {"axes": (1, 0, 2)[: len(shape)]}
+        mirrored = {"direction": "vertical" if sin > 0 else "horizontal"}
+        return [
+            Step(find_kernel("transpose"), (PICTURE,), turned, dtype, axes),
+            Step(find_kernel("flip"), (0,), turned, dtype, mirrored),
+        ]
     size = height, width
     x, y = values["center"] or (width / 2, height / 2)
     if values["expand"]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dala.errors import ShapeMismatch
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.kernel import Kernel, declare_function
 from dala.gpu.compute.kernels.filter import picture_filter
@@ -340,4 +341,66 @@ class Median(Operation):
 
 _SAME = Kernel("median", declare(sources.from_text("def median(px: Pixel): return px", "median")))
 
-OPERATIONS = (Median,)
+# any places ---------------------------------------------------------------------------------------
+_EXTREME = """
+def extremes(img: Image, places: Array, *, reach: int):
+    found = img[clamp(places[0, 0], -reach, reach), clamp(places[0, 1], -reach, reach)].rgb
+    for k in range(1, len(places)):
+        x, y = clamp(places[k, 0], -reach, reach), clamp(places[k, 1], -reach, reach)
+        found = {kind}(found, img[x, y].rgb)
+    return rgba(found, img[0, 0].a)
+"""
+
+
+@cache
+def _extreme_kernel(kind: str) -> Kernel:
+    text = _EXTREME.format(kind=kind).strip()
+    return Kernel("extremes", declare(sources.from_text(text, "extremes")))
+
+
+class Extremes(Operation):
+    """Compute the minimum or maximum of each channel over given places.
+
+    ``places`` are offsets (dx, dy) as an s32 array (count, 2); they are limited to ``reach``.
+    """
+
+    title = "extremes"
+    takes = ("img", "places")
+    dtypes = ("f32", "s32", "u8")
+    options = (
+        Parameter("kind", "choice", "min", choices=("min", "max")),
+        Parameter("reach", "int", required=True, low=0, high=1 << 12),
+    )
+
+    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+        self.want_image(inputs)
+        shape = self.want_rank(inputs, 1, 2)
+        if inputs[1].dtype != "s32" or not shape[0] or shape[1] != 2:
+            raise ShapeMismatch.invalid(
+                self.name,
+                "places",
+                "an s32 array of shape (count, 2)",
+                f"{inputs[1].dtype} {shape}",
+            )
+        return inputs[0]
+
+    def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        img, places = arrays
+        reach = task["reach"]
+        around = [(reach, reach)] * 2 + [(0, 0)] * (img.ndim - 2)
+        wide = np.pad(img, around, "edge")
+        height, width = img.shape[:2]
+        shifted = [
+            wide[reach + dy : reach + dy + height, reach + dx : reach + dx + width]
+            for dx, dy in np.clip(places, -reach, reach).tolist()
+        ]
+        made: NDArray = (np.minimum if task["kind"] == "min" else np.maximum).reduce(shifted)
+        if img.ndim == 3 and img.shape[2] == 4:
+            made[..., 3] = img[..., 3]
+        return made
+
+    def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
+        return _extreme_kernel(task["kind"]), {"reach": task["reach"]}
+
+
+OPERATIONS = (Extremes, Median)

@@ -51,22 +51,6 @@ def most_down(img: Image, *, radius: int):
     return rgba(most, img[0, 0].a)
 """)
 
-_LEAST = kernel_from_text("""
-def least_of(img: Image, places: Array):
-    least = img[places[0, 0], places[0, 1]].rgb
-    for k in range(1, len(places)):
-        least = min(least, img[places[k, 0], places[k, 1]].rgb)
-    return rgba(least, img[0, 0].a)
-""")
-
-_GREATEST = kernel_from_text("""
-def most_of(img: Image, places: Array):
-    most = img[places[0, 0], places[0, 1]].rgb
-    for k in range(1, len(places)):
-        most = max(most, img[places[k, 0], places[k, 1]].rgb)
-    return rgba(most, img[0, 0].a)
-""")
-
 _LESS = kernel_from_text("def less(a: Pixel, b: Pixel): return rgba(a.rgb - b.rgb, a.a)")
 
 OPERATIONS: Final = ("open", "close", "erode", "dilate", "gradient", "tophat", "blackhat")
@@ -204,8 +188,8 @@ class _Passes:
             params = {"padding": reach, **self._border}
             before = self._step(find_kernel("pad"), (before,), shape, params)
         if self._places is not None:
-            kernel = _LEAST if least else _GREATEST
-            before = self._step(kernel, (before, self._places), shape)
+            params = {"kind": "min" if least else "max", "reach": reach}
+            before = self._step(find_kernel("extremes"), (before, self._places), shape, params)
         else:
             across, down = (_LEAST_ACROSS, _LEAST_DOWN) if least else (_MOST_ACROSS, _MOST_DOWN)
             before = self._step(across, (before,), shape, {"radius": reach})

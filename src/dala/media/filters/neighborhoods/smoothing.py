@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import Any
-
-import numpy as np
 
 from dala.gpu.compute.kernel import get as find_kernel
 from dala.gpu.compute.kernels.blur import MAX_SIGMA, radius_for
@@ -16,49 +13,35 @@ from dala.media.filters.geometry import cos_sin
 from dala.media.filters.plans import PICTURE, Step, Values
 from dala.media.images import Shape
 from dala.media.kernels import kernel_from_text
-from dala.typing import NDArray
 
 # motion blur ------------------------------------------------------------------------------------
-_WEIGHTED = kernel_from_text("""
-def weighted(img: Image, taps: Array):
+_MOVED = kernel_from_text("""
+def moved(img: Image, *, count: int, step: float, cos: float, sin: float):
     total = img[0, 0].rgb * 0.0
-    for k in range(len(taps)):
-        total += img[int(taps[k, 0]), int(taps[k, 1])].rgb * taps[k, 2]
-    return rgba(total, img[0, 0].a)
+    for k in range(count):
+        along = (float(k) - float(count - 1) * 0.5) * step
+        x, y = along * cos, -along * sin
+        left, top = floor(x), floor(y)
+        u, v = x - left, y - top
+        i, j = int(left), int(top)
+        above = img[i, j].rgb * (1.0 - u) + img[i + 1, j].rgb * u
+        below = img[i, j + 1].rgb * (1.0 - u) + img[i + 1, j + 1].rgb * u
+        total += above * (1.0 - v) + below * v
+    return rgba(total / float(count), img[0, 0].a)
+""")
+
+#: The same along a row or a column, where every sample of an odd length is a pixel.
+_MOVED_STRAIGHT = kernel_from_text("""
+def moved_straight(img: Image, *, half: int, x: int, y: int):
+    total = img[0, 0].rgb * 0.0
+    for k in range(-half, half + 1):
+        total += img[k * x, k * y].rgb
+    return rgba(total / float(2 * half + 1), img[0, 0].a)
 """)
 
 
-@lru_cache(64)
-def motion_taps(length: float, angle: float) -> NDArray:
-    """Return dx, dy and weight of the pixels that a line through the center covers.
-
-    >>> motion_taps(3, 0.0).tolist()[0]
-    [-1.0, 0.0, 0.3333333432674408]
-    """
-    cos, sin = cos_sin(angle)
-    count = math.ceil(length)
-    found: dict[tuple[int, int], float] = {}
-    for k in range(count):
-        along = (k - (count - 1) / 2) * (length - 1) / max(count - 1, 1)
-        x, y = round(along * cos, 9), round(-along * sin, 9)
-        left, top = math.floor(x), math.floor(y)
-        for dx, dy in ((0, 0), (1, 0), (0, 1), (1, 1)):
-            weight = abs(1 - dx - (x - left)) * abs(1 - dy - (y - top)) / count
-            if weight > 1e-9:
-                at = left + dx, top + dy
-                found[at] = found.get(at, 0.0) + weight
-    rows = [(dx, dy, weight) for (dx, dy), weight in sorted(found.items(), key=_row_first)]
-    table: NDArray = np.array(rows, np.float32)
-    table.flags.writeable = False
-    return table
-
-
-def _row_first(item: tuple[tuple[int, int], float]) -> tuple[int, int]:
-    return item[0][1], item[0][0]
-
-
 def _motion_reach(values: dict[str, Any]) -> int:
-    return math.ceil(float(values["length"]) / 2)
+    return math.ceil(float(values["length"]) / 2) + 1  # samples between pixels read four
 
 
 @picture_filter(
@@ -81,8 +64,13 @@ def motion_blur(shape: Shape, dtype: str, values: Values) -> list[Step]:
         length (pixels): 1 changes nothing.
         angle (degrees): of the line, counterclockwise; 0 is horizontal.
     """
-    taps = motion_taps(values["length"], values["angle"] % 180.0)
-    return [Step(_WEIGHTED, (PICTURE, taps), shape, dtype)]
+    length, (cos, sin) = values["length"], cos_sin(values["angle"] % 180.0)
+    if length % 2 == 1 and 0.0 in (cos, sin):
+        straight = {"half": int(length) // 2, "x": int(cos), "y": int(sin)}
+        return [Step(_MOVED_STRAIGHT, (PICTURE,), shape, dtype, straight)]
+    count = math.ceil(length)
+    params = {"count": count, "step": (length - 1) / max(count - 1, 1), "cos": cos, "sin": sin}
+    return [Step(_MOVED, (PICTURE,), shape, dtype, params)]
 
 
 # unsharp mask -----------------------------------------------------------------------------------
