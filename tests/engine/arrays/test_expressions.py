@@ -320,6 +320,18 @@ def test_long_expressions_are_computed_in_parts(engine_id):
     assert (left * right).read_list() == [sum(range(20)) * sum(range(20, 40))]
 
 
+def test_devices_with_few_inputs(monkeypatch):
+    with dala.device("reference"):
+        monkeypatch.setattr(buffer([0.0]).engine, "max_inputs", 2)
+        table, row, column = buffer([[1.0, 2.0], [3.0, 4.0]]), buffer([5.0, 6.0]), buffer([[7.0]])
+        part = table * row - column
+        results = [part + table, part * row + column, (part - row) * (table + column)]
+        assert part.tolist() == [[-2.0, 5.0], [8.0, 17.0]]
+        assert results[0].tolist() == [[-1.0, 7.0], [11.0, 21.0]]
+        assert results[1].tolist() == [[-3.0, 37.0], [47.0, 109.0]]
+        assert results[2].tolist() == [[-56.0, -9.0], [30.0, 121.0]]
+
+
 def test_parts_of_several_results_are_kept(engine_id):
     a = buffer([1.0, 2.0])
     part = sigmoid(a)

@@ -9,8 +9,6 @@ import numpy as np
 
 import dala
 from dala.errors import ArityError
-from dala.gpu.compute.arrays.operators import Value as Operand
-from dala.gpu.compute.arrays.operators import binary, function, store
 from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.dtypes import DTYPES
 from dala.gpu.compute.engines import auto
@@ -27,6 +25,7 @@ from dala.typing import Params
 DeviceInfo: TypeAlias = Info
 
 if TYPE_CHECKING:
+    from dala.gpu.compute.arrays.operators import Value as Operand
     from dala.gpu.surface import Surface
 
 
@@ -127,17 +126,26 @@ def _operator(op: str, kernel: str, a: Operand, b: Operand, out: Buffer | None) 
             and isinstance(b, Buffer)
             and (a.node is not None or b.node is not None)
             and a.dtype == b.dtype
-            and store(binary(op, a, b, kernel), out, kernel)  # fused with its operands
+            and _stored(op, kernel, a, b, out)
         ):
             return out
         return _apply(kernel, [a, b], out)  # type: ignore[list-item]  # the checks raise
     if isinstance(a, Buffer) or isinstance(b, Buffer):
+        from dala.gpu.compute.arrays.operators import binary
+
         made = binary(op, a, b, kernel)
         if made is not None:
             return made
     name, wrong = ("b", b) if isinstance(a, Buffer) else ("a", a)
     advice = "Make one with buffer(...) or from_array(...)."
     raise ArityError.invalid(kernel, name, "a Buffer", wrong, advice)
+
+
+def _stored(op: str, kernel: str, a: Buffer, b: Buffer, out: Buffer) -> bool:
+    """Compute an operator, fused with its operands, into an output of its shape and dtype."""
+    from dala.gpu.compute.arrays.operators import binary, store
+
+    return store(binary(op, a, b, kernel), out, kernel)
 
 
 def _is_real(x: Operand) -> bool:
@@ -152,6 +160,8 @@ def _is_real(x: Operand) -> bool:
 def _function(kernel: str, a: Buffer, out: Buffer | None, **params: float) -> Buffer:
     """Return a function's result: an expression, or the output."""
     if isinstance(a, Buffer) and (out is None or a.node is not None):
+        from dala.gpu.compute.arrays.operators import function, store
+
         made = function(kernel, a, *params.values())
         if out is None and made is not None:
             return made

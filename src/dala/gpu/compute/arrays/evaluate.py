@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from dala.gpu.compute.arrays import graph
 from dala.gpu.compute.arrays.graph import Expression, Number
-from dala.gpu.compute.arrays.helpers import HELPERS
+from dala.gpu.compute.arrays.helpers import helper
 from dala.gpu.compute.buffer import Buffer, allocate, hand_over
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.kernel import Kernel, registered
@@ -127,7 +127,7 @@ def _kernel(text: str) -> Kernel:
             _kernels.clear()
         decl = declare(
             sources.from_text(text, "expression"),
-            lookup=lambda name: HELPERS.get(name) or registered(name),
+            lookup=lambda name: helper(name) or registered(name),
         )
         found = _kernels[text] = Kernel("expression", decl)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final
 
 from dala.gpu.compute.lang import source as sources
@@ -32,8 +33,9 @@ def int_power(x, n):
 """
 
 
-def _declared(name: str, text: str) -> KernelDecl:
-    return declare(sources.from_text(text, name), lookup=lambda free: None)
-
-
-HELPERS: Final = {"int_power": _declared("int_power", _INT_POWER)}
+@cache
+def helper(name: str) -> KernelDecl | None:
+    """Return the helper with a name, or None."""
+    if name != "int_power":
+        return None
+    return declare(sources.from_text(_INT_POWER, name), lookup=lambda free: None)
