@@ -125,14 +125,15 @@ def map_bytes(
                     out[i + 3] = a[i + 3]
                 i += channels
         else:
-            while i < last:
-                out[i] = table[i64(a[i])]
+            here = a[i:last]
+            made = out[i:last]
+            for k in independent(range((last - i) // channels)):
+                made[k * channels] = table[i64(here[k * channels])]
                 if channels > 1:
-                    out[i + 1] = table[i64(a[i + 1]) + 256]
-                    out[i + 2] = table[i64(a[i + 2]) + 512]
+                    made[k * channels + 1] = table[i64(here[k * channels + 1]) + 256]
+                    made[k * channels + 2] = table[i64(here[k * channels + 2]) + 512]
                 if channels == 4:
-                    out[i + 3] = a[i + 3]
-                i += channels
+                    made[k * channels + 3] = here[k * channels + 3]
 
 
 @implements("map_levels")
