@@ -64,6 +64,7 @@ class LoopWorker:
         self.name = name
         self._calls: _Calls = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
         weakref.finalize(self, self._calls.put, None).atexit = False
 
     @property
@@ -75,11 +76,13 @@ class LoopWorker:
         """Queue a call, to run in a copy of this context; return the future of its result."""
         future: Future[T] = Future()
         self._calls.put(_call(future, copy_context(), function))
-        if self._thread is None:
-            self._thread = threading.Thread(
-                target=_work, args=(self._calls,), daemon=True, name=self.name
-            )
-            self._thread.start()
+        if self._thread is None:  # a finalizer submits to a started worker only: no lock for it
+            with self._starting:
+                if self._thread is None:
+                    self._thread = threading.Thread(
+                        target=_work, args=(self._calls,), daemon=True, name=self.name
+                    )
+                    self._thread.start()
         return future
 
     async def run(self, function: Callable[[], T]) -> T:

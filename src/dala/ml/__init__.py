@@ -1,6 +1,7 @@
 """Models: classification, detection, faces, poses, segmentation.
 
-- ``dala.ml.gpu``: ``load_model``, ``predict``, ``top_k``, ``available_models``
+- ``dala.ml.gpu``: ``load_model``, ``predict``, ``top_k``, ``available_models``; for asyncio
+  ``load_model_async`` and ``predict_async``
 - ``dala.ml.preprocess``: convert a picture to a model's input tensor, in one pass on any device
 - ``dala.ml.results``: the types of results, with coordinates in pixels of the picture
 
