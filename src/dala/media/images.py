@@ -39,7 +39,12 @@ _FLOATS: Final = (np.dtype(np.float64), np.dtype(np.float16))
 
 
 def dtype_of(array: NDArray) -> str:
-    """Return the dtype of an array's numbers on a device: "u8" for bytes, else "f32"."""
+    """Return the dtype of an array's numbers on a device.
+
+    "u8" for bytes, "s32" for 32-bit integers (tables of filters), else "f32".
+    """
+    if array.dtype == np.int32:
+        return "s32"
     return "u8" if array.dtype == np.uint8 else "f32"
 
 

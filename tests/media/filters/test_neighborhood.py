@@ -211,6 +211,14 @@ def test_scattered_element(engine_id):
     np.testing.assert_array_equal(got, want)
 
 
+def test_morphology_of_frames(engine_id):
+    image = noise((15, 14, 4))
+    with gpu.start_pipeline(14, 15) as pipeline:
+        for params in ({"radius": 2, "shape": "ellipse"}, {"element": UNEVEN, "border": "wrap"}):
+            got = gpu.process_frame(pipeline, image, [("morphology", params), "invert"])
+            np.testing.assert_array_equal(got, gpu.invert(gpu.morphology(image, **params)))
+
+
 def test_morphology_keeps_alpha_and_agrees_with_erode(engine_id):
     image = noise((9, 11, 4))
     got = gpu.morphology(image, operation="erode", radius=2)
