@@ -133,6 +133,18 @@ def test_unary(engine_id):
         same(got, wanted, "s32")
 
 
+def test_numbers_that_are_not_finite(engine_id):
+    a = buffer([-1.0, 2.0])
+    same(a * float("inf"), [-np.inf, np.inf], "f32")
+    same(a + 1e300, [np.inf, np.inf], "f32")
+    same(a - 10**400, [-np.inf, -np.inf], "f32")
+    assert np.isnan((a + float("nan")).numpy()).all()
+    same(a < float("inf"), [1, 1], "u8")
+    same(abs(a) ** (10**400), [1, np.inf], "f32")
+    with pytest.raises(dala.ParameterError, match="scalar_mul: scalar must be"):
+        scale(a, 10**400)
+
+
 def test_promotion(engine_id):
     with needs("s64"):
         mixed = buffer([-1, 2], dtype="s32") + buffer([2**32 - 1, 1], dtype="u32")

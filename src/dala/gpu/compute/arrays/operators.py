@@ -313,7 +313,10 @@ def function(name: str, x: Buffer, number: float | None = None) -> Buffer | None
             return None
         param = "scalar" if name == "scalar_mul" else "slope"
         template = _stored(a.dtype, f"{name}({{0}}, {param}={{1}})")
-        args = (a, Number(type_, value if whole else float(value)))
+        number = value if whole else promote.as_type(value, type_)
+        if math.isinf(number):
+            return None
+        args = (a, Number(type_, number))
         return _result(a.engine, a.shape, a.dtype, name, template, args, name)
 
 

@@ -88,7 +88,7 @@ def as_type(number: int | float, dtype: str) -> int | float:
     try:
         value = float(number)
     except OverflowError:
-        value = math.copysign(math.inf, number)
+        value = math.inf if number > 0 else -math.inf
     if dtype == "f32":
         with np.errstate(over="ignore"):
             return float(np.float32(value))
