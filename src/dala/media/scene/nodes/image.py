@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, cast
 
 from dala.errors import ParameterError
@@ -17,8 +18,6 @@ from dala.media.scene.nodes.properties import Argument, Property
 from dala.media.texture import Texture
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
     from dala.media.scene.nodes.group import GroupNode
     from dala.media.scene.scene import Scene
     from dala.typing import ImageLike, PathLike
