@@ -9,7 +9,7 @@ from PIL import Image
 import dala
 from dala.cli import _demo_scene as demo_scene
 from dala.cli import main
-from dala.cli.demo import MOMENT, draw
+from dala.cli.demo import MOMENT, draw, view_command
 
 SIZE = (160, 90)
 SMALL = ["--size", "160x90", "--seconds", "0"]
@@ -46,7 +46,7 @@ def test_devices_agree(tmp_path, capsys, device, defined):
     assert apart.mean() < 0.1
     out = capsys.readouterr().out
     assert f"picture  {tmp_path / 'new' / 'demo.png'}: 160x90" in out
-    assert f"look     dala view {tmp_path / 'new' / 'demo.png'}\n" in out
+    assert f"look     {view_command(str(tmp_path / 'new' / 'demo.png'))}\n" in out
 
 
 def test_json(tmp_path, capsys):

@@ -127,7 +127,13 @@ def tensor_like(array: NDArray, given: SupportsDLPack) -> SupportsDLPack:
     if given.__dlpack_device__()[0] != 1:  # not the host
         where: Library = getattr(given, "device", None)
         move: Callable[..., Library] | None = getattr(made, "to", None)
-        made = move(where) if move is not None else library.asarray(made, device=where)
+        if move is not None:
+            made = move(where)
+        else:
+            try:  # from the array: JAX does not move a tensor that is on the host already
+                made = library.asarray(array, device=where)
+            except TypeError:  # CuPy's has no such option, and takes the current device
+                made = library.asarray(array)
     tensor: SupportsDLPack = made
     return tensor
 
