@@ -13,7 +13,7 @@ The options are derived from the filters' declarations.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
@@ -224,6 +224,11 @@ def _takes(name: str) -> str:
     return f"It takes: {', '.join(known)}." if known else "It takes no parameters."
 
 
+def _first(known: Iterable[str], value: str) -> str:
+    """Return the parameter that a value without a name is for: a WxH is the size."""
+    return "size" if "size" in known and arguments.sides(value) is not None else next(iter(known))
+
+
 def parse(name: str, text: str) -> Link:
     """Parse a filter from the text of its option.
 
@@ -233,6 +238,8 @@ def parse(name: str, text: str) -> Link:
     ('brightness', {'value': -0.2})
     >>> parse("resize", "640x360,method=area"), parse("resize", "640x")
     (('resize', {'size': (360, 640), 'method': 'area'}), ('resize', {'size': (None, 640)}))
+    >>> parse("crop", "640x360"), parse("crop", "10:20:650:380")
+    (('crop', {'size': (360, 640)}), ('crop', {'box': (10, 20, 650, 380)}))
     >>> parse("chroma_key", "key=0:1:0")
     ('chroma_key', {'key': (0, 1, 0)})
 
@@ -249,7 +256,7 @@ def parse(name: str, text: str) -> Link:
     for number, part in enumerate(text.split(",") if text else ()):
         key, equals, value = part.partition("=")
         if not equals and number == 0 and known:
-            key, value = next(iter(known)), part
+            key, value = _first(known, part), part
         elif not equals and not known:
             raise ParameterError(f"--{name}: takes no value, got {part!r}.")
         elif not equals:
