@@ -286,7 +286,7 @@ def test_invalid_sources(tmp_path):
         ("a", 3.5, "a picture must be"),
         ("a", np.zeros((2, 2, 2), np.uint8), "shape"),
         ("a", np.zeros((0, 2, 3), np.uint8), "must have pixels"),
-        ("a", np.zeros((2, 2, 3)), "float64"),
+        ("a", np.zeros((2, 2, 3), np.int64), "int64"),
         ("a", tmp_path / "text.png", "cannot be read as a picture"),
         ([1], picture(), "key must be hashable, got list"),
     ):
