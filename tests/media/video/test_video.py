@@ -486,7 +486,7 @@ def test_write_refuses_bad_frames(tmp_path, frames, words):
     (object(), "video.write: a picture must be an array, a Pillow image or a Buffer, got object"),
     ("a.png", "video.write: a picture must be an array, .*, got str. Open files with Frame.open"),
     (np.zeros((4, 4, 7), np.uint8), "video.write: a picture must have shape"),
-    (np.zeros((4, 4, 3)), r"video.write: a picture must be u8 \(0..255\) or f32 \(0..1\)"),
+    (np.zeros((4, 4, 3), np.int64), r"must be u8 \(0..255\), u16 \(0..65535\) or floats \(0..1\)"),
 ])  # fmt: skip
 def test_write_refuses_bad_pictures(tmp_path, picture, words):
     with pytest.raises((DtypeError, ShapeError), match=words):
