@@ -6,6 +6,7 @@
 - ``dala.media``: images, video, scenes; ``dala.ml``: models; ``dala.samples``: photographs and
   videos for examples
 - ``dala.use("cpu")``, ``with dala.device("webgpu"):``, ``dala.devices()``: the device to run on
+- ``with dala.limits(time=, iterations=, memory=):``: limits on what work may spend
 - ``dala.doctor()``: a report on the machine; ``dala.diagnostics()``: live resources
 - ``dala.DalaError``: the base class of all errors
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from dala import media as media
     from dala import ml as ml
     from dala import samples as samples
+    from dala.budget import Limits as Limits
+    from dala.budget import limits as limits
     from dala.errors import *  # noqa: F403
     from dala.gpu.compute.engines.auto import Device as Device
     from dala.gpu.compute.engines.auto import device as device
@@ -42,10 +45,12 @@ _ROOMS = ("errors", "gpu", "media", "ml", "samples")
 #: The module of each function and class; the errors are those of ``dala.errors``.
 _HOMES = {
     "Device": "dala.gpu.compute.engines.auto",
+    "Limits": "dala.budget",
     "device": "dala.gpu.compute.engines.auto",
     "devices": "dala.gpu.compute.engines.auto",
     "diagnostics": "dala.resources",
     "doctor": "dala.machine.report",
+    "limits": "dala.budget",
     "use": "dala.gpu.compute.engines.auto",
 }
 

@@ -13,6 +13,7 @@ from typing import Self, TypeAlias, TypeGuard
 __all__ = [
     "ArityError",
     "BufferTooLarge",
+    "Cancelled",
     "ColorError",
     "CommandError",
     "CommandTimeout",
@@ -28,6 +29,7 @@ __all__ = [
     "IndexOutOfRange",
     "KernelExists",
     "KernelSyntaxError",
+    "LimitExceeded",
     "MissingPackage",
     "ModelError",
     "ModelNotFound",
@@ -310,7 +312,22 @@ class UnknownCommand(DalaError, KeyError):
 
 
 class CommandTimeout(DalaError, TimeoutError):
-    """A command did not finish within the timeout. It keeps running; waiting again is fine."""
+    """Work did not finish in time. The message says whether it was ended or continues.
+
+    ``dala.limits(time=)`` and ``submit(..., timeout=)`` end the work. The ``timeout`` of a wait
+    ends the wait only: the work continues, and waiting again is fine.
+    """
+
+
+class Cancelled(DalaError, RuntimeError):
+    """Work was ended before it was done, by ``Command.cancel()``, ``close()`` or at exit."""
+
+
+class LimitExceeded(DalaError, RuntimeError):
+    """Work would exceed a limit. The message names the limit and how to change it.
+
+    ``argument`` is the name of the limit, such as ``"iterations"`` or ``"memory"``.
+    """
 
 
 class FreedError(DalaError, RuntimeError):

@@ -1,0 +1,243 @@
+"""Limits on the time, iterations and memory of work: ``with dala.limits(...):``.
+
+Code that spends something reads :func:`current` or :func:`deadline` before it does. A scope
+belongs to its thread or task. Work that Dala moves to a thread of its own takes the scope of its
+caller along (:func:`capture`, :func:`applied`).
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time as clock
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Self, TypeVar
+
+from dala.errors import CommandTimeout, ParameterError
+
+__all__ = [
+    "Limits",
+    "Scope",
+    "applied",
+    "capture",
+    "check_deadline",
+    "current",
+    "deadline",
+    "limits",
+    "timed_out",
+]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits, made by :func:`limits`; None is no limit. A context manager.
+
+    Attributes:
+        time: seconds, counted from the beginning of the block, or of the call of a kernel.
+        iterations: loop iterations of a kernel at one position of its output.
+        memory: bytes.
+
+    >>> import dala
+    >>> dala.limits(time=2, iterations=1000)
+    Limits(time=2.0, iterations=1000, memory=None)
+    """
+
+    time: float | None = None
+    iterations: int | None = None
+    memory: int | None = None
+
+    def tighter(self, other: Limits) -> Limits:
+        """Return the smaller of each limit.
+
+        >>> import dala
+        >>> dala.limits(time=2).tighter(dala.limits(time=3, memory=10))
+        Limits(time=2.0, iterations=None, memory=10)
+        """
+        return Limits(
+            _least(self.time, other.time),
+            _least(self.iterations, other.iterations),
+            _least(self.memory, other.memory),
+        )
+
+    def __enter__(self) -> Self:
+        _scope.set(_within(_scope.get(), self))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        scope = _scope.get()
+        _scope.set(scope.outer if scope is not None else None)
+
+
+@dataclass(frozen=True, eq=False)
+class Scope:
+    """The limits in force inside a block: its own and those around it, and when its time ends."""
+
+    limits: Limits
+    #: The clock (``time.monotonic()``) at which the time ends, or None.
+    deadline: float | None
+    #: The seconds that were given until then.
+    seconds: float | None
+    outer: Scope | None
+
+
+_scope: ContextVar[Scope | None] = ContextVar("dala_limits", default=None)
+
+_NONE: Final = Limits()
+
+Number = TypeVar("Number", int, float)
+
+
+def limits(
+    time: float | None = None, iterations: int | None = None, memory: int | None = None
+) -> Limits:
+    """Limit what the work in a ``with`` block may spend, or, given to a kernel, one call of it.
+
+    Blocks can be nested: the tighter limit holds. A block affects its own thread or task, and the
+    work that Dala does for it on other threads.
+
+    Args:
+        time: seconds from the beginning of the block. Kernels end at that time with
+            CommandTimeout.
+        iterations: the loop iterations that a kernel may make at one position of its output, over
+            all its loops. A kernel that makes more ends with LimitExceeded.
+        memory: the bytes that the work of the block may allocate. More raises LimitExceeded.
+
+    Raises:
+        ParameterError: a limit is not a positive number.
+
+    >>> import dala
+    >>> from dala.gpu.compute import buffer, relu
+    >>> with dala.limits(time=60, iterations=1_000_000):
+    ...     relu(buffer([-1.0, 2.0], device="cpu")).read_list()
+    [0.0, 2.0]
+    >>> dala.limits(time=-1)
+    Traceback (most recent call last):
+    dala.errors.ParameterError: dala.limits: time must be a positive number of seconds, or None ...
+    """
+    return Limits(
+        _seconds(time),
+        _count("iterations", "iterations", iterations),
+        _count("memory", "bytes", memory),
+    )
+
+
+def current() -> Limits:
+    """Return the limits in force here: the tightest of all blocks around this call.
+
+    >>> import dala
+    >>> with dala.limits(memory=1000), dala.limits(time=60, memory=2000):
+    ...     current().memory
+    1000
+    >>> current()
+    Limits(time=None, iterations=None, memory=None)
+    """
+    scope = _scope.get()
+    return _NONE if scope is None else scope.limits
+
+
+def deadline() -> float | None:
+    """Return when the time of the blocks around this call ends, by ``time.monotonic()``, or None.
+
+    >>> deadline() is None
+    True
+    """
+    scope = _scope.get()
+    return None if scope is None else scope.deadline
+
+
+def check_deadline(call: str) -> None:
+    """Raise CommandTimeout if the time of the blocks around this call has ended.
+
+    >>> check_deadline("blur")
+    """
+    scope = _scope.get()
+    if scope is not None and scope.deadline is not None and clock.monotonic() >= scope.deadline:
+        raise timed_out(call, scope.seconds)
+
+
+def timed_out(call: str, seconds: float | None) -> CommandTimeout:
+    """Return the error of work that was ended by ``dala.limits(time=seconds)``.
+
+    >>> print(timed_out("blur", 0.5))
+    blur: ended after the 0.5 s of dala.limits(time=0.5). Allow more time, or do less work.
+    """
+    shown = f"{seconds:g}" if seconds is not None else "?"
+    return CommandTimeout(
+        f"{call}: ended after the {shown} s of dala.limits(time={shown}). Allow more time, or do "
+        "less work.",
+        call=call,
+        argument="time",
+        got=seconds,
+    )
+
+
+def capture() -> Scope | None:
+    """Return the scope of this thread or task, to apply it on another with :func:`applied`.
+
+    >>> capture() is None
+    True
+    """
+    return _scope.get()
+
+
+@contextmanager
+def applied(scope: Scope | None) -> Iterator[None]:
+    """Run a block in a captured scope. Its deadline is that of the block it was captured in.
+
+    >>> with applied(None):
+    ...     current().time
+    """
+    token = _scope.set(scope)
+    try:
+        yield
+    finally:
+        _scope.reset(token)
+
+
+def _within(outer: Scope | None, own: Limits) -> Scope:
+    until, seconds = None, own.time
+    if seconds is not None:
+        until = clock.monotonic() + min(seconds, threading.TIMEOUT_MAX)
+    whole = own
+    if outer is not None:
+        whole = own.tighter(outer.limits)
+        if outer.deadline is not None and (until is None or outer.deadline <= until):
+            until, seconds = outer.deadline, outer.seconds
+    return Scope(whole, until, seconds, outer)
+
+
+def _least(a: Number | None, b: Number | None) -> Number | None:
+    if a is None or b is None:
+        return b if a is None else a
+    return min(a, b)
+
+
+def _seconds(time: float | None) -> float | None:
+    if time is None:
+        return None
+    number = isinstance(time, int | float) and not isinstance(time, bool)
+    if not number or not math.isfinite(time) or time <= 0:
+        raise ParameterError.invalid(
+            "dala.limits", "time", "a positive number of seconds, or None for no limit", time
+        )
+    return float(time)
+
+
+def _count(name: str, unit: str, number: int | None) -> int | None:
+    if number is None:
+        return None
+    whole = isinstance(number, int) or (isinstance(number, float) and number.is_integer())
+    if not whole or isinstance(number, bool) or number < 1:
+        raise ParameterError.invalid(
+            "dala.limits", name, f"a positive number of {unit}, or None for no limit", number
+        )
+    return int(number)
