@@ -15,6 +15,20 @@ KERNEL_MODULES: Final = (("dala.ml.models", "dala.ml.stages"),)
 #: buffer nor an array, or returns None; each with the packages whose objects it knows.
 INPUT_MODULES: Final = (("dala.media.images", ("dala", "PIL")),)
 
+#: Modules with ``recipe_hint(name)``, which says how to call a filter that is not a kernel, or
+#: returns "".
+FILTER_MODULES: Final = ("dala.media.filters.declarations",)
+
+
+def filter_hint(name: str) -> str:
+    """Return how to call a filter of several kernels, which has no kernel of its name; else "".
+
+    >>> filter_hint("relu")
+    ''
+    """
+    hints = (import_module(module).recipe_hint(name) for module in FILTER_MODULES)
+    return next(filter(None, hints), "")
+
 
 def input_modules(value: object) -> Iterator[ModuleType]:
     """Yield the modules that may convert a value to an input of a kernel.

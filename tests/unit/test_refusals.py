@@ -592,7 +592,8 @@ def test_built_in_name_is_refused():
         Kernel.register("relu", "def relu(x): return x")
     assert isinstance(caught.value, ValueError)
     assert str(caught.value) == (
-        "Kernel.register: 'relu' is a built-in kernel and cannot be replaced. Choose another name."
+        "Kernel.register: 'relu' is a built-in kernel and cannot be replaced. Choose another name, "
+        "or use @kernel and pass the kernel itself."
     )
 
 

@@ -7,10 +7,18 @@ import pytest
 from PIL import Image
 
 import dala
-from dala.errors import ArityError, DtypeError, ParameterError, ReadOnlyError, UnknownKernel
+from dala.errors import (
+    ArityError,
+    DtypeError,
+    KernelExists,
+    ParameterError,
+    ReadOnlyError,
+    UnknownKernel,
+)
 from dala.gpu.compute import Array, Buffer, Kernel, Pixel, buffer, from_array, kernel, rgba
 from dala.gpu.compute.kernel import get
 from dala.media import Frame, gpu
+from dala.media.filters.declarations import declared
 
 RNG = np.random.default_rng(2)
 PHOTO = RNG.integers(0, 256, (5, 7, 4), dtype=np.uint8)
@@ -237,3 +245,93 @@ def test_kernels_with_more_inputs_in_lists(engine_id, average):
 def test_errors_of_apply(make, error, text):
     with dala.device("cpu"), pytest.raises(error, match=text):
         make()
+
+
+# names of built-in kernels and filters ----------------------------------------------------------
+def test_kernels_may_have_the_names_of_built_in_ones(engine_id, caplog):
+    caplog.set_level("INFO", "dala")
+
+    @kernel
+    def emboss(px: Pixel):
+        return rgba(px.g, px.b, px.r, px.a)
+
+    assert emboss.name == "emboss"
+    assert "the name 'emboss' means the built-in kernel" in caplog.text
+    mine = PHOTO[..., [1, 2, 0, 3]]
+    source = from_array(PHOTO)
+    assert np.array_equal(emboss(PHOTO), mine)
+    assert np.array_equal(gpu.apply(PHOTO, emboss), mine)
+    assert np.array_equal(gpu.process_frame(gpu.start_pipeline(7, 5), PHOTO, [emboss]), mine)
+    out = from_array(np.zeros_like(PHOTO))
+    dala.gpu.compute.run_kernel(emboss, [source], out)
+    assert np.array_equal(out.numpy(), mine)
+    stages = dala.gpu.compute.Pipeline()
+    stages.add({"op": "run_kernel", "kernel": emboss, "inputs": [source], "output": out}).run()
+    assert np.array_equal(out.numpy(), mine)
+
+    # Names still mean the built-in kernel.
+    built_in = gpu.emboss(PHOTO)
+    assert not np.array_equal(built_in, mine)
+    assert np.array_equal(gpu.apply(PHOTO, "emboss"), built_in)
+    dala.gpu.compute.run_kernel("emboss", [source], out)
+    assert np.array_equal(out.numpy(), built_in)
+
+    @kernel(name="emboss")
+    def other(px: Pixel):
+        return rgba(px.r, px.r, px.r, px.a)
+
+    assert np.array_equal(other(PHOTO), PHOTO[..., [0, 0, 0, 3]])
+    text = kernel("def relu(x): return x + 1.0")
+    assert text(buffer([-1.0, 2.0])).read_list() == [0.0, 3.0]
+    assert dala.gpu.compute.relu(buffer([-1.0, 2.0])).read_list() == [0.0, 2.0]
+
+    @kernel
+    def inner(px: Pixel):
+        return emboss(px)  # the kernel in sight, not the built-in one
+
+    try:
+        assert np.array_equal(inner(PHOTO), mine)
+    finally:
+        Kernel.unregister("inner")
+
+
+def test_registering_the_name_of_a_built_in_kernel_is_refused():
+    with pytest.raises(KernelExists, match="'emboss' is a built-in kernel"):
+        Kernel.register("emboss", "def emboss(px: Pixel): return px")
+    with pytest.raises(KernelExists):
+        Kernel.unregister("emboss")
+
+
+def test_kernels_may_have_the_names_of_recipes(engine_id):
+    @kernel
+    def canny(px: Pixel):
+        return rgba(1.0 - px.r, px.g, px.b, px.a)
+
+    try:
+        inverted = PHOTO.copy()
+        inverted[..., 0] = 255 - inverted[..., 0]
+        assert np.array_equal(canny(PHOTO), inverted)
+        assert np.array_equal(gpu.apply(PHOTO, canny), inverted)
+        out = from_array(np.zeros_like(PHOTO))
+        dala.gpu.compute.run_kernel("canny", [from_array(PHOTO)], out)  # kernels by name
+        assert np.array_equal(out.numpy(), inverted)
+        assert np.array_equal(gpu.apply(PHOTO, "canny"), gpu.canny(PHOTO))  # filters by name
+        assert not np.array_equal(gpu.canny(PHOTO), inverted)
+    finally:
+        Kernel.unregister("canny")
+
+
+RECIPES = sorted(name for name, spec in declared().items() if spec.is_recipe)
+
+
+def test_recipes_by_name_as_kernels():
+    assert "rotate" in RECIPES
+    out = buffer(np.zeros((5, 7, 4)), dtype="u8", device="cpu")
+    for name in RECIPES:
+        home = "effects" if hasattr(dala.media.effects, name) else "gpu"
+        with pytest.raises(UnknownKernel) as caught:
+            dala.gpu.compute.run_kernel(name, [out], out)
+        text = str(caught.value)
+        assert text.startswith(f"run_kernel: no kernel {name!r}. It is a filter of several kernels")
+        assert f"call dala.media.{home}.{name}(picture" in text
+        assert callable(getattr(getattr(dala.media, home), name))

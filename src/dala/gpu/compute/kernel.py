@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, overload
@@ -17,6 +18,7 @@ from dala.errors import (
     describe,
     did_you_mean,
 )
+from dala.extensions import filter_hint
 from dala.gpu.compute.buffer import Buffer, allocate, evaluated, settle
 from dala.gpu.compute.call.arguments import number_kinds, pack
 from dala.gpu.compute.call.checks import check_alias, check_buffers, check_count, check_types
@@ -189,7 +191,7 @@ class Kernel(Runnable):
 
         Args:
             name: the name to pass to ``run_kernel``. An existing custom kernel of that name is
-                replaced; names of built-in kernels are refused.
+                replaced; names of built-in kernels are refused (:func:`kernel` accepts them).
             source: a Python function, or the text of one. Text is parsed and never executed.
             inputs: the number of inputs; checked against the function if given.
             params: names of the parameters; checked against the function if given.
@@ -245,6 +247,9 @@ def kernel(
 ) -> Kernel | Callable[[KernelFunction], Kernel]:
     """Create a kernel from a Python function or its text, and register it under its name.
 
+    A kernel may have the name of a built-in one. It is then not registered: the name still means
+    the built-in kernel, and calls take the kernel itself instead of its name.
+
     >>> from dala.gpu.compute import buffer
     >>> wave = kernel("def wave(x, *, amount=2.0): return x * amount + 1")
     >>> wave(buffer([1.0, 2.0], device="cpu"), amount=10).read_list()
@@ -253,8 +258,16 @@ def kernel(
     if source is None:
         return lambda function: kernel(function, name=name)
     if isinstance(source, str):
-        return Kernel.register(name or _name_in(source), source)
-    return Kernel.register(name or str(getattr(source, "__name__", "kernel")), source)
+        name = name or _name_in(source)
+    elif name is None:
+        name = str(getattr(source, "__name__", "kernel"))
+    if not isinstance(name, str) or name not in builtins():
+        return Kernel.register(name, source)
+    logging.getLogger("dala").info(
+        "kernel: the name %r means the built-in kernel. Pass the new kernel itself, not its name.",
+        name,
+    )
+    return Kernel(name, _declare(name, source, None, None))
 
 
 def _name_in(text: str) -> str:
@@ -327,7 +340,7 @@ def _refuse_builtin(name: str) -> None:
     if name in builtins():
         raise KernelExists(
             f"Kernel.register: {name!r} is a built-in kernel and cannot be replaced. "
-            "Choose another name."
+            "Choose another name, or use @kernel and pass the kernel itself."
         )
 
 
@@ -366,5 +379,5 @@ def _unknown(call: str, name: object) -> UnknownKernel:
         return UnknownKernel(
             f"{call}: kernel must be a name or a Kernel, got {describe(name)}.", call=call
         )
-    hint = did_you_mean(name, names()) or "kernels() lists all."
+    hint = filter_hint(name) or did_you_mean(name, names()) or "kernels() lists all."
     return UnknownKernel(f"{call}: no kernel {name!r}. {hint}", call=call)

@@ -48,3 +48,19 @@ def declared() -> Mapping[str, FilterSpec]:
 def filter_names() -> list[str]:
     """Return the names that a list of filters may hold, sorted; conversions are left out."""
     return sorted(name for name, spec in declared().items() if spec.kind != "conversion")
+
+
+def recipe_hint(name: str) -> str:
+    """Return how to call a filter of several kernels, which has no kernel of its name; else "".
+
+    >>> recipe_hint("equalize")
+    'It is a filter of several kernels: call dala.media.gpu.equalize(picture).'
+    >>> recipe_hint("blur")
+    ''
+    """
+    spec = declared().get(name)
+    if spec is None or not spec.is_recipe:
+        return ""
+    home = "effects" if spec.kind == "effect" else "gpu"
+    call = f"dala.media.{home}.{name}(picture{', ...' if spec.example else ''})"
+    return f"It is a filter of several kernels: call {call}."
