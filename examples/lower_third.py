@@ -11,12 +11,11 @@ import pathlib
 import sys
 from typing import Any
 
-from dala import DalaError
+from dala import DalaError, samples
 from dala.media import Scene
 
 NAME, WIDTH, HEIGHT = "lower_third", 960, 540
 SECONDS, MOMENT = 6.0, 2.4
-PHOTOS = pathlib.Path(__file__).parents[1] / "tests" / "photos"
 NIGHT, RED, ICE = (9, 14, 30, 226), "#e8343f", "#a9c3ee"
 LEAVES = 4.6
 
@@ -40,7 +39,9 @@ def build(device: str | None = None) -> Scene:
     """Return the scene; the caller closes it."""
     scene = Scene(WIDTH, HEIGHT, background="black", fps=30, device=device)
     scene.duration = SECONDS
-    view = scene.add_image(PHOTOS / "astronaut.png", size=(WIDTH, HEIGHT), crop=(0, 0, 512, 288))
+    view = scene.add_image(
+        samples.photo("astronaut", device="cpu"), size=(WIDTH, HEIGHT), crop=(0, 0, 512, 288)
+    )
     scene.add_animation(view, "crop", (0, 0, 512, 288), (26, 6, 455, 256), SECONDS, "sine")
     live(scene)
 

@@ -12,12 +12,11 @@ import sys
 
 import numpy as np
 
-from dala import DalaError
-from dala.media import Frame, Scene
+from dala import DalaError, samples
+from dala.media import Scene
 
 NAME, WIDTH, HEIGHT = "talking_head", 960, 540
 SECONDS, MOMENT = 8.0, 3.0
-PHOTOS = pathlib.Path(__file__).parents[1] / "tests" / "photos"
 CREAM, ORANGE = "#fff4e2", "#ff8a3d"
 
 WORDS = """WEBVTT
@@ -56,12 +55,15 @@ def build(device: str | None = None) -> Scene:
     scene = Scene(WIDTH, HEIGHT, background="#1a0d08", fps=30, device=device)
     scene.duration = SECONDS
     cup = scene.add_image(
-        PHOTOS / "coffee.png", size=(WIDTH, HEIGHT), fit="cover", crop=(30, 30, 540, 304)
+        samples.photo("coffee", device="cpu"),
+        size=(WIDTH, HEIGHT),
+        fit="cover",
+        crop=(30, 30, 540, 304),
     )
     scene.add_animation(cup, "crop", (30, 30, 540, 304), (110, 24, 420, 236), SECONDS, "sine")
     scene.add_image(shade(), size=(WIDTH, HEIGHT))
 
-    photo = np.asarray(Frame.open(PHOTOS / "astronaut.png", device="cpu"))[..., :3].copy()
+    photo = np.asarray(samples.photo("astronaut", device="cpu"))[..., :3].copy()
     scene.add_video(
         lambda seconds: speaker(photo, seconds),
         pip=True, pip_position="bottom-right", pip_size=(252, 194), margin=28,

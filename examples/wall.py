@@ -13,12 +13,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dala import DalaError
-from dala.media import Frame, Scene
+from dala import DalaError, samples
+from dala.media import Scene
 
 NAME, WIDTH, HEIGHT = "wall", 960, 540
 SECONDS, MOMENT = 8.0, 1.6
-PHOTOS = pathlib.Path(__file__).parents[1] / "tests" / "photos"
 MARGIN, GAP, ROUND = 18, 14, 18
 MINT, SLATE = "#3fe0b0", "#3a4566"
 
@@ -27,7 +26,7 @@ Video = Callable[[float], np.ndarray]
 
 def handheld(name: str, size: tuple[int, int], at: tuple[int, int], phase: float) -> Video:
     """Return the frame of a handheld camera in front of a photograph."""
-    photo = np.asarray(Frame.open(PHOTOS / name, device="cpu"))[..., :3].copy()
+    photo = np.asarray(samples.photo(name, device="cpu"))[..., :3].copy()
     width, height = size
 
     def frame(seconds: float) -> np.ndarray:
@@ -63,9 +62,9 @@ def build(device: str | None = None) -> Scene:
     scene = Scene(WIDTH, HEIGHT, background="#0d1220", fps=30, device=device)
     scene.duration = SECONDS
     people = (
-        ("Eileen", handheld("astronaut.png", (400, 220), (50, 5), 0.0)),
-        ("Chelsea", handheld("chelsea.png", (400, 230), (22, 20), 1.5)),
-        ("the kitchen", handheld("coffee.png", (540, 300), (30, 34), 3.0)),
+        ("Eileen", handheld("astronaut", (400, 220), (50, 5), 0.0)),
+        ("Chelsea", handheld("chelsea", (400, 230), (22, 20), 1.5)),
+        ("the kitchen", handheld("coffee", (540, 300), (30, 34), 3.0)),
         ("the harbour", harbour),
     )
     area = (MARGIN, MARGIN, WIDTH - 2 * MARGIN, HEIGHT - 2 * MARGIN)
