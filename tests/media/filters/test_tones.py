@@ -57,6 +57,17 @@ def test_posterize_matches_pillow(engine_id):
         assert np.array_equal(gpu.posterize(image, bits=bits), want)
 
 
+@pytest.mark.parametrize("levels", [1, 2, 3, 5, 16, 256])
+def test_posterize_to_levels(engine_id, levels):
+    parts = max(levels - 1, 1)
+    every = np.arange(256, dtype=np.uint8).reshape(16, 16)
+    want = np.floor(np.floor(every * (parts / 255) + 0.5) * 255 / parts + 0.5)
+    assert np.array_equal(gpu.posterize(every, levels=levels), want)
+    assert np.array_equal(gpu.posterize(every, bits=1, levels=levels), want)  # levels replaces bits
+    light = gpu.posterize(every / np.float32(255), levels=levels)
+    np.testing.assert_allclose(light, np.floor(every * (parts / 255) + 0.5) / parts, atol=1e-6)
+
+
 # levels -----------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "params",
@@ -198,6 +209,10 @@ def test_chromatic_aberration(engine_id):
     ("call", "text"),
     [
         (lambda: gpu.posterize(PHOTO, bits=0), "posterize: bits must be an int from 1 to 8, got 0"),
+        (
+            lambda: gpu.posterize(PHOTO, levels=257),
+            "posterize: levels must be an int from 0 to 256, got 257",
+        ),
         (
             lambda: gpu.levels(PHOTO, in_black=0.5, in_white=0.5),
             r"levels: in_black must be below in_white, 0.5, got 0.5",

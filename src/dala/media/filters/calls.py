@@ -24,7 +24,7 @@ _TYPES: Final = {
     "picture": "ImageLike",
     "background": "ImageLike | Sequence[float]",
     "lut": "Cube | PathLike | NDArray | Buffer",
-    "map": "NDArray | Buffer",
+    "map": "NDArray | Buffer | Sequence[Sequence[float]]",
     "points": "Sequence[tuple[float, float]]",
 }
 

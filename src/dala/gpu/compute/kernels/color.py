@@ -141,19 +141,27 @@ def invert(px: Pixel) -> Pixel:
 
 
 @picture_filter("Color", example="bits=3")
-def posterize(px: Pixel, *, bits: Within[int, 1, 8] = 4) -> Pixel:
+def posterize(px: Pixel, *, bits: Within[int, 1, 8] = 4, levels: Within[int, 0, 256] = 0) -> Pixel:
     """Reduce the number of levels per channel.
 
     The color is rounded to a level of 0 to 255, of which the upper ``bits`` bits are kept and the
     others are set to 0, as Pillow does: there are ``2 ** bits`` levels, and white becomes
-    ``256 - 2 ** (8 - bits)``.
+    ``256 - 2 ** (8 - bits)``. With ``levels`` it becomes the nearest of that many levels, spread
+    evenly from black to white, as GIMP and ImageMagick do.
 
     Args:
         bits: the bits that are kept; 8 changes nothing in a u8 picture.
+        levels: 2 to 256 levels from black to white, instead of ``bits``; 0 leaves it to ``bits``.
     """
-    step = float(1 << (8 - bits))
+    step = 1 << (8 - bits)
+    parts = float(max(levels - 1, 1))  # one level would be no picture: 1 counts as 2
+    even = levels > 0
+    factor = parts / 255.0 if even else 1.0 / float(step)
+    nearest = 0.5 if even else 0.0
+    unit = 1.0 if even else float(step)
+    white = parts if even else 255.0
     level = floor(clamp(px.rgb, 0.0, 1.0) * 255.0 + 0.5)
-    return rgba(floor(level / step) * step / 255.0, px.a)
+    return rgba(floor(level * factor + nearest) * unit / white, px.a)
 
 
 @picture_filter("Color", example="amount=0.9")
