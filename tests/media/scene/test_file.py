@@ -322,6 +322,38 @@ def test_files_of_filters_and_fonts_move_with_the_scene(folder, tmp_path):
         assert (pixels(again) == want).all()
 
 
+def test_structuring_elements(folder, tmp_path):
+    def effect(element):
+        params = {"element": element, "operation": "dilate"}
+        return {"type": "effect", "id": "e", "filter": "morphology", "params": params}
+
+    box = {"type": "overlay", "color": "white", "position": [9, 9], "size": [3, 3]}
+    listed = scene(box, effect([[0, 0, 1], [0, 1, 1]]))
+    array = np.array([[0, 0, 1], [0, 1, 1]], bool)
+    np.save(folder / "element.npy", array)
+    with Scene(24, 16, device="cpu") as calls:
+        calls.add_overlay(color="white", position=(9, 9), size=(3, 3))
+        calls.add_effect("morphology", element=array, operation="dilate", id="e")
+        want = pixels(calls)
+        white = np.zeros((16, 24), bool)
+        white[9:12, 8:12] = white[10:13, 8:11] = True  # as in OpenCV, the element is not mirrored
+        assert (want[..., 0] == 255 * white).all()
+        calls.save(tmp_path / "saved.json")
+        saved = scene_to_dict(calls)["nodes"][1]
+        assert saved["params"]["element"] == [[0, 0, 1], [0, 1, 1]]
+    for data in (listed, scene(box, effect("element.npy")), tmp_path / "saved.json"):
+        with load_scene(data, "cpu", base=folder) as made:
+            assert (pixels(made) == want).all()
+            if isinstance(data, dict):
+                assert scene_to_dict(made) == data
+            made["e"].update(element=array[:, ::-1])  # a change is saved as it is
+            changed = scene_to_dict(made)["nodes"][1]["params"]["element"]
+            assert changed == [[1, 0, 0], [1, 1, 0]]
+    (folder / "element.npy").write_text("no array")
+    with pytest.raises(SceneFileError, match=r"'element\.npy' cannot be read by numpy"):
+        load_scene(scene(box, effect("element.npy")), "cpu", base=folder)
+
+
 def test_files_of(folder):
     data = scene(
         {"type": "image", "source": "stamp.png"}, {"type": "subtitles", "source": "words.srt"}

@@ -18,6 +18,7 @@ import numpy as np
 from dala.errors import DalaError, SceneFileError, did_you_mean
 from dala.extras import pip_install
 from dala.media.scene.file.record import (
+    FILE_PARAMS,
     FileRecord,
     animation_arguments,
     is_file_param,
@@ -388,8 +389,12 @@ class _Loader:
         path = Path(str(self._path(value, at)))
         if name == "lut":
             return path
-        if name == "map":
-            return np.load(path, allow_pickle=False)
+        if name in FILE_PARAMS:
+            try:
+                return np.load(path, allow_pickle=False)
+            except (ValueError, EOFError, OSError) as error:
+                problem = f"the file {value!r} cannot be read by numpy.load: {error}"
+                raise SceneFileError("", [f"{at}: {problem}"]) from None
         from dala.media.files import load
 
         return load(path, 1 << 27)

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 #: Parameters of filters that are pictures, or files of another kind.
 PICTURE_PARAMS: Final = ("over", "second", "picture", "mask", "background")
-FILE_PARAMS: Final = ("lut", "map")
+FILE_PARAMS: Final = ("lut", "map", "element")
+#: The largest array that is saved as nested lists: a structuring element of 129 by 129.
+MAX_LISTED: Final = 129 * 129
 
 
 class NodeEntry(NamedTuple):

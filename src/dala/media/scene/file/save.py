@@ -11,8 +11,18 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
+import numpy as np
+
 from dala.errors import SceneFileError
-from dala.media.scene.file.record import FileRecord, is_file_param, is_font_file, record_of
+from dala.gpu.compute import Buffer
+from dala.media.scene.file.record import (
+    FILE_PARAMS,
+    MAX_LISTED,
+    FileRecord,
+    is_file_param,
+    is_font_file,
+    record_of,
+)
 from dala.media.scene.file.schema import VERSION
 from dala.media.scene.nodes.effect import EffectNode
 from dala.media.scene.nodes.group import GroupNode
@@ -98,6 +108,14 @@ def scene_to_dict(
     if saver.problems:
         raise SceneFileError(name, saver.problems)
     return copy.deepcopy(made)
+
+
+def _equal(a: Value, b: Value) -> bool:
+    """Return True if a value did not change; pictures and arrays did not if they are the same."""
+    if a is b:
+        return True
+    arrays = (np.ndarray, Buffer)
+    return not isinstance(a, arrays) and not isinstance(b, arrays) and bool(a == b)
 
 
 class _Saver:
@@ -203,7 +221,7 @@ class _Saver:
     def _kept_entry(self, node: Node, item: dict[str, JsonValue]) -> dict[str, JsonValue]:
         """Return the file's entry of a node, with the values that changed since."""
         before, now = self.record.states[node], node.saved_state()
-        changed = {k for k, v in now.items() if before.get(k) != v}
+        changed = {k for k, v in now.items() if not _equal(before.get(k), v)}
         changed -= {k for k in changed if (node.id, k.removeprefix("params.")) in self.animated}
         if changed & set(_BOX) or self._left_layout(node):
             item = {k: v for k, v in item.items() if k not in _PLACEMENT}
@@ -278,8 +296,11 @@ class _Saver:
             json.dumps(made := plain_json(value))
         except (TypeError, ValueError):
             entry = self.record.nodes.get(node)
-            if entry is not None and name in entry.item.get("params", {}):
+            loaded = self.record.states.get(node, {}).get(f"params.{name}")
+            if entry is not None and name in entry.item.get("params", {}) and value is loaded:
                 return entry.item["params"][name]  # the file it was loaded from
+            if isinstance(value, np.ndarray) and name in FILE_PARAMS and value.size <= MAX_LISTED:
+                return (value.astype(int) if value.dtype == bool else value).tolist()
             self._report(node, f"{name!r} is a {type(value).__name__}, which no file can name.")
             return None
         return made
