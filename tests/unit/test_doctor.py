@@ -203,6 +203,25 @@ def test_cache_that_cannot_be_written():
     assert "DALA_CACHE_DIR" in fix
 
 
+def test_cache_that_others_can_write_to(monkeypatch, tmp_path):
+    what, fix = only_problem(machine(cache_distrust="other users can write to /home"))
+    assert what.startswith(
+        "Compiled kernels are not cached in /home/ada/.cache/dala (other users can write to /home)"
+    )
+    assert "chmod go-w" in fix
+    assert "DALA_CACHE_TRUST=1" in fix
+    if not hasattr(probing.os, "geteuid"):
+        return
+    monkeypatch.delenv("DALA_CACHE", raising=False)
+    monkeypatch.delenv("DALA_CACHE_TRUST", raising=False)
+    monkeypatch.setenv("DALA_CACHE_DIR", str(tmp_path))
+    assert probing.look().cache_distrust == ""
+    tmp_path.chmod(0o777)
+    report = dala.doctor()
+    assert f"other users can write to {tmp_path}" in str(report)
+    assert "Compiled kernels are cached in memory only" in str(report)
+
+
 @pytest.mark.parametrize("name", ["auto", "cpu", "webgpu", "webgpu:0"])
 def test_setting_with_a_device(name):
     assert diagnose(machine(setting=name)).ok

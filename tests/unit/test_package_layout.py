@@ -19,6 +19,7 @@ ENGINES = f"{COMPUTE}.engines"
 ENGINES_KNOW = {
     "dala.errors",
     "dala.folders",
+    "dala.trust",
     "dala.typing",
     f"{COMPUTE}.dtypes",
     f"{COMPUTE}.lang.ir",

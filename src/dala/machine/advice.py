@@ -72,6 +72,14 @@ def find_problems(probe: Probe) -> Iterator[Problem]:
             "process compiles them again.",
             "Make the folder writable, or use another one:\n    export DALA_CACHE_DIR=/tmp/dala",
         )
+    if probe.cache_distrust:
+        yield Problem(
+            f"Compiled kernels are not cached in {probe.cache} ({probe.cache_distrust}): code in "
+            "the cache is run, so only you may be able to write there.",
+            "Take the permission from others (chmod go-w FOLDER, chmod 600 KEY), or use a folder "
+            "of your own:\n    export DALA_CACHE_DIR=$HOME/.cache/dala-own\n"
+            "If you trust everyone who can write there: export DALA_CACHE_TRUST=1",
+        )
 
 
 def _packages(probe: Probe) -> Iterator[Problem]:

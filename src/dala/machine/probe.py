@@ -21,6 +21,7 @@ from dala.gpu.compute.engines import auto, hardware
 from dala.gpu.compute.engines import devices as machine
 from dala.gpu.compute.engines.cpu.cache import cache_folder
 from dala.gpu.compute.engines.devices import Choice, Device
+from dala.trust import distrust, key_problem
 
 #: Distributions that provide a package: any build of ONNX Runtime works.
 _DISTRIBUTIONS: Final = {
@@ -84,6 +85,8 @@ class Probe:
     cache: str = ""
     #: Why nothing can be written there, or "".
     cache_error: str = ""
+    #: Why what is there is not trusted, or "".
+    cache_distrust: str = ""
 
 
 def look() -> Probe:
@@ -96,6 +99,7 @@ def look() -> Probe:
     except DeviceUnavailable as problem:
         error = str(problem)
     cache, cache_error = _cache()
+    distrusted = distrust(cache) or key_problem(cache) if cache else ""
     return Probe(
         dala=dala.__version__,
         python=platform.python_version(),
@@ -118,6 +122,7 @@ def look() -> Probe:
         icds=find_icds(os.environ) if linux else {},
         cache=cache,
         cache_error=cache_error,
+        cache_distrust=distrusted,
     )
 
 

@@ -149,7 +149,7 @@ def diagnose(probe: Probe) -> Report:
             "machine": probe.machine,
             "libc": probe.libc,
             "setting": probe.setting,
-            "cache": "" if probe.cache_error else probe.cache,
+            "cache": "" if probe.cache_error or probe.cache_distrust else probe.cache,
         },
         versions=dict(probe.versions),
         extras={

@@ -18,6 +18,7 @@ import numpy as np
 from dala.errors import ParameterError, did_you_mean
 from dala.folders import cache_folder
 from dala.media import Frame
+from dala.trust import distrust, make_folder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,7 +65,7 @@ def video(name: str) -> Path:
     """Return the path of a video by its name: "bars", or the name of a photograph.
 
     The file is written on first use, to ``samples`` in the cache folder (``DALA_CACHE_DIR``, or
-    that of the user), or to a temporary folder where that cannot be written.
+    that of the user), or to a temporary folder where that cannot be written, or where others can.
 
     Args:
         name: one of ``VIDEOS``.
@@ -81,12 +82,14 @@ def video(name: str) -> Path:
     _check("samples.video", name, VIDEOS)
     file = f"{name}-{_EDITION}.mp4"
     folder = cache_folder("samples")
+    if folder is not None and distrust(str(folder)):
+        folder = None  # other users could put files there
     if folder is not None and (folder / file).is_file():
         return folder / file
     try:
         if folder is None:
             raise PermissionError
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(str(folder))
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError:  # read-only, a file of that name, ..

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from dala import folders as user_folders
+from dala.trust import distrust
 
 _log = logging.getLogger("dala")
 
@@ -21,10 +22,30 @@ def cache_folder() -> Path:
     return folder
 
 
+#: Caches whose refusal was logged.
+_refused: set[Path] = set()
+
+
 def folders() -> list[Path]:
-    """Return the folders to search for models, in order."""
-    given = os.environ.get("DALA_MODELS", "")
-    return [Path(p) for p in given.split(os.pathsep) if p] + [cache_folder()]
+    """Return the folders to search for models, in order.
+
+    A cache that other users can write to is left out, and that is logged once. The folders of
+    DALA_MODELS were named by the user.
+    """
+    given = [Path(p) for p in os.environ.get("DALA_MODELS", "").split(os.pathsep) if p]
+    cache = cache_folder()
+    problem = distrust(str(cache))
+    if not problem:
+        return [*given, cache]
+    if cache not in _refused:
+        _refused.add(cache)
+        _log.warning(
+            "dala: models in %s are not used: %s. Run `chmod go-w` on it, or set DALA_CACHE_DIR to "
+            "another folder, or DALA_CACHE_TRUST=1 if you trust everyone who can write there.",
+            cache,
+            problem,
+        )
+    return given
 
 
 def find_weights(name: str) -> Path | None:

@@ -25,6 +25,7 @@ from dala.errors import DalaError, ModelError, ModelNotFound, UnknownModel, did_
 from dala.ml.models import NAMES, find_model
 from dala.ml.weights.find import cache_folder, find_weights
 from dala.ml.weights.origin import Origin
+from dala.trust import distrust, make_folder
 
 #: Age in seconds from which an untouched folder of an interrupted pull is deleted.
 _STALE: Final = 3600.0
@@ -86,8 +87,15 @@ def verify(name: str) -> str:
 @contextmanager
 def _temporary_folder(parent: Path) -> Iterator[Path]:
     """Create a temporary folder beside the target, on the same disk, and delete it at the end."""
+    problem = distrust(str(parent)) if parent == cache_folder() else ""
+    if problem:
+        raise ModelNotFound(
+            f"pull: {str(parent)!r} is not used: {problem}. Run `chmod go-w` on it, or set "
+            "DALA_CACHE_DIR to another folder, or DALA_CACHE_TRUST=1 if you trust everyone who "
+            "can write there. Nothing was downloaded."
+        )
     try:
-        parent.mkdir(parents=True, exist_ok=True)
+        make_folder(str(parent))
         _delete_stale(parent)
         work = Path(tempfile.mkdtemp(prefix=".pull-", dir=parent))
     except OSError as error:
