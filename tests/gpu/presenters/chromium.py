@@ -155,6 +155,7 @@ class Page:
 
     def screenshot(self) -> np.ndarray:
         """Return a screenshot of the page as RGB."""
+        self.tell("Page.bringToFront")  # a page behind another may never draw, and so not answer
         data = self.tell("Page.captureScreenshot", format="png")["data"]
         return np.asarray(Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB"))
 

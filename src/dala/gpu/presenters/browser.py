@@ -16,26 +16,29 @@ import socket
 import sys
 import threading
 import time
+import weakref
 import webbrowser
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
-from dala.errors import DeviceUnavailable
+from dala.errors import DeviceError, DeviceUnavailable
 from dala.gpu.presenters.base import POLL_SECONDS, Presenter
-from dala.gpu.presenters.http import HttpResponse, PageServer
+from dala.gpu.presenters.http import HttpResponse, PageServer, text_response
 from dala.gpu.presenters.window_loop import has_display
 from dala.typing import NDArray
 
 if TYPE_CHECKING:
     from dala.gpu.render.thread import Renderer
 
-PLAIN_TEXT: Final = {"Content-Type": "text/plain"}
-
 #: Seconds without a page after which the last one counts as closed rather than reloaded.
 RELOAD_SECONDS: Final = 1.5
 
 #: Seconds after which a request for a frame is answered without one.
 RESPONSE_SECONDS: Final = 10.0
+
+
+#: Copies of frames at most that are sent at the same time. Pages that read slowly hold them.
+MAX_COPIES: Final = 8
 
 
 class BrowserPresenter(Presenter):
@@ -48,12 +51,15 @@ class BrowserPresenter(Presenter):
         self._page = _page(title, vsync, renderer.canvas.nearest)
         self._changed = threading.Condition()
         self._frame: NDArray | None = None
+        self._copies: list[weakref.ref[NDArray]] = []
         self._number = 0
         self._pages = 0
         self._left_at = 0.0
         self._opening: threading.Thread | None = None
         try:
-            self._server = PageServer(self._respond, f"/{secrets.token_urlsafe(16)}/")
+            self._server = PageServer(
+                self._respond, f"/{secrets.token_urlsafe(16)}/", failed=self._failed
+            )
         except OSError as error:
             raise DeviceUnavailable(
                 f"create_surface: show='browser' cannot listen on 127.0.0.1: {error}."
@@ -90,20 +96,21 @@ class BrowserPresenter(Presenter):
         if path == "":
             return HttpResponse(200, self._page, {"Content-Type": "text/html; charset=utf-8"})
         if path == "alive":
-            return HttpResponse(200, b"", PLAIN_TEXT, keep=self._hold_connection)
+            headers = {"Content-Type": "text/plain"}
+            return HttpResponse(200, b"", headers, keep=self._hold_connection)
         if path == "frame":
             return self._newer_frame(query.get("after", ""))
-        return HttpResponse(404, b"Not found.\n", PLAIN_TEXT)
+        return text_response(404, "Not found.")
 
     def _newer_frame(self, after: str) -> HttpResponse:
         if not after.isascii() or not after.isdigit() or len(after) > 15:
-            return HttpResponse(400, b"after must be a number.\n", PLAIN_TEXT)
+            return text_response(400, "after must be a number.")
         end = time.monotonic() + RESPONSE_SECONDS
         with self._changed:
             # A page of an earlier surface may send any number; only the current one waits.
-            while not self._number or self._number == int(after):
+            while not self._number or self._number == int(after) or not self._may_copy():
                 if self.closed:
-                    return HttpResponse(410, b"The surface was closed.\n", PLAIN_TEXT)
+                    return text_response(410, "The surface was closed.")
                 if time.monotonic() > end:
                     return HttpResponse(204, b"", {})
                 self._changed.wait(POLL_SECONDS)
@@ -114,6 +121,7 @@ class BrowserPresenter(Presenter):
                 if self._number == number:
                     self._frame = frame
                     self.shown += 1
+                self._copies.append(weakref.ref(frame))
         height, width = frame.shape[:2]
         return HttpResponse(
             200,
@@ -126,6 +134,11 @@ class BrowserPresenter(Presenter):
             },
         )
 
+    def _may_copy(self) -> bool:
+        """Return whether the newest frame is copied already, or may be. Runs under the lock."""
+        self._copies = [copy for copy in self._copies if copy() is not None]
+        return self._frame is not None or len(self._copies) < MAX_COPIES
+
     def _hold_connection(self, connection: socket.socket) -> None:
         """Keep a connection open until the page or the surface is closed."""
         with self._changed:
@@ -134,14 +147,20 @@ class BrowserPresenter(Presenter):
             connection.settimeout(POLL_SECONDS)
             while not self.closed:
                 with contextlib.suppress(TimeoutError):
-                    if not connection.recv(1):
-                        return
+                    connection.recv(1)  # the end of the page, or of one that breaks the rules
+                    return
         except OSError:
             pass  # the page is gone
         finally:
             with self._changed:
                 self._pages -= 1
                 self._left_at = time.monotonic()
+
+    def _failed(self, error: Exception) -> None:
+        """List an error of a response with the surface's; the page gets status 500."""
+        self.renderer.record_error(
+            DeviceError(f"show='browser' failed: {type(error).__name__}: {error}")
+        )
 
     # threads ------------------------------------------------------------------------------------
     def _watch_pages(self) -> None:

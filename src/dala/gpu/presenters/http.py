@@ -1,24 +1,26 @@
-"""A minimal HTTP server for one page, on the standard library's.
+"""A minimal HTTP server for one page.
 
 It listens on 127.0.0.1 only, on a free port. It serves only paths that begin with a secret, and
 only requests whose Host is a local name: another site can neither guess the secret nor use DNS
 rebinding. The port in Host may differ, as it does through a tunnel.
+
+Any program on the machine may connect, so every connection costs a bounded amount: of time until
+its request is complete, of bytes, and of places. When the places are taken, a connection that has
+not shown the secret yet gives way; pages that have it keep theirs.
 """
 
 from __future__ import annotations
 
 import contextlib
 import socket
-import socketserver
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
+from http import HTTPStatus
 from typing import Final
-from urllib.parse import parse_qsl, urlsplit
 
-#: Seconds after which a connection that makes no progress is closed.
-IDLE_SECONDS: Final = 30.0
+from dala.gpu.presenters.requests import HttpRequest, RequestRefused, parse_request, read_head
 
 #: The local names that a request's Host may have.
 HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
@@ -27,6 +29,32 @@ POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
     "connect-src 'self'; img-src data:; frame-ancestors 'none'"
 )
+
+#: Seconds between the checks of a waiting thread whether the server was closed.
+POLL_SECONDS: Final = 0.2
+
+#: Bytes of a body that are sent at a time.
+CHUNK: Final = 256 * 1024
+
+
+@dataclass(frozen=True)
+class ServerLimits:
+    """What the connections of a server may cost."""
+
+    #: Connections at a time, from all addresses.
+    connections: int = 128
+    #: Connections at a time from one address. A page uses two.
+    per_address: int = 64
+    #: Seconds in which a request must be complete, from its first byte; for the first request of a
+    #: connection, from the connection's begin.
+    request_seconds: float = 10.0
+    #: Seconds after which a connection without a request, or whose client reads nothing, is closed.
+    idle_seconds: float = 30.0
+    #: Bytes per second that a client must read on average, after the idle seconds.
+    least_rate: float = 1e6
+    #: Seconds that the server accepts nothing where the system has no descriptors or threads left;
+    #: doubled up to a second while that lasts.
+    retry_seconds: float = 0.05
 
 
 @dataclass
@@ -43,119 +71,231 @@ class HttpResponse:
 Responder = Callable[[str, dict[str, str]], HttpResponse]
 
 
+def text_response(status: int, text: str) -> HttpResponse:
+    """Return a response of one line of text.
+
+    >>> text_response(404, "Not found.").body
+    b'Not found.\\n'
+    """
+    return HttpResponse(status, f"{text}\n".encode(), {"Content-Type": "text/plain"})
+
+
+@dataclass(eq=False)
+class _Connection:
+    """One connection, with its requests one after another."""
+
+    socket: socket.socket
+    address: str
+    #: True once it sent a request with the secret.
+    known: bool = False
+    thread: threading.Thread | None = None
+
+
 class PageServer:
-    """A server with one thread per connection."""
+    """A server with one thread per connection.
 
-    def __init__(self, response: Responder, prefix: str) -> None:
+    Args:
+        respond: Returns the response to a path, below the prefix, and its query. It runs on the
+            connection's thread.
+        prefix: The path that holds the secret, with a slash at both ends.
+        failed: Called with an exception of ``respond``, whose request gets status 500.
+        limits: What connections may cost.
+    """
+
+    def __init__(
+        self,
+        respond: Responder,
+        prefix: str,
+        failed: Callable[[Exception], None],
+        limits: ServerLimits | None = None,
+    ) -> None:
+        self._respond = respond
+        self._prefix = prefix
+        self._failed = failed
+        self._limits = limits or ServerLimits()
         self._lock = threading.Lock()
-        self._open: set[socket.socket] = set()
+        #: In the order in which they were accepted.
+        self._open: dict[_Connection, None] = {}
         self._threads: set[threading.Thread] = set()
-        self._closed = False
-        server = self
-
-        class Handler(_Handler):
-            respond = staticmethod(response)
-            path_prefix = prefix
-
-        class Listener(socketserver.TCPServer):
-            allow_reuse_address = False
-            request_queue_size = 32
-
-            def process_request(self, request: object, client_address: object) -> None:
-                assert isinstance(request, socket.socket)
-                server._serve(self, request, client_address)
-
-            def handle_error(self, request: object, client_address: object) -> None:
-                """Ignore broken connections."""
-
-        self._listener = Listener(("127.0.0.1", 0), Handler)
-        port = self._listener.server_address[1]
-        self.address = f"http://127.0.0.1:{port}{prefix}"
-        self._loop = threading.Thread(
-            target=self._listener.serve_forever, args=(0.1,), name="dala-http", daemon=True
-        )
+        self._closed = threading.Event()
+        #: Connections refused or closed to make room.
+        self.refused = 0
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self._listener.settimeout(POLL_SECONDS)
+        self.address = f"http://127.0.0.1:{self._listener.getsockname()[1]}{prefix}"
+        self._loop = threading.Thread(target=self._accept_all, name="dala-http", daemon=True)
         self._loop.start()
 
-    def _serve(
-        self, listener: socketserver.TCPServer, request: socket.socket, client: object
-    ) -> None:
-        def work() -> None:
-            try:
-                listener.finish_request(request, client)
-            except OSError:
-                pass  # the browser is gone
-            finally:
-                with self._lock:
-                    self._open.discard(request)
-                    self._threads.discard(threading.current_thread())
-                listener.shutdown_request(request)
+    @property
+    def connections(self) -> int:
+        """The number of open connections."""
+        return len(self._open)
 
-        thread = threading.Thread(target=work, name="dala-http-connection", daemon=True)
+    # accepting ----------------------------------------------------------------------------------
+    def _accept_all(self) -> None:
+        pause = self._limits.retry_seconds
+        while not self._closed.is_set():
+            try:
+                self._begin(*self._listener.accept())
+                pause = self._limits.retry_seconds
+            except (TimeoutError, ConnectionError):
+                continue  # none, or one that is gone again
+            except (OSError, RuntimeError):
+                # No descriptors, memory or threads. The connection stays readable, so that to try
+                # again at once would only use up a core.
+                self._make_room(None)
+                self._closed.wait(pause)
+                pause = min(2 * pause, 1.0)
+
+    def _begin(self, accepted: socket.socket, client: tuple[str, int]) -> None:
+        connection = _Connection(accepted, client[0])
+        accepted.settimeout(self._limits.idle_seconds)
+        if not self._has_room(connection.address):
+            self.refused += 1
+            with contextlib.suppress(OSError):
+                self._send(connection, text_response(503, "Too many connections."), keep=False)
+            accepted.close()
+            return
+        thread = threading.Thread(
+            target=self._work, args=(connection,), name="dala-http-connection", daemon=True
+        )
+        connection.thread = thread
         with self._lock:
-            if self._closed:
-                listener.shutdown_request(request)
+            if self._closed.is_set():
+                accepted.close()
                 return
-            self._open.add(request)
-            self._threads.add(thread)
-            thread.start()
+            self._open[connection] = None
+            self._threads = {each for each in self._threads if each.is_alive()} | {thread}
+            try:
+                thread.start()
+            except BaseException:
+                del self._open[connection]
+                self._threads.discard(thread)
+                accepted.close()
+                raise
+
+    def _has_room(self, address: str) -> bool:
+        with self._lock:
+            here = sum(1 for each in self._open if each.address == address)
+            full = len(self._open) >= self._limits.connections
+        if here >= self._limits.per_address:
+            return self._make_room(address)
+        return not full or self._make_room(None)
+
+    def _make_room(self, address: str | None) -> bool:
+        """Close the oldest connection without the secret, of an address or of all."""
+        with self._lock:
+            for each in self._open:
+                if not each.known and address in (None, each.address):
+                    del self._open[each]
+                    self.refused += 1
+                    _shut_down(each.socket)
+                    return True
+        return False
 
     def close(self) -> None:
         """End all connections and threads. Safe to call twice."""
         with self._lock:
-            first, self._closed = not self._closed, True
+            self._closed.set()
             connections, threads = list(self._open), list(self._threads)
-        if first:
-            self._listener.shutdown()
-            self._listener.server_close()
+        _shut_down(self._listener)  # wakes accept() where the system does that; else it polls
+        self._listener.close()
         for connection in connections:
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
+            _shut_down(connection.socket)
         for thread in (self._loop, *threads):
             if thread is not threading.current_thread():
                 thread.join(timeout=5.0)
 
+    # one connection -----------------------------------------------------------------------------
+    def _work(self, connection: _Connection) -> None:
+        try:
+            with contextlib.suppress(OSError):  # the client is gone
+                self._serve(connection)
+        finally:
+            with self._lock:
+                self._open.pop(connection, None)
+            connection.socket.close()
 
-class _Handler(BaseHTTPRequestHandler):
-    """One connection, with its requests one after another."""
+    def _serve(self, connection: _Connection) -> None:
+        pending, limits = bytearray(), self._limits
+        idle = limits.request_seconds
+        while not self._closed.is_set():
+            try:
+                head = read_head(connection.socket, pending, idle, limits.request_seconds)
+                if head is None:
+                    return
+                request = parse_request(head)
+            except RequestRefused as refused:
+                response = text_response(refused.status, refused.reason)
+                if refused.status == 405:
+                    response.headers["Allow"] = "GET, HEAD"
+                self._send(connection, response, keep=False)
+                _linger(connection.socket)
+                return
+            response = self._answer(connection, request)
+            keep = request.keep_alive and connection.known and response.keep is None
+            self._send(connection, response, keep, body=request.method == "GET")
+            if response.keep is not None and request.method == "GET":
+                response.keep(connection.socket)
+            if not keep:
+                return
+            del response  # its frame is large, and the next request may be far off
+            idle = limits.idle_seconds
 
-    protocol_version = "HTTP/1.1"
-    timeout = IDLE_SECONDS
-    disable_nagle_algorithm = True
-    respond: Responder
-    path_prefix = "/"
+    def _answer(self, connection: _Connection, request: HttpRequest) -> HttpResponse:
+        if request.host not in HOSTS or not request.path.startswith(self._prefix):
+            return text_response(404, "Not found.")
+        connection.known = True
+        try:
+            return self._respond(request.path.removeprefix(self._prefix), request.query)
+        except Exception as error:
+            self._failed(error)
+            return text_response(500, "The program failed to respond.")
 
-    def do_GET(self) -> None:
-        """Answer a request with the right host and path."""
-        at = urlsplit(self.path)
-        host = self.headers.get("Host", "").rpartition(":")[0]
-        if host not in HOSTS or not at.path.startswith(self.path_prefix):
-            self._send(HttpResponse(404, b"Not found.\n", {"Content-Type": "text/plain"}))
+    def _send(
+        self, connection: _Connection, response: HttpResponse, keep: bool, *, body: bool = True
+    ) -> None:
+        headers = {
+            **response.headers,
+            "Server": "dala",
+            "Cache-Control": "no-store",
+            "Content-Security-Policy": POLICY,
+            "Referrer-Policy": "no-referrer",
+            "X-Content-Type-Options": "nosniff",
+        }
+        if response.keep is None and response.status != HTTPStatus.NO_CONTENT:
+            headers["Content-Length"] = str(len(response.body))
+        if not keep:
+            headers["Connection"] = "close"
+        lines = [f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}"]
+        lines += (f"{name}: {value}" for name, value in headers.items())
+        limits, raw = self._limits, connection.socket
+        raw.settimeout(limits.idle_seconds)
+        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        raw.sendall(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
+        if not body:
             return
-        path = at.path.removeprefix(self.path_prefix)
-        self._send(self.respond(path, dict(parse_qsl(at.query))))
+        content = memoryview(response.body)
+        end = time.monotonic() + limits.idle_seconds + len(content) / limits.least_rate
+        for at in range(0, len(content), CHUNK):
+            left = end - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("the client reads too slowly")
+            raw.settimeout(min(left, limits.idle_seconds))
+            raw.sendall(content[at : at + CHUNK])
 
-    def _send(self, response: HttpResponse) -> None:
-        self.send_response(response.status)
-        for name, value in response.headers.items():
-            self.send_header(name, value)
-        if response.keep is None:
-            self.send_header("Content-Length", str(len(response.body)))
-        else:
-            self.send_header("Connection", "close")
-            self.close_connection = True
-        self.send_header("Cache-Control", "no-store")
-        self.send_header("Content-Security-Policy", POLICY)
-        self.send_header("Referrer-Policy", "no-referrer")
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.end_headers()
-        self.wfile.write(response.body)
-        if response.keep is not None:
-            self.wfile.flush()
-            response.keep(self.connection)
 
-    def version_string(self) -> str:
-        """Return the name of the server."""
-        return "dala"
+def _shut_down(connection: socket.socket) -> None:
+    """End a connection of another thread, whose wait ends with it."""
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
-    def log_message(self, format: str, *args: object) -> None:
-        """Log nothing."""
+
+def _linger(connection: socket.socket) -> None:
+    """Read what a client still sends, for a moment: closing now would discard its response."""
+    end = time.monotonic() + 0.5
+    connection.shutdown(socket.SHUT_WR)
+    for _ in range(64):
+        connection.settimeout(max(end - time.monotonic(), 0.001))
+        if not connection.recv(4096):
+            return
