@@ -20,6 +20,7 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TypeAlias, TypeVar
 
+from dala import forks
 from dala.resources import Closing
 
 if TYPE_CHECKING:
@@ -62,9 +63,9 @@ class LoopWorker:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._calls: _Calls = SimpleQueue()
+        self._calls: _Calls = forks.simple_queue()
         self._thread: threading.Thread | None = None
-        self._starting = threading.Lock()
+        self._starting = forks.lock()
         weakref.finalize(self, self._calls.put, None).atexit = False
 
     @property
@@ -79,9 +80,7 @@ class LoopWorker:
         if self._thread is None:  # a finalizer submits to a started worker only: no lock for it
             with self._starting:
                 if self._thread is None:
-                    self._thread = threading.Thread(
-                        target=_work, args=(self._calls,), daemon=True, name=self.name
-                    )
+                    self._thread = forks.thread(_work, args=(self._calls,), name=self.name)
                     self._thread.start()
         return future
 

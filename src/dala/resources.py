@@ -16,13 +16,13 @@ deque, which is atomic. The sums are computed later, by a thread that gets the l
 
 from __future__ import annotations
 
-import os
 import sys
-import threading
 from abc import abstractmethod
 from collections import deque
 from types import TracebackType
 from typing import Final, Self, TypedDict
+
+from dala import forks
 
 #: Kinds that a snapshot always lists.
 KINDS: Final = ("buffer",)
@@ -53,7 +53,7 @@ class Diagnostics(TypedDict):
 
 _changes: deque[tuple[str, str, int, int]] = deque()
 _totals: dict[tuple[str, str], list[int]] = {}
-_lock = threading.Lock()
+_lock = forks.lock()
 
 
 def track(kind: str, engine: str, nbytes: int) -> None:
@@ -142,12 +142,3 @@ def _sum_changes() -> None:
         total = _totals.setdefault((kind, engine), [0, 0])
         total[0] += count
         total[1] += nbytes
-
-
-def _after_fork() -> None:
-    global _lock
-    _lock = threading.Lock()  # another thread of the parent may have held it
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_after_fork)

@@ -40,6 +40,17 @@ MOST_LINES = 500
 #: The one file that knows another package's private attributes.
 KNOWS_PRIVATES = "gpu/compute/engines/webgpu/ffi.py"
 
+#: The one file that makes locks and threads, and resets them in a forked child.
+MAKES_THREADS = "forks.py"
+THREADED = {
+    *(f"threading.{n}" for n in ("Lock", "RLock", "Condition", "Event", "Thread", "Timer")),
+    *(f"threading.{n}" for n in ("Semaphore", "BoundedSemaphore", "Barrier", "local")),
+    *(f"queue.{n}" for n in ("Queue", "SimpleQueue", "LifoQueue", "PriorityQueue")),
+    *(f"concurrent.futures.{n}" for n in ("ThreadPoolExecutor", "ProcessPoolExecutor")),
+    "concurrent.futures.thread.ThreadPoolExecutor",
+    "os.register_at_fork",
+}
+
 #: Packages whose ``__all__`` is public, with what users import from them.
 PUBLIC = (
     "dala.gpu",
@@ -158,6 +169,50 @@ def private_access() -> Iterator[str]:
     yield from _library().violations(but=(KNOWS_PRIVATES,))
 
 
+def unregistered(paths: list[pathlib.Path] | None = None) -> Iterator[str]:
+    """Locks, threads, pools and fork hooks that are not made by ``dala.forks``.
+
+    A forked child could not reset them. Annotations may name their types.
+    """
+    for path in paths if paths is not None else modules():
+        if name_of(path) == MAKES_THREADS:
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        imported = dict(_imports(tree))
+        for node in _values(tree):
+            name = ast.unparse(node)
+            base, _, rest = name.partition(".")
+            full = ".".join(filter(None, (imported.get(base, base), rest)))
+            if full in THREADED or full.startswith(("_thread.", "multiprocessing.")):
+                yield f"{name_of(path)}:{node.lineno}: {full}; use dala.forks"
+
+
+def _imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """The names that a module imports, with what they stand for."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                yield (
+                    name.asname or name.name.partition(".")[0],
+                    (name.name if name.asname else name.name.partition(".")[0]),
+                )
+        elif isinstance(node, ast.ImportFrom):
+            for name in node.names:
+                yield name.asname or name.name, f"{node.module}.{name.name}"
+
+
+def _values(node: ast.AST) -> Iterator[ast.Name | ast.Attribute]:
+    """Names that are evaluated, annotations left out."""
+    for field, value in ast.iter_fields(node):
+        if field in ("annotation", "returns"):
+            continue
+        for part in value if isinstance(value, list) else [value]:
+            if isinstance(part, ast.Name | ast.Attribute):
+                yield part
+            if isinstance(part, ast.AST):
+                yield from _values(part)
+
+
 @cache
 def _library() -> Library:
     return Library(SOURCE)
@@ -232,6 +287,7 @@ RULES = (
     long_modules,
     repeated_classes,
     private_access,
+    unregistered,
     dialect,
     without_example,
     untyped,

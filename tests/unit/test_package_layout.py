@@ -20,6 +20,7 @@ ENGINES_KNOW = {
     "dala.errors",
     "dala.folders",
     "dala.trust",
+    "dala.forks",
     "dala.typing",
     f"{COMPUTE}.dtypes",
     f"{COMPUTE}.lang.ir",
@@ -86,6 +87,7 @@ def test_compute_names_no_module_above_it():
         house.long_modules,
         house.repeated_classes,
         house.private_access,
+        house.unregistered,
     ],
     ids=lambda rule: rule.__name__,
 )
@@ -185,3 +187,39 @@ def test_functions_with_the_name_of_a_module(first):
         code += f"\nassert callable(dala.gpu.compute.{name}) and callable({name})\n"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_locks_and_threads_outside_the_registry(tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text(
+        """
+import threading
+import threading as th
+from concurrent.futures import Future, ThreadPoolExecutor as Pool
+from dataclasses import field
+from queue import SimpleQueue
+import os, queue
+from dala import forks
+x: threading.Lock = forks.lock()
+y: dict[str, SimpleQueue[int]] = {}
+def f(a: threading.Thread) -> threading.Event: return threading.current_thread()
+threading.Lock()
+th.Event()
+z = field(default_factory=threading.RLock)
+class T(threading.Thread): pass
+with Pool(2) as p: Future()
+SimpleQueue(); queue.Queue()
+os.register_at_fork(before=f)
+"""
+    )
+    found = [row.partition(": ")[2].partition(";")[0] for row in house.unregistered([path])]
+    assert found == [
+        "threading.Lock",
+        "threading.Event",
+        "threading.RLock",
+        "threading.Thread",
+        "concurrent.futures.ThreadPoolExecutor",
+        "queue.SimpleQueue",
+        "queue.Queue",
+        "os.register_at_fork",
+    ]

@@ -102,13 +102,6 @@ def test_counts_from_many_threads(counts):
     assert counts.snapshot()["buffer"]["by_engine"] == {"cpu": {"count": 4, "bytes": 28}}
 
 
-def test_forked_child_gets_a_new_lock(counts, monkeypatch):
-    monkeypatch.setattr(resources, "_lock", resources._lock)
-    with resources._lock:  # as another thread of the parent might
-        resources._after_fork()
-        assert counts.snapshot() == {"buffer": NONE}
-
-
 def test_diagnostics_lists_engines_in_use(counts, monkeypatch):
     from dala.gpu.compute.engines import instances
 

@@ -6,12 +6,12 @@ import argparse
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
+from dala import forks
 from dala.cli import _chain as chain
 from dala.cli import _inputs as inputs
 from dala.errors import ParameterError, VideoError
@@ -140,7 +140,7 @@ def _start(
     """Open the video and start its filters at the same time, as both take a while."""
     from dala.media.video.chain import VideoChain
 
-    with ThreadPoolExecutor(1) as other:
+    with forks.pool(1, "dala-video") as other:
         making = other.submit(VideoChain, filters, device=args.device, range="limited")
         try:
             source = held.enter_context(_open(name, args))

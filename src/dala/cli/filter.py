@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NotRequired, TextIO, TypedDict
 
+from dala import forks
 from dala.cli import _arguments as arguments
 from dala.cli import _chain as chain
 from dala.cli import _filter_video as filter_video
@@ -265,14 +266,14 @@ def _filter_all(
 ) -> FilterReport:
     """Filter pictures, several at a time; failures are collected."""
     import os
-    from concurrent.futures import ThreadPoolExecutor, as_completed
+    from concurrent.futures import as_completed
     from queue import SimpleQueue
 
     from dala.media import FramePipeline
 
     sources = [source for source, _ in pairs]
     workers = min(len(sources), os.cpu_count() or 1, 8)
-    idle: SimpleQueue[FramePipeline] = SimpleQueue()
+    idle: SimpleQueue[FramePipeline] = forks.simple_queue()
     pipelines = [FramePipeline(1 << 20, 1 << 20, device=args.device) for _ in range(workers)]
     for pipeline in pipelines:
         idle.put(pipeline)
@@ -284,7 +285,7 @@ def _filter_all(
         finally:
             idle.put(pipeline)
 
-    pool = ThreadPoolExecutor(workers, "dala-pictures")
+    pool = forks.pool(workers, "dala-pictures")
     made: dict[Path, Made] = {}
     failed: dict[Path, str] = {}
     try:

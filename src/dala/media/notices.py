@@ -5,12 +5,13 @@ A notice is a Python warning. A command line collects them instead, for its repo
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_lock = threading.Lock()
+from dala import forks
+
+_lock = forks.lock()
 _collecting: list[list[str]] = []
 
 

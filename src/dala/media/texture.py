@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Final
 
-from dala import resources
+from dala import forks, resources
 from dala.errors import BufferTooLarge, FreedError, ParameterError
 from dala.gpu.compute import Buffer, from_dlpack
 from dala.media.pixels import Pixels, to_rgba
@@ -131,8 +130,8 @@ class TexturePool(Closing):
         self.evictions = 0
         #: The current bytes of pixels.
         self.bytes = 0
-        self._lock = threading.RLock()
-        self._loaded = threading.Condition(self._lock)
+        self._lock = forks.rlock()
+        self._loaded = forks.condition(self._lock)
         self._loading: set[Hashable] = set()
         self._held: OrderedDict[Hashable, Texture] = OrderedDict()  # least recently used first
         self._closed = False

@@ -6,11 +6,11 @@ with several outputs, the parameter ``output`` selects one.
 
 from __future__ import annotations
 
-import threading
 from typing import ClassVar
 
 import numpy as np
 
+from dala import forks
 from dala.errors import ModelError
 from dala.gpu.compute.operation import Operation, OperationValues, Task, Tensor
 from dala.gpu.compute.params import Parameter
@@ -22,7 +22,7 @@ from dala.ml.spec import ModelSpec
 from dala.typing import NDArray
 
 _loaded: dict[str, Model[Prediction]] = {}
-_lock = threading.Lock()
+_lock = forks.lock()
 
 
 def loaded(name: str) -> Model[Prediction]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from dala import forks
 from dala.errors import ParameterError
 from dala.gpu.compute import Buffer
 from dala.media.frame import Frame
@@ -78,7 +78,7 @@ class _Latest:
 
 def _latest(frames: Iterable[ImageLike]) -> Iterator[ImageLike]:
     """Read frames on a thread, and yield the newest; older ones that wait are dropped."""
-    state, ready, stop = _Latest(), threading.Condition(), threading.Event()
+    state, ready, stop = _Latest(), forks.condition(), forks.event()
 
     def read() -> None:
         walk: Iterator[ImageLike] | None = None
@@ -100,7 +100,7 @@ def _latest(frames: Iterable[ImageLike]) -> Iterator[ImageLike]:
                 state.ended = True
                 ready.notify()
 
-    thread = threading.Thread(target=read, name="dala-model-stream", daemon=True)
+    thread = forks.thread(read, name="dala-model-stream")
     thread.start()
     try:
         while True:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, overload
 
 import numpy as np
 
+from dala import forks
 from dala.errors import (
     FreedError,
     KernelExists,
@@ -234,7 +234,7 @@ class Kernel(Runnable):
             raise _unknown("Kernel.unregister", name)
 
 
-_lock = threading.Lock()
+_lock = forks.lock()
 _custom: dict[str, Kernel] = {}
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from dala import forks
 from dala.errors import DalaError, DeviceError
 from dala.resources import Closing
 from dala.typing import NDArray
@@ -41,8 +42,8 @@ class Presenter(Closing):
         #: The number of frames shown.
         self.shown = 0
         self._frame_waiting = False
-        self._guard = threading.Lock()
-        self._ended = threading.Event()
+        self._guard = forks.lock()
+        self._ended = forks.event()
 
     # frames -----------------------------------------------------------------------------------
     def listen(self) -> None:
@@ -126,8 +127,8 @@ class ThreadPresenter(Presenter):
         super().__init__(renderer)
         #: Seconds between frames at least.
         self._interval = interval
-        self._wake = threading.Event()
-        self._thread = threading.Thread(target=self._work, name=f"dala-{self.kind}", daemon=True)
+        self._wake = forks.event()
+        self._thread = forks.thread(self._work, name=f"dala-{self.kind}")
 
     def listen(self) -> None:
         """Start the thread, and to show frames."""

@@ -21,6 +21,7 @@ import webbrowser
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
+from dala import forks
 from dala.errors import DeviceError, DeviceUnavailable
 from dala.gpu.presenters.base import POLL_SECONDS, Presenter
 from dala.gpu.presenters.http import HttpResponse, PageServer, text_response
@@ -49,7 +50,7 @@ class BrowserPresenter(Presenter):
     def __init__(self, renderer: Renderer, title: str, vsync: bool) -> None:
         super().__init__(renderer)
         self._page = _page(title, vsync, renderer.canvas.nearest)
-        self._changed = threading.Condition()
+        self._changed = forks.condition()
         self._frame: NDArray | None = None
         self._copies: list[weakref.ref[NDArray]] = []
         self._number = 0
@@ -66,7 +67,7 @@ class BrowserPresenter(Presenter):
             ) from None
         #: The address of the page. Every program that knows it can see the surface.
         self.address = self._server.address
-        self._watcher = threading.Thread(target=self._watch_pages, name="dala-browser", daemon=True)
+        self._watcher = forks.thread(self._watch_pages, name="dala-browser")
         self._watcher.start()
         self.listen()
         if sys.stderr is not None:  # None in programs without a console
@@ -184,8 +185,8 @@ class BrowserPresenter(Presenter):
         if not has_display() and not os.environ.get("BROWSER"):
             return
         # Some launchers take seconds to return.
-        self._opening = threading.Thread(
-            target=webbrowser.open, args=(self.address,), name="dala-browser-open", daemon=True
+        self._opening = forks.thread(
+            webbrowser.open, args=(self.address,), name="dala-browser-open"
         )
         self._opening.start()
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final
 
+from dala import forks
 from dala.gpu.presenters.requests import HttpRequest, RequestRefused, parse_request, read_head
 
 #: The local names that a request's Host may have.
@@ -113,17 +114,17 @@ class PageServer:
         self._prefix = prefix
         self._failed = failed
         self._limits = limits or ServerLimits()
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         #: In the order in which they were accepted.
         self._open: dict[_Connection, None] = {}
         self._threads: set[threading.Thread] = set()
-        self._closed = threading.Event()
+        self._closed = forks.event()
         #: Connections refused or closed to make room.
         self.refused = 0
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self._listener.settimeout(POLL_SECONDS)
         self.address = f"http://127.0.0.1:{self._listener.getsockname()[1]}{prefix}"
-        self._loop = threading.Thread(target=self._accept_all, name="dala-http", daemon=True)
+        self._loop = forks.thread(self._accept_all, name="dala-http")
         self._loop.start()
 
     @property
@@ -156,9 +157,7 @@ class PageServer:
                 self._send(connection, text_response(503, "Too many connections."), keep=False)
             accepted.close()
             return
-        thread = threading.Thread(
-            target=self._work, args=(connection,), name="dala-http-connection", daemon=True
-        )
+        thread = forks.thread(self._work, args=(connection,), name="dala-http-connection")
         connection.thread = thread
         with self._lock:
             if self._closed.is_set():

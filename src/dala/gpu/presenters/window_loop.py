@@ -21,6 +21,7 @@ from concurrent.futures import Future
 from types import ModuleType
 from typing import Final, Protocol, TypeVar
 
+from dala import forks
 from dala.errors import DeviceUnavailable
 from dala.extras import pip_install
 from dala.gpu.presenters.base import POLL_SECONDS
@@ -63,8 +64,8 @@ class WindowLoop:
     def __init__(self) -> None:
         self.windows: list[LoopWindow] = []
         self._calls: deque[Callable[[], None]] = deque()
-        self._lock = threading.Lock()
-        self._arrived = threading.Condition(self._lock)
+        self._lock = forks.lock()
+        self._arrived = forks.condition(self._lock)
         self._ending = False
         self._thread: threading.Thread | None = None
         self._alive = False
@@ -89,7 +90,7 @@ class WindowLoop:
             self._calls.append(run)
             self._arrived.notify()
             if not MAIN_ONLY and self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="dala-window", daemon=True)
+                self._thread = forks.thread(self._work, name="dala-window")
                 self._thread.start()
         self.wake()
         if MAIN_ONLY:  # the main thread runs it later; it may be waiting for this thread
@@ -214,5 +215,4 @@ def _after_fork() -> None:
     loop.inherited = inherited
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+forks.in_child(_after_fork)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
+
+from dala import forks
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -18,8 +19,7 @@ class Request(Generic[T_co]):
         #: The function; None once it ran, or once its caller stopped waiting.
         self.work: Callable[[], T_co] | None = work
         #: Released when the request was run or refused.
-        self.done = threading.Lock()
-        self.done.acquire()
+        self.done = forks.latch()
         self._result: list[T_co] = []
         self.error: BaseException | None = None
         self.refused = False

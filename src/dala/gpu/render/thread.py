@@ -18,13 +18,12 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from dala import resources
+from dala import forks, resources
 from dala.errors import CommandError, DalaError
 from dala.gpu.checks import checked_size
 from dala.gpu.protocol import BY_OPCODE, COMMANDS, OPCODES, DrawCommand, decode
 from dala.gpu.raster import Canvas, Stop
 from dala.gpu.raster.canvas import blank_pixels
-from dala.gpu.raster.compiler import prepare
 from dala.gpu.render.worker import POLL_SECONDS, Worker
 from dala.typing import NDArray
 
@@ -57,7 +56,7 @@ class Renderer(Worker):
         #: The presented frame; presenters may read it until the next present.
         self.front = blank_pixels(width, height)
         #: Held while the front framebuffer is read or swapped.
-        self.front_lock = threading.Lock()
+        self.front_lock = forks.lock()
         self.frames = 0
         self.dropped = 0
         #: Called with the renderer after each present, on the render thread.
@@ -70,7 +69,6 @@ class Renderer(Worker):
         self._presented: deque[float] = deque(maxlen=FPS_WINDOW)
         self._counted: deque[int] = deque()
         self._count()
-        prepare()  # its fork hook must be installed before the worker's
         try:
             self.start()
         except DalaError:
@@ -108,7 +106,7 @@ class Renderer(Worker):
             return
         if self.holds_canvas:
             self.call(lambda: None)  # raises: it would wait for itself
-        hold, holding = threading.Lock(), False
+        hold, holding = forks.lock(), False
         with hold:
             try:
                 paused, _ = self.pause(hold)
@@ -140,11 +138,6 @@ class Renderer(Worker):
         self.uncount()
         self.canvas.close()
         self.shaders = None
-
-    def reset_after_fork(self) -> None:
-        """Close the copy in a forked child, with new locks."""
-        super().reset_after_fork()
-        self.front_lock = threading.Lock()
 
     # errors -----------------------------------------------------------------------------------
     def record_error(self, error: Exception) -> None:

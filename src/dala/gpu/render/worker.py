@@ -18,6 +18,7 @@ from itertools import groupby
 from queue import SimpleQueue
 from typing import Final, NoReturn, TypeVar
 
+from dala import forks
 from dala.errors import CommandError, DeviceError, FreedError
 from dala.gpu.render.lifecycle import CLOSE_TIMEOUT, exiting, register, workers
 from dala.gpu.render.requests import LargeCommand, Request
@@ -47,19 +48,15 @@ class Worker:
         self._asleep = False
         self._closing = False
         self._forked = False
-        self._wakeups: SimpleQueue[None] = SimpleQueue()
-        self._room = threading.Condition()
+        self._wakeups: SimpleQueue[None] = forks.simple_queue()
+        self._room = forks.condition()
         #: Threads that wait for room in the queue.
         self._waiting = 0
         #: Bytes reserved in the queue since the start, and those of them that are done.
         self._reserved = self._released = 0
-        #: Held while the thread executes anything, so that a fork finds no other lock taken.
-        self._busy = threading.Lock()
         #: The thread that the worker is paused for.
         self._holder: int | None = None
-        #: The thread that forks, and holds the lock above meanwhile.
-        self._forking: int | None = None
-        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._thread = forks.thread(self._work, name=name)
 
     def start(self) -> None:
         """Start the thread."""
@@ -96,7 +93,7 @@ class Worker:
 
     def put_large(self, data: bytes) -> None:
         """Queue command bytes that count against the limit on queued bytes."""
-        if self._is_own_thread:
+        if self.on_thread:
             self._attempt(lambda: self.execute(data))
             return
         self._items.append(LargeCommand(data, self._reserve(len(data))))
@@ -108,7 +105,7 @@ class Worker:
 
         Its errors are recorded. ``nbytes`` of memory that it keeps alive count against the limit.
         """
-        if self._is_own_thread:
+        if self.on_thread:
             self._attempt(work)
             return
         reserved = self._reserve(nbytes)
@@ -153,18 +150,14 @@ class Worker:
         when the caller is interrupted. (The methods of ``threading.Event`` are Python code, which
         an interrupt may leave half done.)
         """
-        paused = threading.Lock()
-        paused.acquire()
+        paused = forks.latch()
         if hold is None:
-            hold = threading.Lock()
-            hold.acquire()
+            hold = forks.latch()
 
         def stand_still() -> None:
-            self._busy.release()
             paused.release()
             while not hold.acquire(timeout=POLL_SECONDS / 4) and not self._closing:
                 pass
-            self._busy.acquire()
 
         self._items.append(Request(stand_still))
         self._wake()
@@ -188,11 +181,7 @@ class Worker:
 
     @property
     def on_thread(self) -> bool:
-        """True where waiting for the worker would never end: on its thread, and during a fork."""
-        return threading.get_ident() in (self._thread.ident, self._forking)
-
-    @property
-    def _is_own_thread(self) -> bool:
+        """True on the worker's own thread, where waiting for it would never end."""
         return threading.get_ident() == self._thread.ident
 
     @property
@@ -232,25 +221,10 @@ class Worker:
             self._thread.join(POLL_SECONDS)
 
     # forking ----------------------------------------------------------------------------------
-    def pause_for_fork(self, timeout: float) -> bool:
-        """Wait until the thread is between two commands, and keep it there; False after timeout."""
-        if self.on_thread or not self._busy.acquire(timeout=timeout):
-            return False
-        self._forking = threading.get_ident()
-        return True
-
-    def resume_after_fork(self) -> None:
-        """Let the thread continue, in the parent."""
-        self._forking = None
-        self._busy.release()
-
     def reset_after_fork(self) -> None:
-        """Close the copy in a forked child, with new locks: the parent's may be held."""
+        """Close the copy in a forked child."""
         self._forked = self._closing = self._alert = True
-        self._forking = None
-        self._room = threading.Condition()
-        self._busy = threading.Lock()
-        self._wakeups = SimpleQueue()
+        self._wakeups = forks.simple_queue()
 
     # waiting for room -------------------------------------------------------------------------
     @property
@@ -321,14 +295,12 @@ class Worker:
         try:
             while not self._closing:
                 if self._items:
-                    with self._busy:
-                        self._execute_chunk()
+                    self._execute_chunk()
                 else:
                     self._sleep()
         finally:
             self._closing = True
-            with self._busy:
-                self._end()
+            self._end()
 
     def _sleep(self) -> None:
         self._asleep = self._alert = True

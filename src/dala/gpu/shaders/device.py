@@ -6,7 +6,6 @@ threads hold text and buffers only.
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
+from dala import forks
 from dala.errors import ShaderError
 from dala.gpu.shaders.wgsl import PIXELS, Wgsl, explain
 from dala.typing import NDArray
@@ -220,7 +220,7 @@ class ShaderCache:
 
 
 _caches: weakref.WeakKeyDictionary[WebGPUEngine, ShaderCache] = weakref.WeakKeyDictionary()
-_lock = threading.Lock()
+_lock = forks.lock()
 
 
 def _cache_of(engine: WebGPUEngine) -> ShaderCache:

@@ -16,6 +16,7 @@ from typing import Final
 
 import numpy as np
 
+from dala import forks
 from dala.errors import ArityError, DtypeError, ShapeMismatch
 from dala.gpu.checks import not_a_surface, renderer_of
 from dala.gpu.compute.buffer import Buffer, allocate
@@ -155,9 +156,9 @@ def _converted(output: Buffer) -> Buffer:
 
 
 _slots: weakref.WeakKeyDictionary[Renderer, threading.Semaphore] = weakref.WeakKeyDictionary()
-_lock = threading.Lock()
+_lock = forks.lock()
 
 
 def _slots_of(renderer: Renderer) -> threading.Semaphore:
     with _lock:
-        return _slots.setdefault(renderer, threading.Semaphore(MAX_IN_FLIGHT))
+        return _slots.setdefault(renderer, forks.semaphore(MAX_IN_FLIGHT))

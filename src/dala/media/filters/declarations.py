@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Final
 
+from dala import forks
 from dala.gpu.compute.kernel import builtins
 from dala.gpu.compute.kernels.filter import FILTERS, FilterSpec
 
@@ -22,7 +22,7 @@ RECIPES: Final = (
     "neighborhoods.edges",
 )
 
-_lock = threading.RLock()
+_lock = forks.rlock()
 #: Whether every module that declares filters has been imported.
 _complete = False
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -11,7 +10,7 @@ from typing import TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from dala import resources
+from dala import forks, resources
 from dala.errors import FreedError, ParameterError, ShapeMismatch
 from dala.gpu.compute import buffer_zeros
 from dala.media.filters.executor import FilterExecutor
@@ -57,7 +56,7 @@ class FramePipeline(Closing):
         with buffer_zeros(1, "u8", device=device) as probe:
             self.device = probe.device
             self._shares_memory = host_memory(probe) is not None
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         self._executor = FilterExecutor(self.device, self._shares_memory)
         self._spare: list[FilterExecutor] = []
         self._closed = False
@@ -131,7 +130,7 @@ class FramePipeline(Closing):
         workers: int,
         call: str,
     ) -> Iterator[_Image]:
-        from concurrent.futures import Future, ThreadPoolExecutor
+        from concurrent.futures import Future
 
         executors = self._take_executors(workers)
 
@@ -145,7 +144,7 @@ class FramePipeline(Closing):
                 executors.append(executor)
 
         pending: deque[Future[_Image]] = deque()
-        pool = ThreadPoolExecutor(workers, "dala-frames")
+        pool = forks.pool(workers, "dala-frames")
         try:
             failed: BaseException | None = None
             number = 0

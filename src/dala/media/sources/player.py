@@ -10,6 +10,7 @@ from contextvars import copy_context
 from fractions import Fraction
 from typing import Final
 
+from dala import forks
 from dala.errors import VideoError
 from dala.media.sources.feed import BadPicture, Feed, TimedPicture
 
@@ -39,7 +40,7 @@ class Player:
         self._loop = loop
         self._newest = newest
         self._patience = patience
-        self._changed = threading.Condition()
+        self._changed = forks.condition()
         self._queue: deque[TimedPicture] = deque()
         self._current: TimedPicture | None = None
         self._arrived = time.monotonic()
@@ -53,9 +54,7 @@ class Player:
         self._closed = False
         self._cannot_rewind = False
         context = copy_context()  # the thread uses the caller's current device
-        self._thread = threading.Thread(
-            target=lambda: context.run(self._run), name="dala-source", daemon=True
-        )
+        self._thread = forks.thread(lambda: context.run(self._run), name="dala-source")
         self._thread.start()
 
     # reading ----------------------------------------------------------------------------------

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import io
-import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from dala import forks
 from dala.errors import ParameterError
 from dala.media.text.fonts import faces as fonts
 from dala.media.text.fonts.faces import FontFace
@@ -74,7 +74,7 @@ class GlyphAtlas:
     def __init__(self, budget: int = 16 << 20) -> None:
         self.budget = budget
         self._masks: OrderedDict[tuple[GlyphStyle, int, int], Mask] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         self._bytes = self._hits = self._misses = self._evictions = 0
 
     def gather(self, style: GlyphStyle, glyphs: list[tuple[int, int]]) -> list[Mask]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
+from dala import forks
 from dala.errors import FreedError
 from dala.gpu.compute import Buffer, buffer_zeros, from_dlpack
 from dala.gpu.compute.kernel import get
@@ -85,7 +86,7 @@ class VideoChain(Closing):
             yield made.pop()
 
     def _overlapped(self, frames: Iterator[Frame | BorrowedFrame]) -> Iterator[Frame]:
-        from concurrent.futures import Future, ThreadPoolExecutor
+        from concurrent.futures import Future
 
         idle = list(self._executors)
 
@@ -97,7 +98,7 @@ class VideoChain(Closing):
                 idle.append(executor)
 
         pending: deque[Future[Frame]] = deque()
-        pool = ThreadPoolExecutor(len(self._executors), "dala-video")
+        pool = forks.pool(len(self._executors), "dala-video")
         failed: Exception | None = None
         try:
             while failed is None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-import threading
 from collections.abc import Iterator
 from fractions import Fraction
 
+from dala import forks
 from dala.errors import DeviceUnavailable, VideoError
 from dala.media.video.source import AvObject, DecodedFrame, FrameQueue, VideoSource, pyav
 from dala.media.video.stages import Deinterlacer, SizeKeeper, alpha_decoder
@@ -240,10 +240,10 @@ class Decoder:
         self._shown: int | None = None  # the stamp of the last frame
         self._clock = self._new_clock()
         self._whole = at is None
-        self._ending = threading.Lock()
+        self._ending = forks.lock()
         self._done = False  # the thread no longer uses the source
         self._orphaned = False  # the thread closes the source itself
-        self._thread = threading.Thread(target=self._run, daemon=True, name="dala video decoder")
+        self._thread = forks.thread(self._run, name="dala video decoder")
         self._thread.start()
 
     def stop(self) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import threading
 from fractions import Fraction
 
+from dala import forks
 from dala.errors import DalaError, ParameterError, VideoError
 from dala.media.video.decode import ffmpeg_message
 from dala.media.video.output.hardware import EncoderChoice, hardware_device, refusal
@@ -216,7 +216,7 @@ class Encoder:
                 ) from error
             raise
         self.queue = FrameQueue(QUEUE_SIZE, "every")
-        self._thread = threading.Thread(target=self._run, daemon=True, name="dala video encoder")
+        self._thread = forks.thread(self._run, name="dala video encoder")
         self._thread.start()
 
     def put(self, frame: DecodedFrame, duration: int | None = None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 import weakref
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -11,6 +10,7 @@ from functools import partial
 from numbers import Real
 from typing import Self
 
+from dala import forks
 from dala.errors import FreedError, ParameterError, VideoError
 from dala.gpu.compute import Buffer
 from dala.media.frame import Frame
@@ -29,7 +29,7 @@ class _Resources:
     def __init__(self, make: Callable[[], VideoInput]) -> None:
         self._make = make
         self.input: VideoInput | None = None
-        self._opening = threading.Lock()
+        self._opening = forks.lock()
         self.decoder: Decoder | None = None
         self.worker = LoopWorker("dala video reader")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import os
 import sys
-import threading
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from dala import forks
 from dala.errors import MissingPackage, ParameterError, VideoError, VideoNotFound
 from dala.extras import pip_install
 from dala.media.video.streams import ByteStream, Cursor, SharedStream
@@ -177,7 +177,7 @@ class FrameQueue:
         self._size = size
         self._policy = policy
         self._items: deque[DecodedFrame] = deque()
-        self._changed = threading.Condition()
+        self._changed = forks.condition()
         self._ended = False
         self._closed = False
         self._error: Exception | None = None

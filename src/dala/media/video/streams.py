@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import tempfile
-import threading
 import weakref
 from collections.abc import Callable
 from typing import BinaryIO, Protocol, cast, runtime_checkable
+
+from dala import forks
 
 #: Bytes of a pipe that are kept in memory; more are kept in a temporary file.
 _IN_MEMORY = 64 << 20
@@ -31,7 +32,7 @@ class SharedStream:
     """
 
     def __init__(self, file: ByteStream) -> None:
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         self._file = file
         #: Whether reading never waits, as the bytes are in memory.
         self.in_memory = type(file) is io.BytesIO

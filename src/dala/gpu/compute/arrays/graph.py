@@ -11,13 +11,12 @@ its holder may wait for the thread that runs them.
 
 from __future__ import annotations
 
-import os
-import threading
 import weakref
 from collections.abc import Iterator
 from itertools import count
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from dala import forks
 from dala.gpu.compute.engines.base import Engine, Storage
 from dala.gpu.compute.lang.ir import Type
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 #: The most operations in an expression; its operands are computed before it grows beyond.
 MAX_NODES: Final = 64
 
-LOCK = threading.RLock()
+LOCK = forks.rlock()
 _serials = count()
 
 
@@ -178,12 +177,3 @@ def settle(storage: Storage) -> None:
         for node in readers(storage):
             compute(node)
         storage.reader = None
-
-
-def _after_fork() -> None:
-    global LOCK
-    LOCK = threading.RLock()  # a thread of the parent may have held it
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_after_fork)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import atexit
-import os
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from dala import forks
 from dala.errors import DeviceUnavailable
 from dala.gpu.compute.engines import devices
 from dala.gpu.compute.engines.base import Engine
@@ -25,7 +24,7 @@ ENGINES: Final = {
     "null": ("null", "NullEngine"),
 }
 
-lock = threading.RLock()
+lock = forks.rlock()
 #: Engines by requested name, such as "auto" or "webgpu"; read without the lock.
 by_name: dict[str, Engine] = {}
 _by_id: dict[str, Engine] = {}
@@ -88,13 +87,10 @@ def close_all() -> None:
 
 
 def _after_fork() -> None:
-    global lock
-    lock = threading.RLock()  # another thread of the parent may have held it
     for table in (_by_id, by_name):
         for name in [name for name, engine in table.items() if engine.backend == "webgpu"]:
             _inherited.append(table.pop(name))
             devices.gpu_unusable_after_fork = True
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_after_fork)
+forks.in_child(_after_fork)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import pkgutil
 import re
-import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
@@ -18,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
+from dala import forks
 from dala.extensions import kernel_modules
 from dala.gpu.compute.kernel import Kernel, declare_function
 from dala.gpu.compute.kernels.filter import FILTERS
@@ -32,7 +32,7 @@ class _Builtins(Mapping[str, Runnable]):
 
     def __init__(self) -> None:
         self._found: dict[str, Runnable] = {}
-        self._lock = threading.RLock()
+        self._lock = forks.rlock()
         self._loaded = False
 
     @cached_property

@@ -6,7 +6,6 @@ alive. Pending commands and the last few thousand ended ones can be found by id.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Generator
 from contextlib import suppress
@@ -14,6 +13,7 @@ from copy import copy
 from itertools import count
 from typing import TYPE_CHECKING, Final, Self
 
+from dala import forks
 from dala.errors import CommandTimeout, FreedError, ParameterError, UnknownCommand
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ ENDED_KEPT: Final = 4096
 _ids = count(1)
 _pending: dict[int, CommandState] = {}
 _ended: dict[int, CommandState] = {}
-_lock = threading.Lock()
+_lock = forks.lock()
 
 
 class CommandState:
@@ -259,8 +259,6 @@ def _find(call: str, command: object) -> CommandState:
 
 
 def _after_fork() -> None:
-    global _lock
-    _lock = threading.Lock()  # a thread of the parent may have held it
     for progress in list(_pending.values()):
         progress.future = _running()
         progress.reported = True  # the parent reports it
@@ -272,5 +270,4 @@ def _after_fork() -> None:
         )
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_after_fork)
+forks.in_child(_after_fork)

@@ -11,7 +11,6 @@ collected. A ``SimpleQueue`` wakes them, because it is safe to use in finalizers
 from __future__ import annotations
 
 import atexit
-import os
 import threading
 import time
 import weakref
@@ -19,7 +18,7 @@ from heapq import heappop, heappush
 from queue import SimpleQueue
 from typing import Final
 
-from dala import resources
+from dala import forks, resources
 from dala.errors import DeviceError, FreedError
 from dala.gpu.compute.engines.base import Engine, Storage
 from dala.gpu.compute.stream.command import CommandState
@@ -54,13 +53,13 @@ class Queue:
         _queues.add(self)
 
     def _reset(self) -> None:
-        self._lock = threading.Lock()
-        self._room = threading.Condition(self._lock)
+        self._lock = forks.lock()
+        self._room = forks.condition(self._lock)
         self._pending: dict[int, Job] = {}
         self._ready: list[tuple[bool, int, Job]] = []
         self._uses: dict[Storage, _Use] = {}
         self._barrier: Job | None = None
-        self._wake: SimpleQueue[None] = SimpleQueue()
+        self._wake: SimpleQueue[None] = forks.simple_queue()
         self._threads: list[threading.Thread] = []
         self._dropping = False
         #: Jobs enqueued on each engine that a worker is waiting for.
@@ -135,11 +134,10 @@ class Queue:
 
     # working ----------------------------------------------------------------------------------
     def _start(self) -> None:
-        worker = threading.Thread(
-            target=_work,
+        worker = forks.thread(
+            _work,
             args=(self, self._wake),
             name=f"dala-stream-{len(self._threads) + 1}",
-            daemon=True,
         )
         worker.start()
         self._threads.append(worker)
@@ -326,5 +324,4 @@ def _after_fork() -> None:
         queue.reset_after_fork()
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_after_fork)
+forks.in_child(_after_fork)

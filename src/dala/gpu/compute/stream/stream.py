@@ -11,13 +11,11 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from contextlib import suppress
 from time import monotonic
 from typing import Final, Literal, TypeAlias
 
-from dala import resources
+from dala import forks, resources
 from dala.errors import ParameterError
 from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.call.spec import Spec, check_copy, read_spec
@@ -165,7 +163,7 @@ def submit(spec: Spec, priority: Priority = "realtime") -> Command:
 # the shared stream -------------------------------------------------------------------------------
 
 _default: Stream | None = None
-_default_lock = threading.Lock()
+_default_lock = forks.lock()
 
 
 def default() -> Stream:
@@ -176,15 +174,6 @@ def default() -> Stream:
             if _default is None:
                 _default = Stream()
     return _default
-
-
-def _after_fork() -> None:
-    global _default_lock
-    _default_lock = threading.Lock()  # a thread of the parent may have held it
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 # checks ------------------------------------------------------------------------------------------

@@ -8,12 +8,12 @@ the value at a time is the same at any frame rate, in a file or live, forwards o
 from __future__ import annotations
 
 import math
-import threading
 import weakref
 from bisect import insort
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
+from dala import forks
 from dala.errors import DalaError, ParameterError
 from dala.media.scene.animation.easing import EasingLike
 from dala.media.scene.animation.interpolation import AnimatedValue
@@ -248,7 +248,7 @@ class Animator:
         self.errors = 0
         self._tracks: dict[tuple[int, str], _Track] = {}
         self._count = 0
-        self._lock = threading.RLock()
+        self._lock = forks.rlock()
 
     def __len__(self) -> int:
         """Return the number of animations that have not ended."""

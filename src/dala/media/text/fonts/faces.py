@@ -17,10 +17,10 @@ import importlib.util
 import os
 import pathlib
 import struct
-import threading
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
+from dala import forks
 from dala.errors import MissingPackage, ParameterError
 from dala.extras import pip_install
 from dala.media.text.fonts import scan as fonts_scan
@@ -53,7 +53,7 @@ _FALLBACK_MODULES: Final = ("FiraGO_Regular", "FiraGO_Bold", "FiraGO_Italic", "F
 generation = 0
 
 #: FreeType's objects are not thread-safe.
-lock = threading.RLock()
+lock = forks.native_lock("FreeType")
 
 
 #: The module uharfbuzz or an object of it, which has no types.

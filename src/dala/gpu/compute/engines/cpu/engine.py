@@ -7,13 +7,13 @@ done when a runner returns.
 from __future__ import annotations
 
 import struct
-import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from dala import forks
 from dala.gpu.compute.dtypes import DTYPES, ITEMSIZE
 from dala.gpu.compute.engines.base import (
     Bytes,
@@ -76,7 +76,7 @@ class CPUEngine(Engine):
         self._memory = HostMemory()
         self._live: dict[int, int] = {}
         self._codes: dict[tuple[Hashable, ...], Code] = {}
-        self._compiling = threading.Lock()
+        self._compiling = forks.lock()
 
     @property
     def _jit(self) -> Jit:

@@ -10,14 +10,13 @@ import ctypes
 import hashlib
 import importlib
 import itertools
-import os
 import platform
 import sys
-import threading
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from dala import forks
 from dala.errors import DeviceError
 from dala.gpu.compute.engines.cpu.cache import ObjectCache, cache_folder
 from dala.gpu.compute.engines.cpu.llvm.tiles import Host, tiles_text
@@ -72,18 +71,11 @@ class Jit:
         self._imports = _rounding_functions() if old else {}
         self._names = itertools.count()
         self._tiles: Code | None = None
-        self._making_tiles = threading.Lock()
-        self._lock = threading.Lock()
+        self._making_tiles = forks.lock()
+        self._lock = forks.native_lock("LLVM")  # LLVM has locks of its own
         self.compiled = 0
         self.cache_hits = 0
         self.compile_seconds = 0.0
-        if hasattr(os, "register_at_fork"):
-            # A child must not inherit a compiler that another thread is using.
-            os.register_at_fork(
-                before=self._lock.acquire,
-                after_in_parent=self._lock.release,
-                after_in_child=self._lock.release,
-            )
 
     @property
     def host(self) -> Host:
@@ -191,7 +183,7 @@ def _rounding_functions() -> dict[str, int]:
 
 
 _jit: Jit | None = None
-_making = threading.Lock()
+_making = forks.native_lock("LLVM")
 
 
 def jit() -> Jit:
@@ -202,12 +194,3 @@ def jit() -> Jit:
             if _jit is None:
                 _jit = Jit()
     return _jit
-
-
-def _after_fork() -> None:
-    global _making
-    _making = threading.Lock()  # another thread of the parent may have held it
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_after_fork)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import sys
-import threading
 import weakref
 from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from dala import forks
 from dala.errors import BufferTooLarge
 from dala.typing import NDArray
 
@@ -89,7 +89,7 @@ class HostMemory:
 
     def __init__(self, limit: int = REUSE_LIMIT) -> None:
         self._limit = limit
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         self._kept: dict[int, list[Array]] = {}
         self.kept_bytes = 0
 

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from queue import SimpleQueue
 from typing import Final
 
+from dala import forks
 from dala.errors import ParameterError
 from dala.gpu.compute.engines.cpu.llvm.tiles import MAILBOX_HEAD, SLOTS
 
@@ -83,7 +84,7 @@ class _Mailbox:
     def __init__(self) -> None:
         self.words = (ctypes.c_int64 * (MAILBOX_HEAD + SLOTS))()
         self.address = ctypes.addressof(self.words)
-        self.sleepers: SimpleQueue[bool] = SimpleQueue()
+        self.sleepers: SimpleQueue[bool] = forks.simple_queue()
 
     def wake(self, wanted: int) -> None:
         """Make sure that a number of helpers are idle, or will be soon."""
@@ -97,15 +98,14 @@ class ThreadPool:
     def __init__(self, threads: int | None = None) -> None:
         self.threads = thread_count() if threads is None else threads
         self._reset()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._reset)
+        forks.in_child(self._reset)
         atexit.register(self.close)
 
     def _reset(self) -> None:
         # A forked child has none of its parent's threads, and their locks may be held forever.
         self._mailbox = _Mailbox()
         self._workers: list[threading.Thread] = []
-        self._starting = threading.Lock()
+        self._starting = forks.lock()
 
     def run(self, tiles: Tiles, block: bytes, helpers: int) -> None:
         """Run a job with up to ``helpers`` other threads; return when it is done.
@@ -131,11 +131,10 @@ class ThreadPool:
     def _start(self, wanted: int, tiles: Tiles) -> None:
         with self._starting:
             while len(self._workers) < wanted:
-                worker = threading.Thread(
-                    target=_work,
+                worker = forks.thread(
+                    _work,
                     args=(self._mailbox, tiles),
                     name=f"dala-cpu-{len(self._workers) + 1}",
-                    daemon=True,
                 )
                 worker.start()
                 self._workers.append(worker)
@@ -174,7 +173,7 @@ def _wait_for(tiles: Tiles, address: int) -> None:
 
 
 _pool: ThreadPool | None = None
-_making = threading.Lock()
+_making = forks.lock()
 
 
 def pool() -> ThreadPool:

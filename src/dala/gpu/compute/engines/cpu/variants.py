@@ -7,10 +7,10 @@ value is compiled again for that value, with its loops unrolled. Results are bit
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from dala import forks
 from dala.gpu.compute.engines.base import Runner, Storage
 from dala.gpu.compute.engines.cpu.llvm.unroll import wrap
 
@@ -45,7 +45,7 @@ class Variants:
         self._work = work_ns
         self._specialize = specialize_ns
         self._general: Runner | None = None
-        self._lock = threading.RLock()
+        self._lock = forks.rlock()
         self._spent: dict[tuple[float, ...], float] = {}
         self._specialized: dict[tuple[float, ...], Runner] = {}
 

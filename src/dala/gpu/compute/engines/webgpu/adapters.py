@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from dala import forks
 
 if TYPE_CHECKING:
     import wgpu
@@ -57,7 +58,7 @@ class Adapter:
         return largest_buffer(self.limits)
 
 
-_lock = threading.Lock()
+_lock = forks.lock()
 _found: list[Adapter] | None = None
 _error = ""
 

@@ -7,7 +7,6 @@ blocks on the caller's thread, and makes all native calls on the device's owner 
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
@@ -15,6 +14,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from dala import forks
 from dala.errors import BufferTooLarge, DeviceError, FreedError, UnsupportedDtype
 from dala.gpu.compute.engines.base import (
     Bytes,
@@ -91,7 +91,7 @@ class WebGPUEngine(Engine):
             limits["max-compute-invocations-per-workgroup"],
             limits["max-compute-workgroup-size-x"],
         )
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         self._compiled: dict[tuple[object, ...], tuple[Shader, ComputePipeline]] = {}
         self._shaders: dict[tuple[str, int, int], ComputePipeline] = {}
         self._host = HostMemory(STAGING_BYTES)

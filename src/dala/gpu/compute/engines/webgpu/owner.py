@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import atexit
 import logging
-import os
 import queue
 import sys
 import threading
@@ -21,6 +20,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, TypeVar, TypeVarTuple
 
+from dala import forks
 from dala.errors import DalaError, DeviceError, DeviceLostError, FreedError
 
 T = TypeVar("T")
@@ -58,12 +58,12 @@ class Owner:
         self.on_lost: Callable[[DeviceLostError], None] = lambda error: None
         self.on_stop: Callable[[], None] = lambda: None
         self.lost: DeviceLostError | None = None
-        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._room = threading.Semaphore(MAX_QUEUED)
+        self._queue: queue.SimpleQueue[_Job | None] = forks.simple_queue()
+        self._room = forks.semaphore(MAX_QUEUED)
         self._failures: list[DeviceError] = []
         self._ended = ""
         self._gone = False
-        self._thread = threading.Thread(target=self._run, name=f"dala {name}", daemon=True)
+        self._thread = forks.thread(self._run, name=f"dala {name}")
         self._thread.start()
         _owners.add(self)
         atexit.register(self.close)
@@ -286,5 +286,4 @@ def _after_fork() -> None:
         atexit.unregister(owner.close)
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_after_fork)
+forks.in_child(_after_fork)

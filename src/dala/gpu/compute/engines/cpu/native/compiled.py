@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from dala import forks
 from dala.errors import DeviceError, ParameterError
 from dala.gpu.compute.engines.cpu.jit import Code, Jit, jit
 from dala.gpu.compute.engines.cpu.job import CallWithGil, CallWithoutGil, job_head
@@ -227,17 +226,7 @@ _Fault: Final = ctypes.c_int64 * 5
 MAX_CACHED: Final = 1024
 
 _known: dict[tuple[object, ...], Native] = {}
-_compiling = threading.Lock()
-
-
-def _after_fork() -> None:
-    # The lock may be held by a thread that does not exist in the child.
-    global _compiling
-    _compiling = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+_compiling = forks.lock()
 
 
 def compile_native(

@@ -1,0 +1,296 @@
+"""Locks, threads and pools, and what becomes of them in a forked child.
+
+``fork()`` copies one thread. A lock that another thread held stays held in the child for ever, and
+work that another thread did is never finished. So everything that threads share is made here, and
+is reset in a child before any other code runs there:
+
+>>> guard = lock()  # free in a child, also if a thread of the parent held it
+>>> with guard:
+...     guard.locked()
+True
+>>> worker = thread(print, name="example", args=("hello",))
+>>> worker.start()
+hello
+>>> worker.join()
+
+State that is reset in some other way registers a function with :func:`in_child`. Objects that live
+by a thread remember the :func:`generation` in which they were made, and raise in a later one.
+
+Libraries that are in the middle of a native call cannot be reset. They are called under a
+:func:`native_lock`: a fork waits until it is free, and the child can go on using the library.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from queue import SimpleQueue
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+from dala.errors import DeviceError
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+T = TypeVar("T")
+
+#: Seconds that a fork waits for the native calls of other threads. The longest are compilations.
+NATIVE_SECONDS: Final = 5.0
+
+
+class _Resettable(Protocol):
+    def _at_fork_reinit(self) -> None: ...
+
+
+_generation = 0
+#: Locks, conditions and events. The standard library resets its own by the same method.
+_locks: weakref.WeakSet[_Resettable] = weakref.WeakSet()
+_semaphores: weakref.WeakSet[_Semaphore] = weakref.WeakSet()
+_resets: dict[int, Callable[[], Callable[[], object] | None]] = {}
+_native: weakref.WeakSet[NativeLock] = weakref.WeakSet()
+_held: list[NativeLock] = []
+
+
+def generation() -> int:
+    """Return the number of forks that lie between this process and the first one.
+
+    >>> generation()
+    0
+    """
+    return _generation
+
+
+def lock() -> threading.Lock:
+    """Return a lock that is free in a forked child.
+
+    >>> lock().locked()
+    False
+    """
+    return _registered(threading.Lock())
+
+
+def rlock() -> threading.RLock:
+    """Return a re-entrant lock that is free in a forked child.
+
+    >>> guard = rlock()
+    >>> with guard, guard:
+    ...     pass
+    """
+    return _registered(threading.RLock())
+
+
+def latch() -> threading.Lock:
+    """Return a lock that is held, for another thread to release once. It is not reset in a child.
+
+    >>> latch().locked()
+    True
+    """
+    made = threading.Lock()
+    made.acquire()
+    return made
+
+
+def condition(lock: threading.Lock | threading.RLock | None = None) -> threading.Condition:
+    """Return a condition that no thread waits for in a forked child; its lock is free there.
+
+    >>> changed = condition()
+    >>> with changed:
+    ...     changed.notify_all()
+    """
+    return _registered(threading.Condition(rlock() if lock is None else lock))
+
+
+def event() -> threading.Event:
+    """Return an event that stays set or unset in a forked child.
+
+    >>> event().is_set()
+    False
+    """
+    return _registered(threading.Event())
+
+
+def _registered(made: T) -> T:
+    _locks.add(made)  # type: ignore[arg-type]  # typeshed omits the method
+    return made
+
+
+class _Semaphore(threading.Semaphore):
+    def __init__(self, value: int) -> None:
+        super().__init__(value)
+        self._initial = value
+        _semaphores.add(self)
+
+
+def semaphore(value: int) -> threading.Semaphore:
+    """Return a semaphore that has its first value again in a forked child.
+
+    >>> semaphore(1).acquire(blocking=False)
+    True
+    """
+    return _Semaphore(value)
+
+
+def simple_queue() -> SimpleQueue[T]:
+    """Return an unbounded queue that is safe to use in finalizers.
+
+    Its owner replaces it in a forked child; see :func:`in_child`.
+
+    >>> simple_queue().empty()
+    True
+    """
+    return SimpleQueue()
+
+
+def thread(
+    target: Callable[..., object], *, name: str, args: tuple[object, ...] = ()
+) -> threading.Thread:
+    """Return a thread that does not delay the end of the program. In a child it is not alive.
+
+    >>> thread(print, name="example").is_alive()
+    False
+    """
+    return threading.Thread(target=target, name=name, args=args, daemon=True)
+
+
+def pool(workers: int, name: str) -> ThreadPoolExecutor:
+    """Return a pool of threads. A forked child must not use it: check :func:`generation`.
+
+    >>> with pool(1, "example") as threads:
+    ...     threads.submit(lambda: 6 * 7).result()
+    42
+    """
+    from concurrent.futures import ThreadPoolExecutor  # slow to import
+
+    return ThreadPoolExecutor(workers, name)
+
+
+def in_child(reset: Callable[[], object]) -> None:
+    """Call a function in a forked child, after the locks were reset, in the order of registration.
+
+    A method is registered weakly: it is not called after its object was collected.
+
+    >>> in_child(lambda: None)
+    """
+    if getattr(reset, "__self__", None) is None:
+        _resets[id(reset)] = lambda: reset
+        return
+    method = weakref.WeakMethod(reset)
+    key = id(method)
+    _resets[key] = method
+    weakref.finalize(reset.__self__, _resets.pop, key, None).atexit = False  # type: ignore[attr-defined]
+
+
+class NativeLock:
+    """A re-entrant lock around calls of a library whose state cannot be reset.
+
+    In a child that was forked during a call that did not end in time, entering it raises.
+    """
+
+    def __init__(self, library: str) -> None:
+        self.library = library
+        self._lock = threading.RLock()
+        self._broken = False
+
+    def __enter__(self) -> None:
+        if self._broken:
+            raise DeviceError(
+                f"{self.library} cannot be used in this process: it was forked while another "
+                f"thread of its parent was in a call that took more than {NATIVE_SECONDS:g} s. "
+                "Start processes with multiprocessing.get_context('spawn')."
+            )
+        self._lock.acquire()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._lock.release()
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        """Acquire it, as the method of ``threading.Lock``."""
+        return self._lock.acquire(blocking, timeout)
+
+    def release(self) -> None:
+        """Release it."""
+        self._lock.release()
+
+    def reset(self) -> None:
+        """Mark it as broken, in a child that was forked while another thread held it."""
+        self._broken = True
+        self._lock = threading.RLock()
+
+
+def native_lock(library: str) -> NativeLock:
+    """Return a lock for the calls of a library: a fork waits for it, up to 5 s.
+
+    >>> guard = native_lock("LLVM")
+    >>> with guard, guard:
+    ...     pass
+    """
+    made = NativeLock(library)
+    with _adding:  # not between the hooks of a fork
+        _native.add(made)
+    return made
+
+
+_adding = NativeLock("dala.forks")
+
+
+# the hooks ---------------------------------------------------------------------------------------
+def _before() -> None:
+    """Take all native locks, or as many as are free in time.
+
+    A thread that holds one may wait for another, so they are taken together or not at all.
+    """
+    end = time.monotonic() + NATIVE_SECONDS
+    late: set[NativeLock] = set()  # broken in the child
+    first = _adding
+    while True:
+        if first.acquire(timeout=max(end - time.monotonic(), 0.0)):
+            _held.append(first)
+        else:
+            late.add(first)
+        for guard in [_adding, *_native]:
+            if guard in late or guard in _held:
+                continue
+            if not guard.acquire(blocking=False):
+                _release()
+                first = guard
+                break
+            _held.append(guard)
+        else:
+            if all(guard in late or guard in _held for guard in list(_native)):
+                return
+            _release()
+
+
+def _release() -> None:
+    while _held:
+        _held.pop().release()
+
+
+def _in_child() -> None:
+    global _generation
+    _generation += 1
+    for guard in [_adding, *_native]:
+        if guard not in _held:
+            guard.reset()
+    _release()
+    for made in list(_locks):
+        made._at_fork_reinit()
+    for semaphore in list(_semaphores):
+        threading.Semaphore.__init__(semaphore, semaphore._initial)
+    for find in list(_resets.values()):
+        reset = find()
+        if reset is not None:
+            reset()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(before=_before, after_in_parent=_release, after_in_child=_in_child)
