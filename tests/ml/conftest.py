@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from dala.ml.convert.onnx_file import Graph
-from dala.ml.weights.find import cache_folder
+from dala.ml.weights.find import cache_folder, find_weights
 from tests.support.engines import dala_device, engine_id, pytest_generate_tests
 
 __all__ = ["dala_device", "engine_id", "pytest_generate_tests"]
@@ -40,7 +40,7 @@ def real(weights, monkeypatch):
     opened = []
 
     def load(name, **options):
-        if not (weights / f"{name}.onnx").is_file():
+        if find_weights(name) is None:
             pytest.skip(f"the weights of {name} are not in {weights}")
         opened.append(load_model(name, pull=False, **options))
         return opened[-1]

@@ -229,3 +229,20 @@ def test_models_as_kernels(real, photo):
     near(1 / (1 + np.exp(-logits.numpy().max())), 0.92, 0.03)
     with pytest.raises(dala.ShapeError, match=r"preprocess"):
         dala.gpu.compute.run_kernel("blazeface", [tensor], logits)
+
+
+def test_selfie_as_in_tensorflow_js(photo):
+    """The mask of TensorFlow.js 4 (its CPU backend) for the same input, every eighth pixel."""
+    from pathlib import Path
+
+    from dala.ml.gpu import load_model
+
+    with np.load(Path(__file__).with_name("known") / "selfie_tfjs.npz") as known:
+        wanted = known["mask"]
+    with load_model("selfie", "cpu", pull=False) as model:
+        matte = model.predict(photo("astronaut"))
+        raw = next(iter(matte.raw.values()))
+        near(raw[::8, ::8, 0], wanted, 2e-3)
+        assert matte.alpha.shape == (512, 512)
+        assert matte.alpha[90:150, 200:250].min() > 0.99  # the face
+        assert matte.alpha[:200, :100].mean() < 0.01

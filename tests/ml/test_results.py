@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import dala
+from dala.media import effects
 from dala.media.frame import Frame
 from dala.ml import results as r
 from dala.ml.background import Background
@@ -342,6 +343,45 @@ def test_blurred_background(real, photo):
     detail = lambda p: np.abs(np.diff(p.astype(int), axis=1)).mean()  # noqa: E731
     assert detail(made[:150, 400:]) < 0.5 * detail(person[:150, 400:])  # the shuttle
     assert detail(made[80:170, 180:270]) > 0.95 * detail(person[80:170, 180:270])  # the face
+
+
+def test_default_background(photo):
+    """The default model comes with the package; a mask follows from it where none is given."""
+    person = photo("astronaut")
+    with Background(background=(0.0, 1.0, 0.0), smooth=0, device="cpu") as work:
+        assert (work.model.name, work.model.provider) == ("selfie", "cpu")
+        made = work.process(person)
+        mask = work.mask(person)
+    green = np.all(made == [0, 255, 0], axis=2)
+    assert green[:200, :100].all()
+    assert not green[80:400, 200:250].any()
+    assert mask.shape == (256, 256)
+    same = effects.virtual_background(
+        person, background=(0, 1, 0), refine=4, feather=0, device="cpu"
+    )
+    assert np.abs(same.astype(int) - made).max() <= 1
+
+
+def test_background_of_another_class(real):
+    real("deeplab")
+    assert Background(label="cat").model.name == "deeplab"
+
+
+def test_streams_of_planes_and_pictures(photo, engine_id):
+    """Frames in video planes are composited as pictures are, within 4:2:0 and rounding."""
+    person = photo("astronaut")[:480:2, :480:2]
+    frames = [Frame.from_array(np.roll(person, k, 1)) for k in (0, 2, 4)]
+    planes = [frame.to("i420") for frame in frames]
+    with Background(background=(0.2, 0.4, 0.9)) as work:
+        pictures = [f.picture() for f in work.stream([f.to("rgb") for f in planes])]
+        work.reset()
+        made = list(work.stream(planes))
+        work.reset()
+        arrays = list(work.stream([f.to("rgb").picture() for f in planes]))
+    assert [f.format for f in made] == ["i420"] * 3
+    for a, b, c in zip(pictures, made, arrays, strict=True):
+        assert np.abs(a.astype(int) - c).max() <= 2
+        assert np.abs(a.astype(int) - b.to("rgb").picture()).mean() < 1.5
 
 
 def test_background_errors(tiny):

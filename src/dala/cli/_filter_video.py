@@ -91,7 +91,7 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Made, str, 
         with video.write(
             out, fps=source.fps, codec=codec, encoder=args.encoder, alpha=args.alpha,
             tracks_from=tracks, options=options, pixel_format=layout,
-            device=args.device, pixel_aspect=_aspect(source, first), retime=args.retime,
+            device=args.device, pixel_aspect=pixel_aspect(source, first), retime=args.retime,
             loop=loop if animated is not None else args.loop,
         ) as sink:  # fmt: skip
             made: Made = {"in": name, "out": out, "width": first.width, "height": first.height}
@@ -143,14 +143,37 @@ def _start(
     with forks.pool(1, "dala-video") as other:
         making = other.submit(VideoChain, filters, device=args.device, range="limited")
         try:
-            source = held.enter_context(_open(name, args))
+            source = held.enter_context(
+                open_planes(
+                    name,
+                    args.device,
+                    deinterlace="auto" if args.deinterlace else None,
+                    on_resize=args.on_resize,
+                    keep_hdr=args.hdr == "keep",
+                )
+            )
         finally:
             stages = held.enter_context(making.result())
     return source, stages
 
 
-def _open(name: str, args: argparse.Namespace) -> Reader:
-    """Open a video with native planes, unless they must be converted before the filters."""
+def open_planes(
+    name: str,
+    device: str | None,
+    *,
+    deinterlace: str | None = None,
+    on_resize: str = "scale",
+    keep_hdr: bool | None = None,
+) -> Reader:
+    """Open a video with native planes, unless they must be converted before the filters.
+
+    Args:
+        name: the file, or "-" for standard input.
+        device: of the frames.
+        deinterlace: as of ``video.open``.
+        on_resize: as of ``video.open``.
+        keep_hdr: whether HDR is kept; None where the command cannot.
+    """
     from functools import partial
 
     from dala.media import video
@@ -159,18 +182,19 @@ def _open(name: str, args: argparse.Namespace) -> Reader:
     opening = partial(
         video.open,
         source_of(sys.stdin.buffer) if name == "-" else name,
-        device=args.device,
+        device=device,
         policy="every",
         queue=1,
         threads=max(1, min((os.cpu_count() or 1) // 2, _DECODERS)),
-        deinterlace="auto" if args.deinterlace else None,
-        on_resize=args.on_resize,
+        deinterlace=deinterlace,
+        on_resize=on_resize,
     )
     source = opening(format="native")
     try:
-        deep = args.hdr == "keep" and (source.bits > 8 or source.is_hdr)
+        deep = bool(keep_hdr) and (source.bits > 8 or source.is_hdr)
         if source.is_hdr and not deep:
-            notify(f"{name}: HDR is tone-mapped to SDR. --hdr keep keeps it.")
+            advice = "" if keep_hdr is None else " --hdr keep keeps it."
+            notify(f"{name}: HDR is tone-mapped to SDR.{advice}")
         plain = not deep and source.codec not in _CENTERED and source.rotation == 0
     except BaseException:
         source.close()
@@ -202,7 +226,7 @@ def _count(source: Reader) -> int | None:
     return source.frames
 
 
-def _aspect(source: Reader, first: Frame) -> Fraction | None:
+def pixel_aspect(source: Reader, first: Frame) -> Fraction | None:
     """Return the pixel aspect that keeps the picture's aspect ratio; None for square pixels."""
     aspect = source.pixel_aspect
     if aspect == 1:

@@ -104,7 +104,7 @@ def load(args: argparse.Namespace, tasks: tuple[str, ...]) -> Model[Prediction]:
         )
     able = [task for task in tasks if task in TASKS]
     if known is not None or not Path(args.model).is_file():
-        return load_model(args.model, args.provider)
+        return load_model(args.model, args.provider, threads=getattr(args, "threads", None))
     if not able:
         raise ParameterError(
             f"--model must be the name of a model (dala models), got the file {args.model!r}."

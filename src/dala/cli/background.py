@@ -22,7 +22,7 @@ EXAMPLES: Final = """\
 examples:
   dala background call.mp4 out.mp4 --blur 12
   dala background me.jpg out.jpg --image beach.jpg
-  dala background call.mp4 out.mp4 --color '#00b140' --model u2netp
+  dala background call.mp4 out.mp4 --color '#00b140' --quality best
 """
 
 
@@ -45,9 +45,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     kind.add_argument("--image", metavar="FILE", help="replace it with a picture")
     kind.add_argument("--color", help="replace it with a color: a name or #rrggbb")
     parser.add_argument(
+        "--quality",
+        choices=("fast", "best"),
+        help="fast (the default): selfie, people in real time; best: u2netp, any foreground with "
+        "softer edges, about sixty times slower",
+    )
+    parser.add_argument(
         "--model",
-        help="deeplab (the default, for realtime; people and things by --label), u2netp (better: "
-        "any foreground with soft edges, but about ten times slower), or an ONNX file",
+        help="a model instead of --quality: selfie, u2netp, deeplab (people and things by --label) "
+        "or an ONNX file",
     )
     parser.add_argument("--label", default="person", help="the class to keep (person)")
     parser.add_argument(
@@ -61,10 +67,8 @@ def run(args: argparse.Namespace) -> int:
     """Process the picture or video and print a report."""
     try:
         better = ""
-        if args.model is None:
-            from dala.ml.background import BETTER_MODEL
-
-            better = f" (--model {BETTER_MODEL} has softer edges, and is slower)"
+        if args.model is None and args.quality is None and args.label == "person":
+            better = " (--quality best has softer edges, and is slower)"
         with stopping():
             report = _process(args)
     except Stopped as stopped:
@@ -78,9 +82,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _process(args: argparse.Namespace) -> BackgroundReport:
-    from dala.ml.background import DEFAULT_MODEL, Background
+    from dala.ml.background import BETTER_MODEL, CLASS_MODEL, DEFAULT_MODEL, Background
 
-    args.default_model = DEFAULT_MODEL
+    if args.model is not None and args.quality is not None:
+        raise ParameterError("--model and --quality choose the same thing. Leave one out.")
+    usual = DEFAULT_MODEL if args.label == "person" else CLASS_MODEL
+    args.default_model = BETTER_MODEL if args.quality == "best" else usual
+    args.threads = 1 if args.model in (None, DEFAULT_MODEL) and usual == DEFAULT_MODEL else None
     moving = inputs.is_video(args.source)
     if moving != inputs.is_video(args.out):
         what = "a video" if moving else "a picture"
@@ -131,16 +139,32 @@ def _picture(args: argparse.Namespace, work: Background) -> BackgroundReport:
 
 
 def _video(args: argparse.Namespace, work: Background) -> BackgroundReport:
+    from dala.cli._filter_video import open_planes, pixel_aspect
+    from dala.errors import VideoError
+    from dala.gpu.compute import buffer_zeros
     from dala.media import video
+    from dala.media.images import host_memory
 
+    with buffer_zeros(1, "u8", device=args.device) as probe:
+        shares = host_memory(probe) is not None
     with (
-        video.open(args.source, policy="every", device=args.device) as source,
-        video.write(
-            args.out, fps=source.fps, audio_from=source if source.has_audio else None
-        ) as sink,
+        open_planes(args.source, args.device) as source,
         Progress(source.frames, "frames") as progress,
     ):
-        for frame in work.stream(source):
-            sink.write(frame)
-            progress.step()
+        frames = work.stream(source.borrow() if shares else source)
+        frame = next(frames, None)
+        if frame is None:
+            raise VideoError(f"{args.source!r} has no video frames.")
+        with video.write(
+            args.out,
+            fps=source.fps,
+            audio_from=source if source.has_audio else None,
+            device=args.device,
+            pixel_aspect=pixel_aspect(source, frame),
+        ) as sink:
+            while frame is not None:
+                sink.write(frame, copy=False)
+                progress.step()
+                frame = None  # a frame that is referenced keeps its memory from being reused
+                frame = next(frames, None)
     return {"out": args.out, "frames": progress.done, "seconds": round(progress.seconds, 3)}

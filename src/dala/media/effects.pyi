@@ -356,7 +356,7 @@ def temperature(
 @overload
 def virtual_background(
     img: NDArray,
-    mask: ImageLike,
+    mask: ImageLike | None = None,
     width: int | None = None,
     height: int | None = None,
     *,
@@ -364,6 +364,7 @@ def virtual_background(
     radius: int = 16,
     feather: int = 2,
     edge: Sequence[float] | NDArray = (0.3, 0.7),
+    refine: int = 0,
     out: NDArray | None = None,
     device: str | None = None,
 ) -> NDArray:
@@ -372,7 +373,7 @@ def virtual_background(
 @overload
 def virtual_background(
     img: Frame,
-    mask: ImageLike,
+    mask: ImageLike | None = None,
     width: int | None = None,
     height: int | None = None,
     *,
@@ -380,13 +381,14 @@ def virtual_background(
     radius: int = 16,
     feather: int = 2,
     edge: Sequence[float] | NDArray = (0.3, 0.7),
+    refine: int = 0,
     out: None = None,
     device: str | None = None,
 ) -> Frame: ...
 @overload
 def virtual_background(
     img: PillowImage,
-    mask: ImageLike,
+    mask: ImageLike | None = None,
     width: int | None = None,
     height: int | None = None,
     *,
@@ -394,13 +396,14 @@ def virtual_background(
     radius: int = 16,
     feather: int = 2,
     edge: Sequence[float] | NDArray = (0.3, 0.7),
+    refine: int = 0,
     out: None = None,
     device: str | None = None,
 ) -> PillowImage: ...
 @overload
 def virtual_background(
     img: Buffer,
-    mask: ImageLike,
+    mask: ImageLike | None = None,
     width: int | None = None,
     height: int | None = None,
     *,
@@ -408,13 +411,14 @@ def virtual_background(
     radius: int = 16,
     feather: int = 2,
     edge: Sequence[float] | NDArray = (0.3, 0.7),
+    refine: int = 0,
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
 @overload
 def virtual_background(
     img: _Bytes,
-    mask: ImageLike,
+    mask: ImageLike | None,
     width: int,
     height: int,
     *,
@@ -422,13 +426,14 @@ def virtual_background(
     radius: int = 16,
     feather: int = 2,
     edge: Sequence[float] | NDArray = (0.3, 0.7),
+    refine: int = 0,
     out: None = None,
     device: str | None = None,
 ) -> _Bytes: ...
 @overload
 def virtual_background(
     img: _Tensor,
-    mask: ImageLike,
+    mask: ImageLike | None = None,
     width: int | None = None,
     height: int | None = None,
     *,
@@ -436,6 +441,7 @@ def virtual_background(
     radius: int = 16,
     feather: int = 2,
     edge: Sequence[float] | NDArray = (0.3, 0.7),
+    refine: int = 0,
     out: None = None,
     device: str | None = None,
 ) -> _Tensor: ...

@@ -1,31 +1,39 @@
-"""Virtual backgrounds: segmentation, mask smoothing and compositing."""
+"""Virtual backgrounds: a mask by a model, steady over time, and compositing on our device."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, TypeVar, cast
+from itertools import chain as joined
+from typing import Any, Final, TypeVar, cast, overload
 
 import numpy as np
 
 from dala.errors import ModelError, ParameterError, did_you_mean
-from dala.gpu.compute import Buffer
+from dala.gpu.compute import Buffer, buffer_zeros, run_kernel
 from dala.gpu.compute.kernel import get as get_kernel
 from dala.media.effects import virtual_background
+from dala.media.filters.plans import Filter
 from dala.media.frame import Frame
 from dala.media.images import read
+from dala.media.video.borrowed import BorrowedFrame
+from dala.media.video.chain import VideoChain
 from dala.ml.gpu import load_model
-from dala.ml.masks import TemporalSmoother, refine
+from dala.ml.masks import TemporalSmoother
 from dala.ml.model import Model
+from dala.ml.prepare import preprocess
 from dala.ml.results import Matte, Prediction, Segmentation
 from dala.resources import Closing
 from dala.typing import ImageLike, NDArray
 
-#: The height of masks at most; the effect scales them to the picture.
-_ROWS: Final = 288
-#: The model for realtime on a CPU, and the one with the better edges.
-DEFAULT_MODEL: Final = "deeplab"
+#: The model for realtime on a CPU, the one with the better edges, and the one for other classes.
+DEFAULT_MODEL: Final = "selfie"
 BETTER_MODEL: Final = "u2netp"
-_ADVICE: Final = f"Use {DEFAULT_MODEL!r} or {BETTER_MODEL!r}."
+CLASS_MODEL: Final = "deeplab"
+_ADVICE: Final = f"Use {DEFAULT_MODEL!r}, {BETTER_MODEL!r} or {CLASS_MODEL!r}."
+#: The class that the default model keeps.
+_PERSON: Final = "person"
+#: The radius of the guided filter, in pixels of the mask.
+_REFINE: Final = 4
 
 ImageT = TypeVar("ImageT", bound=ImageLike)
 
@@ -34,9 +42,10 @@ class Background(Closing):
     """Blurs or replaces the background of a video, frame by frame.
 
     Args:
-        model: "deeplab" (fast enough for video on a CPU; people and objects by ``label``), "u2netp"
-            (any foreground, with soft edges, but about ten times slower), or another segmentation
-            model.
+        model: "selfie" (people, in real time on a CPU; it comes with the package), "u2netp" (any
+            foreground, with softer edges, but about sixty times slower), "deeplab" (people and
+            objects by ``label``), or another segmentation model. By default "selfie", or "deeplab"
+            for another label than "person".
         label: the class to keep, for models with labels.
         background: None to blur; a color (r, g, b) from 0 to 1; or a picture.
         radius: the blur radius in pixels.
@@ -53,9 +62,9 @@ class Background(Closing):
 
     def __init__(
         self,
-        model: Model[Prediction] | Model[Segmentation] | Model[Matte] | str = DEFAULT_MODEL,
+        model: Model[Prediction] | Model[Segmentation] | Model[Matte] | str | None = None,
         *,
-        label: str = "person",
+        label: str = _PERSON,
         background: ImageLike | Sequence[float] | None = None,
         radius: int = 12,
         smooth: float = 0.6,
@@ -66,84 +75,158 @@ class Background(Closing):
         pixel, front = np.zeros((1, 1, 3), np.uint8), np.ones((1, 1), np.float32)
         behind = None if isinstance(background, Frame | Buffer) else background
         virtual_background(pixel, front, background=behind, radius=radius, device="cpu")
-        self.model = load_model(model) if isinstance(model, str) else model
-        if not isinstance(self.model, Model):
-            raise ModelError.invalid(
-                "Background", "model", "a Model or a name", type(model), _ADVICE
-            )
-        if self.model.spec.task not in ("segment", "matte"):
-            raise ModelError(
-                f"Background: model must be a segmentation model, got {self.model.name!r} for "
-                f"{self.model.spec.task!r}. {_ADVICE}",
-                call="Background",
-                argument="model",
-            )
-        if self.model.spec.task == "segment" and self.model.labels:
-            known = self.model.labels
-            if label not in known:
-                advice = did_you_mean(str(label), known) or f"Classes: {', '.join(known)}."
-                raise ParameterError(
-                    f"Background: {self.model.name!r} has no class {label!r}. {advice}",
-                    call="Background",
-                    argument="label",
-                )
+        self._smoother = TemporalSmoother(smooth)
+        if model is None:
+            model = DEFAULT_MODEL if label == _PERSON else CLASS_MODEL
+        # One thread runs the small model in 3 ms; decoding and encoding want the others.
+        threads = 1 if model == DEFAULT_MODEL else None
+        own = isinstance(model, str)
+        self.model = load_model(model, threads=threads) if isinstance(model, str) else model
+        try:
+            self._check(model, label)
+        except BaseException:
+            if own:
+                self.model.close()
+            raise
         self.label = label
         self.background = background
         self.radius = radius
         self.device = device
-        self._smoother = TemporalSmoother(smooth)
-        self._refined = refined
+        self._refine = _REFINE if refined else 0
+        #: Whether the model's input is the whole picture, so that its output is a whole mask.
+        self._whole = self.model.preprocess.get("fit", "stretch") == "stretch"
+        #: The last borrowed frame as RGB, and the background at the size of the last frame.
+        self._rgb: Buffer | None = None
+        self._behind: tuple[tuple[int, int, str | None], Buffer] | None = None
 
-    def mask(self, image: ImageLike) -> NDArray:
-        """Return the mask of the next picture, 0 to 1, at a reduced size."""
-        if isinstance(image, Frame) and image.format in ("nv12", "i420"):
-            image = image.to("rgb")
-        small = self._small(image)
-        found = self.model.predict(small)
+    def _check(self, given: object, label: str) -> None:
+        model = self.model
+        if not isinstance(model, Model):
+            raise ModelError.invalid(
+                "Background", "model", "a Model or a name", type(given), _ADVICE
+            )
+        if model.spec.task not in ("segment", "matte"):
+            raise ModelError(
+                f"Background: model must be a segmentation model, got {model.name!r} for "
+                f"{model.spec.task!r}. {_ADVICE}",
+                call="Background",
+                argument="model",
+            )
+        if model.spec.task == "segment" and model.labels and label not in model.labels:
+            known = model.labels
+            advice = did_you_mean(str(label), known) or f"Classes: {', '.join(known)}."
+            raise ParameterError(
+                f"Background: {model.name!r} has no class {label!r}. {advice}",
+                call="Background",
+                argument="label",
+            )
+
+    def mask(self, image: ImageLike | BorrowedFrame) -> NDArray:
+        """Return the mask of the next picture, 0 to 1, at the size of the model's output."""
+        picture = self._picture(image)
+        if self._whole:
+            model = cast("Model[Prediction]", self.model)
+            found: object = model.predict(preprocess(picture, model=model))
+        else:
+            found = self.model.predict(picture)
         assert isinstance(found, Segmentation | Matte)
-        mask = found.mask(self.label)
-        if self._refined:
-            gray = small[..., :3] @ np.array([0.299, 0.587, 0.114]) / 255
-            mask = refine(mask, gray)
-        return self._smoother(mask)
+        return self._smoother(found.mask(self.label))
 
     def process(self, image: ImageT) -> ImageT:
         """Return the next picture with its background changed, as the same type."""
-        source: Any = image  # the effect has one overload per type
-        if isinstance(image, Frame) and image.format in ("nv12", "i420"):
-            source = image.to("rgb")
-        made = virtual_background(
-            source,
-            self.mask(source),
-            background=self.background,
-            radius=self.radius,
-            device=self.device,
-        )
+        source: Any = self._picture(image)  # the effect has one overload per type
+        (name, params), *_ = self._filters(source, self.mask(source))
+        assert name == "virtual_background"
+        made = virtual_background(source, device=self.device, **params)
         return cast(ImageT, made)
 
-    def stream(self, frames: Iterable[ImageT]) -> Iterator[ImageT]:
-        """Process all frames of a video, in order."""
-        for frame in frames:
-            yield self.process(frame)
+    @overload
+    def stream(self, frames: Iterable[Frame | BorrowedFrame]) -> Iterator[Frame]: ...
+    @overload
+    def stream(self, frames: Iterable[ImageT]) -> Iterator[ImageT]: ...
+    def stream(
+        self, frames: Iterable[ImageT] | Iterable[Frame | BorrowedFrame]
+    ) -> Iterator[ImageT] | Iterator[Frame]:
+        """Process all frames of a video, in order.
+
+        Frames in the planes of a video ("native", "nv12", "i420") are returned as "i420". On a GPU
+        the model works on the next frame while this one is uploaded, composited and downloaded.
+        """
+        walk: Iterator[Any] = iter(frames)
+        first = next(walk, None)
+        if first is None:
+            return iter(())
+        given = joined([first], walk)
+        if isinstance(first, Frame | BorrowedFrame):
+            return self._stream_frames(given, self.device or first.pixels.device)
+        return (self.process(picture) for picture in given)
+
+    def _stream_frames(
+        self, frames: Iterator[Frame | BorrowedFrame], device: str
+    ) -> Iterator[Frame]:
+        masks: dict[int, NDArray] = {}
+
+        def filters(frame: Frame | BorrowedFrame) -> Sequence[Filter]:
+            return self._filters(frame, masks.pop(id(frame)))
+
+        with VideoChain(filters, device=device) as chain:
+            yield from chain.stream(self._masked(frames, masks))
+
+    def _masked(
+        self, frames: Iterator[Frame | BorrowedFrame], masks: dict[int, NDArray]
+    ) -> Iterator[Frame | BorrowedFrame]:
+        """Yield frames whose mask is in ``masks``, without a reference to them."""
+        held: list[Frame | BorrowedFrame] = []
+        while (frame := next(frames, None)) is not None:
+            masks[id(frame)] = self.mask(frame)
+            held.append(frame)
+            del frame
+            yield held.pop()
 
     def reset(self) -> None:
         """Reset the smoothing, for example after a cut."""
         self._smoother.reset()
 
     def close(self) -> None:
-        """Do nothing: the model stays open, as it may be shared."""
+        """Free the memory that was kept between frames. The model stays open: it may be shared."""
+        for buffer in (self._rgb, self._behind[1] if self._behind else None):
+            if buffer is not None:
+                buffer.free()
+        self._rgb = self._behind = None
 
-    def _small(self, image: ImageLike) -> NDArray:
-        """Return the picture at the size of masks, as RGB of u8."""
-        picture = read(image, None, None, "Background")
-        height, width = picture.shape[:2]
-        source = picture.buffer(None)
-        if height > _ROWS:
-            size = _ROWS, max(1, round(width * _ROWS / height))
-            source = get_kernel("resize")(source, size=size)
-        pixels = source.numpy()
-        if pixels.dtype != np.uint8:
-            pixels = np.rint(np.clip(pixels, 0, 1) * 255).astype(np.uint8)
-        if pixels.ndim == 2:
-            pixels = np.repeat(pixels[..., None], 3, axis=2)
-        return np.ascontiguousarray(pixels[..., :3])
+    def _filters(self, frame: ImageLike | BorrowedFrame, mask: NDArray) -> list[tuple[str, Any]]:
+        params = {
+            "mask": mask,
+            "background": self._placed(frame),
+            "radius": self.radius,
+            "refine": self._refine,
+            "feather": 0 if self._refine else 2,
+        }
+        return [("virtual_background", params)]
+
+    def _placed(self, frame: ImageLike | BorrowedFrame) -> ImageLike | Sequence[float] | None:
+        """Return the background; pictures are scaled to the frame's size once."""
+        back: Any = self.background
+        known = back is None or isinstance(back, tuple | list | Frame | Buffer)
+        if known or not isinstance(frame, Frame | BorrowedFrame):
+            return cast("ImageLike | Sequence[float] | None", back)
+        key = frame.height, frame.width, self.device or frame.pixels.device
+        if self._behind is None or self._behind[0] != key:
+            source = read(back, None, None, "Background").buffer(key[2])
+            if source.shape[:2] != key[:2]:
+                source = get_kernel("resize")(source, size=key[:2])
+            self._behind = key, source
+        return self._behind[1]
+
+    def _picture(self, image: ImageLike | BorrowedFrame) -> ImageLike:
+        """Return a picture that filters take: video planes become RGB, where they are."""
+        if isinstance(image, BorrowedFrame):
+            shape, device = (image.height, image.width, 3), image.pixels.device
+            if self._rgb is None or (self._rgb.shape, self._rgb.device) != (shape, device):
+                self._rgb = buffer_zeros(shape, "u8", device=device)
+            how = {"matrix": image.matrix, "range": image.range, "format": image.format}
+            run_kernel("yuv_to_rgb", list(image.planes), self._rgb, how)
+            return self._rgb
+        if isinstance(image, Frame) and image.format in ("nv12", "i420"):
+            return image.to("rgb")
+        return image

@@ -108,6 +108,27 @@ def test_background_blurred(engine_id):
     np.testing.assert_array_equal(got[~inside], blurred[~inside])
 
 
+def test_mask_is_scaled_along_edges(engine_id):
+    """A guided filter on the mask's size, its coefficients scaled to the picture's."""
+    photo = np.repeat(np.repeat(RNG.integers(0, 256, (12, 14, 3), dtype=np.uint8), 2, 0), 2, 1)
+    mask = RNG.random((12, 14)).astype(np.float32)
+    got = effects.virtual_background(
+        photo, mask, background=(0, 0, 0), feather=0, edge=(0.0, 1.0), refine=2
+    )
+    small = gpu.resize(photo, size=(12, 14)) / 255.0 @ LUMA
+
+    def mean(x):
+        wide = np.pad(x, 2, mode="edge")
+        return sum(wide[i : i + 12, j : j + 14] for i in range(5) for j in range(5)) / 25
+
+    luma, front = mean(small), mean(mask)
+    slope = (mean(small * mask) - luma * front) / (mean(small**2) - luma**2 + 1e-3)
+    line = mean(slope), mean(front - slope * luma)
+    a, b = (gpu.resize(part.astype(np.float32), size=(24, 28)) for part in line)
+    kept = np.clip(a * (colors(photo) @ LUMA) + b, 0, 1)
+    near(got, colors(photo) * (kept * kept * (3 - 2 * kept))[..., None])
+
+
 def test_background_replaced(engine_id):
     beach = RNG.integers(0, 256, (14, 18, 3), dtype=np.uint8)
     inside = MASK == 255

@@ -64,7 +64,7 @@ def ordered(spec: FilterSpec) -> tuple[list[FilterParam], list[FilterParam], lis
         Pictures, which follow the first picture; the first number, which may follow width and
         height by position; the rest, by keyword.
     """
-    pictures = [p for p in spec.parameters if p.type == "picture" and p.required]
+    pictures = [p for p in spec.parameters if p.type == "picture"]
     rest = [p for p in spec.parameters if p not in pictures]
     first = rest[:1] if rest and rest[0].type in ("int", "float") else []
     return pictures, first, rest[len(first) :]
@@ -140,6 +140,7 @@ def call(name: str, module: str) -> Callable[..., ImageLike]:
     made = signature(spec)
     pictures, first, _ = ordered(spec)
     leading = [p.name for p in pictures]
+    needed = [p.name for p in pictures if p.required]
     values = [p.name for p in first if not p.required]
     positional = [*leading, "width", "height", *values]
     run = convert if spec.kind == "conversion" else apply
@@ -155,7 +156,7 @@ def call(name: str, module: str) -> Callable[..., ImageLike]:
             if len(args) > len(positional) or not given.keys().isdisjoint(positional[: len(args)]):
                 refuse(img, *args, out=out, device=device, **given)
             given.update(zip(positional, args, strict=False))
-        for required in leading:
+        for required in needed:
             if required not in given:
                 refuse(img, **given)
         width = cast("int | None", given.pop("width", None))

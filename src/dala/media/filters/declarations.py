@@ -13,6 +13,7 @@ from dala.gpu.compute.kernels.filter import FILTERS, FilterSpec
 #: The modules of this package that declare recipes.
 RECIPES: Final = (
     "recipes",
+    "backgrounds",
     "tones",
     "histograms",
     "blending",

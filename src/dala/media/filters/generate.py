@@ -103,7 +103,8 @@ def _overload(
         result = _TENSORS.get(image, "NDArray")
     pictures, first, rest = ordered(spec)
     by_name = [p for p in first if p.required] + rest
-    arguments = [f"img: {image}", *(_typed(p) for p in pictures)]
+    optional = "=" in side  # nothing with a default may precede width and height without one
+    arguments = [f"img: {image}", *(_typed(p, optional) for p in pictures)]
     arguments += [f"width: {side}", f"height: {side}"]
     arguments += [_typed(p) for p in first if not p.required]
     arguments += ["*", *(_typed(p) for p in by_name)]
@@ -123,9 +124,9 @@ def _wrapped(argument: str) -> str:
     return f"{head}Literal[\n{listed}    ]{tail}"
 
 
-def _typed(p: FilterParam) -> str:
+def _typed(p: FilterParam, optional: bool = True) -> str:
     kind = annotation(p).replace("'", '"')
-    if p.required:
+    if p.required or not optional:
         return f"{p.name}: {kind}"
     default = repr(p.default).replace("'", '"')
     return f"{p.name}: {kind} = {default}"

@@ -19,7 +19,7 @@ from dala.media.filters.curves import table
 from dala.media.filters.plans import PICTURE, Step, Values
 from dala.media.images import Shape, dtype_of, second
 from dala.media.kernels import kernel_from_text
-from dala.typing import ImageLike, NDArray
+from dala.typing import NDArray
 
 #: The widest blur of masks and backgrounds, in pixels.
 _MAX_RADIUS = 200
@@ -135,104 +135,6 @@ def curves(shape: Shape, dtype: str, values: Values) -> list[Step]:
     [[51, 128, 204]]
     """
     return [Step(_CURVES, (PICTURE, table(values)), shape, dtype)]
-
-
-# backgrounds ------------------------------------------------------------------------------------
-_BEHIND = kernel_from_text("""
-def behind(px: Pixel, back: Pixel, mask: Pixel, *, low: float, high: float):
-    kept = smoothstep(low, high, mask.r)
-    return rgba(mix(back.rgb, px.rgb, kept), mix(back.a, px.a, kept))
-""")
-
-_BEHIND_COLOR = kernel_from_text("""
-def behind_color(px: Pixel, mask: Pixel, *, color: vec4, low: float, high: float):
-    kept = smoothstep(low, high, mask.r)
-    back = (color.r, color.g, color.b)
-    return rgba(mix(back, px.rgb, kept), mix(color.a, px.a, kept))
-""")
-
-
-@picture_filter(
-    "Effects",
-    kind="effect",
-    is_recipe=True,
-    inputs={"mask": "picture", "background": "background"},
-    options=(
-        Parameter("radius", "int", 16, 0, _MAX_RADIUS),
-        Parameter("feather", "int", 2, 0, _MAX_RADIUS),
-        Parameter("edge", "floats", (0.3, 0.7), size=2),
-    ),
-    needs=("mask",),
-    keeps_alpha=False,
-    example="radius=16",
-)
-def virtual_background(shape: Shape, dtype: str, values: Values) -> list[Step]:
-    """Keep the masked part of a picture and blur or replace the rest.
-
-    ``mix(background, c, smoothstep(low, high, mask))``, alpha alike. The mask's red (or gray)
-    channel counts. It comes from a segmentation model, or is the alpha of a chroma key.
-
-    Args:
-        mask: a picture that is 1 where the picture is kept, of any size; bools also work.
-        background: None to blur the picture's own; a color (r, g, b) or (r, g, b, a) of 0 to 1; or
-            a picture, which is stretched to the size.
-        radius (pixels): of the background's blur.
-        feather (pixels): radius of a blur of the mask; 0 for none.
-        edge: (low, high): the mask counts as 0 below low, as 1 above high.
-    """
-    low, high = values["edge"]
-    if not low < high:
-        raise ParameterError.invalid(
-            "virtual_background", "edge", "(low, high) with low below high", (low, high)
-        )
-    soft = {"low": low, "high": high}
-    steps, mask = _mask_steps(values["mask"], shape, values["feather"])
-    background = values.get("background")
-    if isinstance(background, tuple | list):
-        params = {"color": _background_color(background), **soft}
-        return [*steps, Step(_BEHIND_COLOR, (PICTURE, mask), shape, dtype, params)]
-    back: int | NDArray | Buffer
-    if background is None:
-        back = len(steps)
-        steps.append(
-            Step(find_kernel("blur"), (PICTURE,), shape, dtype, {"radius": values["radius"]})
-        )
-    else:
-        back = second(background, shape, "virtual_background")
-        if back.shape[:2] != shape[:2]:
-            made = (*shape[:2], *back.shape[2:])
-            steps.append(Step(find_kernel("resize"), (back,), made, _dtype(back)))
-            back = len(steps) - 1
-    return [*steps, Step(_BEHIND, (PICTURE, back, mask), shape, dtype, soft)]
-
-
-def _background_color(color: tuple[float, ...] | list[float]) -> tuple[float, ...]:
-    numbers = [c for c in color if isinstance(c, int | float) and math.isfinite(c)]
-    if len(color) not in (3, 4) or len(numbers) != len(color):
-        raise ParameterError.invalid(
-            "virtual_background",
-            "background",
-            "a picture, or a color (r, g, b) or (r, g, b, a) of 0 to 1",
-            color,
-        )
-    return tuple(float(c) for c in (*numbers, 1.0)[:4])
-
-
-def _mask_steps(
-    mask: ImageLike, shape: Shape, feather: int
-) -> tuple[list[Step], int | NDArray | Buffer]:
-    """Return steps that resize and soften a mask, and the mask as an input of later steps."""
-    held: int | NDArray | Buffer = second(mask, shape[:2], "virtual_background")
-    assert not isinstance(held, int)
-    dtype, made = _dtype(held), (*shape[:2], *held.shape[2:])
-    steps: list[Step] = []
-    if held.shape[:2] != shape[:2]:
-        steps.append(Step(find_kernel("resize"), (held,), made, dtype))
-        held = 0
-    if feather:
-        steps.append(Step(find_kernel("blur"), (held,), made, dtype, {"radius": feather}))
-        held = len(steps) - 1
-    return steps, held
 
 
 def _dtype(pixels: NDArray | Buffer) -> str:

@@ -7,7 +7,7 @@ per pixel cross to the device and back instead of 4.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 from dala import forks
 from dala.errors import FreedError
@@ -34,7 +34,8 @@ class VideoChain(Closing):
     is no 4:2:0, the result is RGB.
 
     Args:
-        filters: names, or pairs of a name and its parameters, as for ``FramePipeline``.
+        filters: names, or pairs of a name and its parameters, as for ``FramePipeline``; or a
+            function from a frame to such a list, which is called for each frame.
         device: where to run; by default the current device.
         workers: frames processed at once. One is enough on the CPU, where a frame uses all cores;
             on a GPU a second overlaps uploads and downloads.
@@ -49,7 +50,7 @@ class VideoChain(Closing):
 
     def __init__(
         self,
-        filters: Sequence[Filter],
+        filters: Sequence[Filter] | Callable[[Frame | BorrowedFrame], Sequence[Filter]],
         *,
         device: str | None = None,
         workers: int | None = None,
@@ -122,7 +123,7 @@ class VideoChain(Closing):
     def _filtered(self, executor: FilterExecutor, frame: Frame | BorrowedFrame) -> Frame:
         if isinstance(frame, Frame) and frame.format not in PLANAR:
             picture = read(frame, None, None, _CALL)
-            steps = plan(self._filters, picture.shape, picture.dtype, _CALL)
+            steps = plan(self._list(frame), picture.shape, picture.dtype, _CALL)
         else:
             steps, span = self._between_planes(frame)
             picture = _Planes(frame, span)
@@ -138,14 +139,18 @@ class VideoChain(Closing):
         if known is not None and known[0] == facts:
             return known[1]
         shape = (*size, self._channels)
-        inner = plan(self._filters, shape, "u8", _CALL)
+        inner = plan(self._list(frame), shape, "u8", _CALL)
         height, width = inner[-1].shape[:2] if inner else (0, 0)
         span = None if height % 2 or width % 2 else self._range or frame.range
         found = _between_planes(frame, shape, inner, span), span
         # Pictures and tables among the parameters may have changed by the next frame.
-        if all(isinstance(i, int) for step in inner for i in step.inputs):
+        fixed = not callable(self._filters)
+        if fixed and all(isinstance(i, int) for step in inner for i in step.inputs):
             self._last_plan = facts, found
         return found
+
+    def _list(self, frame: Frame | BorrowedFrame) -> Sequence[Filter]:
+        return self._filters(frame) if callable(self._filters) else self._filters
 
     @property
     def passes(self) -> int:

@@ -1,19 +1,22 @@
-"""Conversion of TensorFlow.js graph models with fused convolutions, such as PoseNet."""
+"""Conversion of TensorFlow.js graph models to ONNX: the file, its weights, the walk of the graph.
+
+``tfjs_ops`` has the operators.
+"""
 
 from __future__ import annotations
 
-import base64
 import json
-from typing import Any, TypeAlias
+from typing import Final
 
 import numpy as np
 
 from dala.errors import ModelError
-from dala.ml.convert.layers import Layers
+from dala.ml.convert.tfjs_ops import GraphBuilder, GraphValue, Json
 from dala.typing import NDArray
 
-#: A parsed JSON value.
-Json: TypeAlias = Any
+#: NumPy dtypes of weights, and of weights that are stored in fewer bits.
+_DTYPES: Final = {"float32": "<f4", "int32": "<i4", "bool": "?", "uint8": "u1"}
+_STORED: Final = {"float16": "<f2", "uint8": "u1", "uint16": "<u2"}
 
 
 def convert_tfjs(topology: bytes, weights: bytes, name: str = "network") -> bytes:
@@ -22,7 +25,8 @@ def convert_tfjs(topology: bytes, weights: bytes, name: str = "network") -> byte
         model = json.loads(topology)
         nodes = {node["name"]: node for node in model["modelTopology"]["node"]}
         arrays = _arrays(model["weightsManifest"], weights)
-        return _build(model["signature"], nodes, arrays, name)
+        signature = model.get("signature") or model["userDefinedMetadata"]["signature"]
+        return _build(signature, nodes, arrays, name)
     except (KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError) as error:
         raise ModelError(
             f"convert_tfjs: not a graph model, or damaged: {type(error).__name__}: {error}"
@@ -30,83 +34,73 @@ def convert_tfjs(topology: bytes, weights: bytes, name: str = "network") -> byte
 
 
 def _arrays(manifest: Json, data: bytes) -> dict[str, NDArray]:
+    """Return the weights by name; those stored in fewer bits become f32."""
     found: dict[str, NDArray] = {}
     at = 0
     for group in manifest:
         for entry in group["weights"]:
-            if "quantization" in entry or entry["dtype"] != "float32":
-                raise ValueError(f"the weights {entry['name']!r} are not float32")
+            stored = entry.get("quantization")
+            kind = _STORED[stored["dtype"]] if stored else _DTYPES[entry["dtype"]]
             count = int(np.prod(entry["shape"], dtype=np.int64))
-            array = np.frombuffer(data, "<f4", count, at)
-            found[entry["name"]] = array.reshape(entry["shape"])
-            at += array.nbytes
+            raw = np.frombuffer(data, kind, count, at)
+            at += raw.nbytes
+            array: NDArray = raw.reshape(entry["shape"])
+            if stored:
+                array = array.astype(np.float32)
+                if "scale" in stored:
+                    array = array * np.float32(stored["scale"]) + np.float32(stored["min"])
+            found[entry["name"]] = array
     return found
 
 
 def _build(signature: Json, nodes: dict[str, Json], arrays: dict[str, NDArray], name: str) -> bytes:
-    layers = Layers(name)
-    values: dict[str, str] = {}
-    sizes: dict[str, tuple[int, int]] = {}
+    builder = GraphBuilder(name)
+    values: dict[str, GraphValue | NDArray] = {}
     for key, entry in signature["inputs"].items():
-        shape = _shape(entry)
-        plain = entry["name"].split(":")[0]
-        values[plain] = layers.first(layers.graph.input(key, shape))
-        sizes[plain] = shape[1], shape[2]
+        shape = [max(1, n) for n in _shape(entry)]  # -1 is any batch: one here
+        kind = "int32" if entry.get("dtype") == "DT_INT32" else "float32"
+        values[_plain(entry["name"])] = builder.input(key, shape, kind)
 
-    def value(of: str) -> str:
+    def value(of: str) -> GraphValue:
         # An explicit stack, since networks are deeper than Python's recursion limit.
         waiting = [of]
+        opened: set[str] = set()
         while waiting:
-            if len(waiting) > len(nodes):
-                raise ValueError("the graph has a cycle")
-            node = nodes[waiting[-1]]
-            source = node["input"][0].split(":")[0] if node.get("input") else ""
-            if waiting[-1] in values:
+            at = waiting[-1]
+            if at in values:
                 waiting.pop()
-            elif source and source not in values:
-                waiting.append(source)
+                continue
+            if at in arrays:
+                values[at] = arrays[at]
+                continue
+            node = nodes[at]
+            # "^name" orders side effects, of which there are none.
+            names = [_plain(n) for n in node.get("input") or () if not n.startswith("^")]
+            missing = [n for n in names if n not in values]
+            if not missing:
+                made = builder.add(node, [values[n] for n in names])
+                values.update({at if not k else f"{at}:{k}": one for k, one in enumerate(made)})
+            elif at in opened:
+                raise ValueError("the graph has a cycle")
             else:
-                done = waiting.pop()
-                values[done], sizes[done] = _conv(
-                    layers, node, arrays, values[source], sizes[source]
-                )
-        return values[of]
+                opened.add(at)
+                waiting.extend(_owner(n) for n in missing)
+        return builder.settled(values[of])
 
     for key, entry in signature["outputs"].items():
-        made = layers.last(value(entry["name"].split(":")[0]))
-        layers.graph.output(made, _shape(entry), name=key)
-    return layers.graph.save()
+        found = value(_plain(entry["name"]))
+        builder.output(found, key)
+    return builder.graph.save()
 
 
-def _conv(
-    layers: Layers, node: Json, arrays: dict[str, NDArray], x: str, size: tuple[int, int]
-) -> tuple[str, tuple[int, int]]:
-    """Add a convolution with its fused operations; return its name and output size."""
-    kind, attrs = node["op"], node["attr"]
-    depthwise = kind == "FusedDepthwiseConv2dNative"
-    if kind != "_FusedConv2D" and not depthwise:
-        raise ValueError(f"unsupported operator {kind!r}")
-    weights, bias = (arrays[n.split(":")[0]] for n in node["input"][1:3])
-    groups = weights.shape[2] if depthwise else 1
-    turned = weights.transpose(2, 3, 0, 1).reshape(-1, 1, *weights.shape[:2])
-    weights = turned if depthwise else weights.transpose(3, 2, 0, 1)
-    strides = [int(n) for n in attrs["strides"]["list"]["i"]][1:3]
-    dilations = [int(n) for n in attrs["dilations"]["list"]["i"]][1:3]
-    same = _text(attrs["padding"]["s"]) == "SAME"
-    made = layers.conv(x, weights, bias, size, strides, dilations, same, groups)
-    for fused in attrs["fused_ops"]["list"]["s"]:
-        word = _text(fused)
-        if word in ("Relu", "Relu6"):
-            made = layers.activation(made, word.lower())
-        elif word != "BiasAdd":
-            raise ValueError(f"unsupported fused operation {word!r}")
-    reach = [0 if same else (k - 1) * d for k, d in zip(weights.shape[2:], dilations, strict=True)]
-    height, width = (-(-(n - r) // s) for n, r, s in zip(size, reach, strides, strict=True))
-    return made, (height, width)
+def _plain(name: str) -> str:
+    """Return the name of a tensor without the number 0 of its node's output."""
+    return name.removesuffix(":0")
 
 
-def _text(text: str) -> str:
-    return base64.b64decode(text).decode()
+def _owner(name: str) -> str:
+    """Return the node of a tensor."""
+    return name.partition(":")[0]
 
 
 def _shape(entry: Json) -> list[int]:

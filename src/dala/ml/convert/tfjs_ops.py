@@ -1,0 +1,394 @@
+"""Operators of TensorFlow graphs, added to an ONNX graph.
+
+A value of four axes is channels-last in TensorFlow. Convolutions and what follows them stay
+channels-first in ONNX, and values are turned only where an operator needs the other layout. Shapes
+are known at conversion; an operator whose inputs are all constants is computed.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from dala.ml.convert.layers import Layers, same_pads
+from dala.typing import NDArray
+
+#: A parsed JSON value.
+Json: TypeAlias = Any
+
+_FIRST: Final = (0, 3, 1, 2)
+
+
+@dataclass(frozen=True)
+class GraphValue:
+    """A tensor of the ONNX graph, with its shape in TensorFlow."""
+
+    name: str
+    shape: tuple[int, ...]
+    #: Whether it is stored channels-first.
+    first: bool = False
+    dtype: str = "float32"
+
+
+Operand: TypeAlias = "GraphValue | NDArray"
+
+
+class GraphBuilder:
+    """Adds the nodes of a TensorFlow graph to an ONNX graph."""
+
+    def __init__(self, name: str) -> None:
+        self.layers = Layers(name)
+        self.graph = self.layers.graph
+
+    def input(self, name: str, shape: Sequence[int], dtype: str) -> GraphValue:
+        """Add an input of the network."""
+        return GraphValue(self.graph.input(name, shape, dtype), tuple(shape), False, dtype)
+
+    def output(self, value: GraphValue, name: str) -> None:
+        """Add an output of the network, laid out as in TensorFlow."""
+        made = self.name(value, False)
+        self.graph.output(made, value.shape, name=name, dtype=value.dtype)
+
+    def add(self, node: Json, inputs: Sequence[Operand]) -> list[Operand]:
+        """Add a node, and return its outputs."""
+        op = node["op"]
+        handler = _HANDLERS.get(op)
+        if handler is None:
+            raise ValueError(f"unsupported operator {op!r} at {node['name']!r}")
+        made = handler(self, Attributes(node.get("attr") or {}, op), inputs)
+        return list(made) if isinstance(made, tuple) else [made]
+
+    def settled(self, value: Operand) -> GraphValue:
+        """Return a value of the graph; constants become one."""
+        if isinstance(value, GraphValue):
+            return value
+        kind = "int64" if value.dtype.kind in "iu" else "float32"
+        made = self.graph.constant(np.asarray(value, kind))
+        return GraphValue(made, value.shape, False, kind)
+
+    def name(self, value: Operand, first: bool) -> str:
+        """Return the name of a value, channels-first if asked for and if it has four axes."""
+        if not isinstance(value, GraphValue):
+            data = np.asarray(value, np.float32)
+            return self.graph.constant(_turned(data) if first else data)
+        if value.first == first or len(value.shape) != 4:
+            return value.name
+        return self.layers.first(value.name) if first else self.layers.last(value.name)
+
+
+class Attributes:
+    """The attributes of a node."""
+
+    def __init__(self, found: Json, op: str) -> None:
+        self._found, self.op = found, op
+
+    def pair(self, key: str) -> tuple[int, int]:
+        """Return the two middle numbers of a list of four, 1 if it is absent."""
+        if key not in self._found:
+            return 1, 1
+        numbers = [int(n) for n in self._found[key]["list"]["i"]]
+        return numbers[1], numbers[2]
+
+    def flag(self, key: str) -> bool:
+        """Return a bool, False if it is absent."""
+        return bool(self._found.get(key, {}).get("b", False))
+
+    def number(self, key: str, default: float = 0) -> float:
+        """Return a number."""
+        found = self._found.get(key, {})
+        return float(found.get("f", found.get("i", default)))
+
+    def words(self, key: str) -> list[str]:
+        """Return a list of strings."""
+        found = self._found.get(key, {}).get("list", {}).get("s") or []
+        return [_text(word) for word in found]
+
+    @property
+    def same(self) -> bool:
+        """Whether the padding is "SAME"."""
+        padding = _text(self._found["padding"]["s"])
+        if padding not in ("SAME", "VALID"):
+            raise ValueError(f"unsupported padding {padding!r}")
+        return padding == "SAME"
+
+
+def _text(text: str) -> str:
+    return base64.b64decode(text).decode()
+
+
+def _turned(data: NDArray) -> NDArray:
+    """Return a constant channels-first, so that it broadcasts as before."""
+    if data.ndim == 4:
+        return data.transpose(_FIRST)
+    if data.ndim == 1:
+        return data.reshape(-1, 1, 1)
+    if data.ndim == 3:
+        return data.transpose(2, 0, 1)
+    return data
+
+
+# convolutions -------------------------------------------------------------------------------------
+def _picture(value: Operand) -> GraphValue:
+    if not isinstance(value, GraphValue) or len(value.shape) != 4:
+        raise ValueError("a convolution needs a tensor of four axes")
+    return value
+
+
+def _array(value: Operand) -> NDArray:
+    if isinstance(value, GraphValue):
+        raise ValueError("weights, sizes and axes must be constants")
+    return value
+
+
+def _spread(size: int, kernel: int, stride: int, dilation: int, same: bool) -> int:
+    """Return the size of a convolution's output."""
+    return -(-(size if same else size - (kernel - 1) * dilation) // stride)
+
+
+def _conv(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
+    x, weights = _picture(inputs[0]), _array(inputs[1])
+    depthwise = "Depthwise" in at.op
+    groups = weights.shape[2] if depthwise else 1
+    if depthwise:
+        turned = weights.transpose(2, 3, 0, 1).reshape(-1, 1, *weights.shape[:2])
+    else:
+        turned = weights.transpose(3, 2, 0, 1)
+    fused = at.words("fused_ops")
+    bias: NDArray = np.zeros(len(turned), np.float32)
+    if "BiasAdd" in fused:
+        bias = _array(inputs[2]).reshape(-1)
+    size, strides, dilations = x.shape[1:3], at.pair("strides"), at.pair("dilations")
+    made = b.layers.conv(b.name(x, True), turned, bias, size, strides, dilations, at.same, groups)
+    out = (
+        _spread(n, k, s, d, at.same)
+        for n, k, s, d in zip(size, turned.shape[2:], strides, dilations, strict=True)
+    )
+    found = GraphValue(made, (x.shape[0], *out, len(turned)), True)
+    return _fused(b, at, found, fused, inputs)
+
+
+def _fused(
+    b: GraphBuilder, at: Attributes, x: GraphValue, words: Sequence[str], inputs: Sequence[Operand]
+) -> GraphValue:
+    """Add the operations that are fused with a convolution or a product."""
+    for word in words:
+        if word == "BiasAdd":
+            continue
+        if word == "Prelu":
+            x = _prelu(b, at, [x, inputs[-1]])
+        elif word == "LeakyRelu":
+            x = _leaky(b, at, [x])
+        elif word in _ACTIVATIONS:
+            x = _activation(b, word, x)
+        else:
+            raise ValueError(f"unsupported fused operation {word!r}")
+    return x
+
+
+def _transposed_conv(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
+    sizes, weights, x = _array(inputs[0]), _array(inputs[1]), _picture(inputs[2])
+    out = tuple(int(n) for n in sizes[1:3])
+    strides, kernel = at.pair("strides"), weights.shape[:2]
+    # The padding is that of the convolution whose gradient this is.
+    pads = same_pads(out, kernel, strides, (1, 1)) if at.same else (0, 0, 0, 0)
+    extra = [
+        n - ((m - 1) * s + k - pads[i] - pads[i + 2])
+        for i, (n, m, s, k) in enumerate(zip(out, x.shape[1:3], strides, kernel, strict=True))
+    ]
+    turned = np.ascontiguousarray(weights.transpose(3, 2, 0, 1), np.float32)
+    made = b.graph.node(
+        "ConvTranspose", b.name(x, True), b.graph.constant(turned), kernel_shape=kernel,
+        strides=strides, pads=pads, output_padding=extra,
+    )  # fmt: skip
+    return GraphValue(made, (x.shape[0], *out, turned.shape[1]), True)
+
+
+def _pool(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
+    x = _picture(inputs[0])
+    kernel, strides, size = at.pair("ksize"), at.pair("strides"), x.shape[1:3]
+    out = [_spread(n, k, s, 1, at.same) for n, k, s in zip(size, kernel, strides, strict=True)]
+    source = b.name(x, True)
+    if at.op == "AvgPool" and tuple(kernel) == tuple(size) and out == [1, 1]:
+        made = b.graph.node("GlobalAveragePool", source)
+    else:
+        op = "MaxPool" if at.op == "MaxPool" else "AveragePool"
+        made = b.layers.pool(source, op, size, kernel, strides, at.same)
+    return GraphValue(made, (x.shape[0], *out, x.shape[3]), True)
+
+
+def _resize(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
+    x, size = _picture(inputs[0]), [int(n) for n in _array(inputs[1])]
+    made = b.layers.resize(
+        b.name(x, True), size, at.flag("align_corners"), at.flag("half_pixel_centers")
+    )
+    return GraphValue(made, (x.shape[0], *size, x.shape[3]), True)
+
+
+# elements -----------------------------------------------------------------------------------------
+_ACTIVATIONS: Final = {
+    "Relu": "Relu", "Sigmoid": "Sigmoid", "Elu": "Elu", "Exp": "Exp", "Sqrt": "Sqrt", "Abs": "Abs",
+    "Tanh": "Tanh", "Relu6": "", "Reciprocal": "Reciprocal", "Neg": "Neg",
+}  # fmt: skip
+_BINARY: Final[dict[str, tuple[str, Callable[[NDArray, NDArray], NDArray]]]] = {
+    "Add": ("Add", np.add), "AddV2": ("Add", np.add), "BiasAdd": ("Add", np.add),
+    "Sub": ("Sub", np.subtract), "Mul": ("Mul", np.multiply),
+    "RealDiv": ("Div", np.true_divide), "Maximum": ("Max", np.maximum),
+    "Minimum": ("Min", np.minimum),
+}  # fmt: skip
+
+
+def _activation(b: GraphBuilder, op: str, x: GraphValue) -> GraphValue:
+    if op == "Relu6":
+        made = b.layers.activation(x.name, "relu6")
+    else:
+        made = b.graph.node(_ACTIVATIONS[op], x.name)
+    return GraphValue(made, x.shape, x.first)
+
+
+def _unary(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
+    return _activation(b, at.op, b.settled(inputs[0]))
+
+
+def _binary(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
+    op, compute = _BINARY[at.op]
+    one, other = inputs
+    if not isinstance(one, GraphValue) and not isinstance(other, GraphValue):
+        return compute(one, other)
+    shape = np.broadcast_shapes(one.shape, other.shape)
+    # Constants of up to four axes and other pictures can be turned; a vector would need padding.
+    first = any(isinstance(v, GraphValue) and v.first for v in inputs) and all(
+        not isinstance(v, GraphValue) or len(v.shape) == 4 for v in inputs
+    )
+    made = b.graph.node(op, b.name(one, first), b.name(other, first))
+    return GraphValue(made, shape, first)
+
+
+def _sum(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
+    found = inputs[0]
+    for other in inputs[1:]:
+        found = _binary(b, Attributes({}, "Add"), [found, other])
+    return found
+
+
+def _prelu(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> GraphValue:
+    x, slope = b.settled(inputs[0]), _array(inputs[1])
+    made = b.graph.node("PRelu", x.name, b.graph.constant(_turned(slope) if x.first else slope))
+    return GraphValue(made, x.shape, x.first)
+
+
+def _leaky(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> GraphValue:
+    x = b.settled(inputs[0])
+    slope = at.number("alpha", at.number("leakyrelu_alpha", 0.2))
+    return GraphValue(b.graph.node("LeakyRelu", x.name, alpha=float(slope)), x.shape, x.first)
+
+
+# shapes -------------------------------------------------------------------------------------------
+def _same(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
+    return inputs[0]
+
+
+def _pad(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
+    x, amounts = b.settled(inputs[0]), _array(inputs[1]).astype(np.int64)
+    shape = tuple(n + int(a) + int(c) for n, (a, c) in zip(x.shape, amounts, strict=True))
+    if x.first:
+        amounts = amounts[list(_FIRST)]
+    ends = b.graph.constant(np.concatenate([amounts[:, 0], amounts[:, 1]]))
+    fill = float(_array(inputs[2]).reshape(())) if len(inputs) > 2 else 0.0
+    value = b.graph.constant(np.array(fill, np.float32))
+    return GraphValue(b.graph.node("Pad", x.name, ends, value), shape, x.first)
+
+
+def _reshape(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
+    wanted = [int(n) for n in _array(inputs[1])]
+    if not isinstance(inputs[0], GraphValue):
+        return inputs[0].reshape(wanted)
+    x = inputs[0]
+    if -1 in wanted:
+        known = math.prod(n for n in wanted if n != -1)
+        wanted[wanted.index(-1)] = math.prod(x.shape) // max(1, known)
+    made = b.graph.node("Reshape", b.name(x, False), b.graph.constant(np.array(wanted, np.int64)))
+    return GraphValue(made, tuple(wanted))
+
+
+def _transpose(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
+    order = [int(n) for n in _array(inputs[1])]
+    x = inputs[0]
+    if not isinstance(x, GraphValue):
+        return x.transpose(order)
+    shape = tuple(x.shape[n] for n in order)
+    if x.first and order == list(_FIRST):  # it is stored as asked for
+        return GraphValue(x.name, shape)
+    if not x.first and order == [0, 2, 3, 1]:
+        return GraphValue(x.name, shape, True)
+    return GraphValue(b.graph.node("Transpose", b.name(x, False), perm=order), shape)
+
+
+def _concat(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
+    *parts, axes = inputs
+    shapes = [p.shape for p in parts]
+    axis = int(_array(axes).reshape(())) % len(shapes[0])
+    if all(not isinstance(p, GraphValue) for p in parts):
+        return np.concatenate([_array(p) for p in parts], axis)
+    first = len(shapes[0]) == 4 and any(isinstance(p, GraphValue) and p.first for p in parts)
+    shape = list(shapes[0])
+    shape[axis] = sum(s[axis] for s in shapes)
+    names = [b.name(p, first) for p in parts]
+    made = b.graph.node("Concat", *names, axis=(0, 2, 3, 1)[axis] if first else axis)
+    return GraphValue(made, tuple(shape), first)
+
+
+def _mean(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
+    x, axes = b.settled(inputs[0]), [int(n) for n in _array(inputs[1]).reshape(-1)]
+    axes = sorted(n % len(x.shape) for n in axes)
+    keep = at.flag("keep_dims")
+    shape = tuple(1 if k in axes else n for k, n in enumerate(x.shape))
+    if not keep:
+        shape = tuple(n for k, n in enumerate(x.shape) if k not in axes)
+    made = b.graph.node("ReduceMean", b.name(x, False), axes=axes, keepdims=int(keep))
+    return GraphValue(made, shape)
+
+
+def _matmul(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
+    if at.flag("transpose_a"):
+        raise ValueError("unsupported attribute transpose_a")
+    x, weights = b.settled(inputs[0]), np.asarray(_array(inputs[1]), np.float32)
+    if at.flag("transpose_b"):
+        weights = weights.T
+    made = b.graph.node("MatMul", b.name(x, False), b.graph.constant(weights))
+    found = GraphValue(made, (*x.shape[:-1], weights.shape[1]))
+    fused = at.words("fused_ops")
+    if "BiasAdd" in fused:
+        added = b.graph.node("Add", found.name, b.name(inputs[2], False))
+        found = GraphValue(added, found.shape)
+    return _fused(b, at, found, fused, inputs)
+
+
+#: By name of the TensorFlow operator: a function from the attributes and inputs to the outputs.
+_HANDLERS: Final[dict[str, Callable[[GraphBuilder, Attributes, Sequence[Operand]], Operand]]] = {
+    **dict.fromkeys(
+        ("Conv2D", "_FusedConv2D", "DepthwiseConv2dNative", "FusedDepthwiseConv2dNative"), _conv
+    ),
+    **dict.fromkeys(_BINARY, _binary),
+    **dict.fromkeys(_ACTIVATIONS, _unary),
+    "AddN": _sum,
+    "AvgPool": _pool,
+    "ConcatV2": _concat,
+    "Conv2DBackpropInput": _transposed_conv,
+    "Identity": _same,
+    "LeakyRelu": _leaky,
+    "MatMul": _matmul,
+    "_FusedMatMul": _matmul,
+    "MaxPool": _pool,
+    "Mean": _mean,
+    "Pad": _pad,
+    "PadV2": _pad,
+    "Prelu": _prelu,
+    "Reshape": _reshape,
+    "ResizeBilinear": _resize,
+    "Transpose": _transpose,
+}
