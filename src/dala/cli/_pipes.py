@@ -60,9 +60,9 @@ def _spooled(folder: Path) -> Path:
 
 def _is_picture(path: Path) -> bool:
     try:
-        from PIL import Image
+        from dala.media.pictures.plugins import open_image
 
-        with Image.open(path):
+        with open_image(path):
             return True
     except Exception:  # Pillow raises nearly anything for a file that is no picture
         return False

@@ -18,6 +18,7 @@ from dala.errors import MissingPackage, ParameterError
 from dala.extras import pip_install
 from dala.media.notices import notify
 from dala.media.pictures.modes import check_scale, is_scaled, normalized, over, rgba
+from dala.media.pictures.plugins import open_image
 from dala.png import encode_png
 from dala.typing import ColorLike, NDArray, ParamValue, PathLike, PictureSource
 
@@ -174,7 +175,7 @@ def _decode(path: PictureSource, max_pixels: int, color: str) -> _Decoded:
     source, name = _opened(path, "Frame.open")
     image_module = _pillow("Frame.open")
     try:
-        with image_module.open(source) as image:
+        with open_image(source) as image:
             width, height = image.size
             if not width or not height:
                 raise ParameterError(f"Frame.open: {name} has no pixels ({width} x {height}).")

@@ -15,6 +15,11 @@ AvObject: TypeAlias = Any
 
 #: Formats (Pillow's names) whose files may have more than eight bits per channel.
 DEEP_FORMATS: Final = ("PNG", "TIFF", "PPM", "JPEG2000")
+#: FFmpeg reads these files alone, and nothing that they name.
+_OPTIONS: Final = {
+    "format_whitelist": "png_pipe,tiff_pipe,ppm_pipe,pgm_pipe,pam_pipe,pfm_pipe,j2k_pipe,apng",
+    "protocol_whitelist": "file",
+}
 #: FFmpeg's formats of sixteen bits, by number of channels.
 _LAYOUTS: Final = {1: "gray16le", 2: "ya16le", 3: "rgb48le", 4: "rgba64le"}
 
@@ -32,7 +37,7 @@ def read_deep(source: PathLike | BinaryIO) -> NDArray | None:
     if not hasattr(source, "read"):
         given = f"file:{source}"
     try:
-        with av.open(given) as container:
+        with av.open(given, container_options=_OPTIONS) as container:
             if not container.streams.video:
                 return None
             frame = next(container.decode(video=0), None)

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from dala import forks
 from dala.errors import DeviceUnavailable, VideoError
+from dala.media.video.reach import is_playlist
 from dala.media.video.source import AvObject, DecodedFrame, FrameQueue, VideoSource, pyav
 from dala.media.video.stages import Deinterlacer, SizeKeeper, alpha_decoder
 from dala.media.video.timing import DEFAULT_RATE, FrameClock, is_broadcast, start_offset
@@ -88,6 +89,7 @@ class VideoInput:
         settings: dict[str, object] = {
             "format": source.format,
             "options": dict(source.options),
+            "container_options": source.reach,
             "metadata_errors": "replace",  # titles in other encodings must not stop a video
         }
         if (source.url or source.live) and source.stream is None:
@@ -99,9 +101,14 @@ class VideoInput:
         except (av.FFmpegError, OSError, ValueError, RuntimeError, TypeError) as error:
             if self._hwaccel is not None and self._opens_without():
                 raise self._hardware_refused(error) from error
+            why = "It is not a video, its header is damaged, or it cannot be reached."
+            if not source.playlists and is_playlist(source.head(16)):
+                why = (
+                    "It is a playlist, which names other files or hosts. If you trust it, open it "
+                    "with playlists=True."
+                )
             raise VideoError(
-                f"{self.call}: cannot open {source.label!r}: {ffmpeg_message(error)}. "
-                "It is not a video, its header is damaged, or it cannot be reached."
+                f"{self.call}: cannot open {source.label!r}: {ffmpeg_message(error)}. {why}"
             ) from error
         try:
             self.stream = self._pick()
@@ -162,7 +169,10 @@ class VideoInput:
         av = pyav()
         try:
             av.open(
-                self.source.handle, format=self.source.format, metadata_errors="replace"
+                self.source.handle,
+                format=self.source.format,
+                container_options=self.source.reach,
+                metadata_errors="replace",
             ).close()
         except (av.FFmpegError, OSError, ValueError):
             return False

@@ -40,6 +40,7 @@ def open(
     timeout: float = 10.0,
     deinterlace: bool | str | None = None,
     on_resize: str = "scale",
+    playlists: bool = False,
 ) -> Reader:
     """Open a video for reading: a context manager that iterates :class:`dala.media.Frame`.
 
@@ -66,6 +67,9 @@ def open(
             their looks if nothing is flagged; False for none. By default none, with a notice.
         on_resize: "scale" frames into the first size if the size changes in mid-stream, with a
             notice, or "error" to raise VideoError there.
+        playlists: let a playlist in a file (HLS, DASH, concat, SDP, numbered pictures) open the
+            files and hosts that it names. A URL may always be an HLS playlist, which reaches
+            other URLs of HTTP. Set it for files that you trust only.
 
     Raises:
         VideoNotFound: there is no such file or camera.
@@ -81,7 +85,7 @@ def open(
             frame = next(reader)
     """
     pyav()
-    found = source_of(source)
+    found = source_of(source, playlists=playlists)
     animation = open_animation(
         found, format=format, device=device, policy=policy, hwaccel=hwaccel, depth=depth
     )

@@ -6,13 +6,14 @@ import io
 import os
 import sys
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from dala import forks
 from dala.errors import MissingPackage, ParameterError, VideoError, VideoNotFound
 from dala.extras import pip_install
+from dala.media.video.reach import PROTOCOLS, container_options, is_named_as_picture, scheme_of
 from dala.media.video.streams import ByteStream, Cursor, SharedStream
 from dala.typing import PathLike
 
@@ -60,19 +61,47 @@ class VideoSource:
     url: bool = False
     #: A file object or bytes, instead of a name.
     stream: SharedStream | None = None
+    #: The protocol of a URL.
+    scheme: str | None = None
+    #: Whether files and hosts that a playlist names may be opened.
+    playlists: bool = False
 
     @property
     def handle(self) -> str | Cursor:
         """What FFmpeg opens: the name, or a new cursor at the start of the stream."""
         return self.name if self.stream is None else self.stream.cursor()
 
+    def head(self, count: int) -> bytes:
+        """Return the first bytes of a file or stream; none of what would have to be waited for."""
+        try:
+            if self.stream is not None:
+                return self.stream.head(count)
+            if self.live or self.url:
+                return b""
+            with Path(self.label).open("rb") as file:
+                return file.read(count)
+        except Exception:  # a file object of the caller raises anything
+            return b""
+
+    @property
+    def reach(self) -> dict[str, str]:
+        """The options that keep FFmpeg to this source; see ``reach.py``."""
+        return container_options(
+            self.scheme,
+            in_memory=self.stream is not None,
+            playlists=self.playlists,
+            device=self.format is not None,
+        )
+
 
 #: What ``video.open`` reads.
 VideoFile: TypeAlias = "PathLike | int | ByteStream | bytes | bytearray | memoryview | VideoSource"
 
 
-def source_of(what: VideoFile, call: str = "video.open") -> VideoSource:
+def source_of(what: VideoFile, call: str = "video.open", *, playlists: bool = False) -> VideoSource:
     """Return the source of a path, a URL, a camera index, a file object or bytes.
+
+    With ``playlists`` it may open the files and hosts that a playlist names.
 
     Raises:
         ParameterError: ``what`` is none of these.
@@ -81,15 +110,26 @@ def source_of(what: VideoFile, call: str = "video.open") -> VideoSource:
     """
     if isinstance(what, VideoSource):
         return what
+    if playlists:
+        return replace(_found(what, call, playlists=True), playlists=True)
+    return _found(what, call, playlists=False)
+
+
+def _found(what: VideoFile, call: str, *, playlists: bool) -> VideoSource:
+    assert not isinstance(what, VideoSource)
     if isinstance(what, bytes | bytearray | memoryview):
         return _in_memory(bytes(what), call)
     if isinstance(what, ByteStream):
         return _stream(what, call)
     if isinstance(what, int) and not isinstance(what, bool):
         return _camera(what, call)
-    if isinstance(what, str) and "://" in what:
-        scheme = what.split("://", 1)[0].lower()
-        return VideoSource(what, what, scheme in _LIVE, url=True)
+    scheme = scheme_of(what) if isinstance(what, str) else None
+    if scheme is not None:
+        assert isinstance(what, str)
+        if scheme not in PROTOCOLS:
+            kinds = f"a path or a URL of {', '.join(sorted(PROTOCOLS))}"
+            raise ParameterError.invalid(call, "source", kinds, what)
+        return VideoSource(what, what, scheme in _LIVE, url=True, scheme=scheme)
     if not isinstance(what, str | os.PathLike):
         raise ParameterError.invalid(
             call,
@@ -104,15 +144,17 @@ def source_of(what: VideoFile, call: str = "video.open") -> VideoSource:
         raise VideoError(f"{call}: {str(path)!r} is a folder. Name a file in it.")
     if path.is_file() and path.stat().st_size == 0:
         raise VideoError(f"{call}: {str(path)!r} is empty (0 bytes).")
+    if path.is_file() and not playlists and is_named_as_picture(str(path)):
+        # By its name, FFmpeg would read it as a series of numbered files.
+        return _in_memory(path.read_bytes(), call, str(path))
     # A file name may hold a colon, which FFmpeg would take for a protocol.
-    name = f"file:{path}" if path.is_file() else str(path)
-    return VideoSource(name, str(path), not path.is_file())
+    return VideoSource(f"file:{path}", str(path), not path.is_file())
 
 
-def _in_memory(data: bytes, call: str) -> VideoSource:
+def _in_memory(data: bytes, call: str, label: str = "") -> VideoSource:
     if not data:
         raise VideoError(f"{call}: the video in memory is empty (0 bytes).")
-    label = f"<{len(data)} bytes>"
+    label = label or f"<{len(data)} bytes>"
     return VideoSource(label, label, False, url=True, stream=SharedStream(io.BytesIO(data)))
 
 

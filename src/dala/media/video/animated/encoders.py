@@ -213,7 +213,7 @@ def _encode(
 ) -> None:
     av = pyav()
     try:
-        with av.open(str(work.path), "w", format=container, options=dict(muxer)) as output:
+        with av.open(f"file:{work.path}", "w", format=container, options=dict(muxer)) as output:
             rate = 1 / work.unit
             stream = output.add_stream(codec, rate=rate, options=dict(options))
             context = stream.codec_context

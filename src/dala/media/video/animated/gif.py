@@ -178,5 +178,5 @@ def _decoded(data: bytes, picture: GifPicture) -> NDArray:
         b"\x2c\0\0\0\0", size, bytes([0x40 if picture.interlaced else 0]),
         data[picture.start : picture.end], b";",
     ])  # fmt: skip
-    with Image.open(io.BytesIO(file)) as image:
+    with Image.open(io.BytesIO(file), formats=("GIF",)) as image:
         return np.asarray(image.convert("RGBA"))

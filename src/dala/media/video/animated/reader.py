@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 #: The unit of time of each kind; that of an APNG depends on its delays.
 _UNITS: Final = {"gif": Fraction(1, 100), "webp": Fraction(1, 1000)}
+#: Pillow's name of each kind.
+_PLUGINS: Final = {"gif": "GIF", "webp": "WEBP", "apng": "PNG"}
 #: The finest unit of time of an APNG; delays that need a finer one are rounded to it.
 _FINEST: Final = 1 << 31
 
@@ -98,7 +100,8 @@ class AnimationFile:
                 f"Run: {pip_install('media')}"
             ) from None
         try:
-            return Image.open(io.BytesIO(self._data))
+            # Only the decoder of its kind, whatever else the bytes may be.
+            return Image.open(io.BytesIO(self._data), formats=(_PLUGINS[kind],))
         except Exception as error:  # decoders raise nearly anything for damaged files
             raise self._unreadable(error) from None
 

@@ -81,7 +81,7 @@ class Target:
             self._temporary = path.with_name(name)
             same = path.suffix.lower() == f".{self.format}"
             chosen = None if same else muxer
-            return pyav().open(str(self._temporary), "w", format=chosen, options=options)
+            return pyav().open(f"file:{self._temporary}", "w", format=chosen, options=options)
         if self.format == "avi" and not self._stream.seekable():
             raise ParameterError(
                 f"{_CALL}: {self.label!r} cannot seek, which 'avi' needs. Use 'mkv' or 'mp4'."

@@ -68,7 +68,9 @@ class Tracks:
         self._offset = offset
         self._length = length
         try:
-            self._container = av.open(source.handle, metadata_errors="replace")
+            self._container = av.open(
+                source.handle, container_options=source.reach, metadata_errors="replace"
+            )
         except (av.FFmpegError, OSError, ValueError) as error:
             given = "tracks_from" if everything else "audio_from"
             raise VideoError(

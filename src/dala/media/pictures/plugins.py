@@ -1,0 +1,69 @@
+"""The decoders of Pillow that are used.
+
+A decoder is chosen by what a file contains, not by its name. Some of Pillow's start another
+program (EPS runs Ghostscript), hand the file to the operating system (WMF), open a file inside the
+file with any decoder (IPTC), unpack without a limit (FITS), or call functions that a program
+registered (BUFR, GRIB, HDF5). None of these is used, whatever the file is called.
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PillowImage
+
+#: Pillow's names of the formats that are read. All are decoded from the bytes of the file alone,
+#: in this process. HEIF and JXL come with plugins that a program registers itself.
+FORMATS: Final = frozenset((
+    "AVIF", "BLP", "BMP", "CUR", "DCX", "DDS", "DIB", "FLI", "FTEX", "GBR", "GIF", "HEIF", "ICNS",
+    "ICO", "IM", "IMT", "JPEG", "JPEG2000", "JXL", "MCIDAS", "MPO", "MSP", "PCD", "PCX", "PIXAR",
+    "PNG", "PPM", "PSD", "QOI", "SGI", "SPIDER", "SUN", "TGA", "TIFF", "WEBP", "XBM", "XPM",
+    "XVTHUMB",
+))  # fmt: skip
+
+_POSTSCRIPT: Final = (b"%!PS", b"\xc5\xd0\xd3\xc6")
+
+
+def open_image(source: Path | io.BytesIO) -> PillowImage:
+    """Open a picture with a decoder of ``FORMATS``, as ``PIL.Image.open`` does.
+
+    Raises:
+        PIL.UnidentifiedImageError: none of them reads it, or it is a pipe.
+
+    >>> import io
+    >>> from dala.png import encode_png
+    >>> import numpy as np
+    >>> open_image(io.BytesIO(encode_png(np.zeros((2, 3), np.uint8)))).size
+    (3, 2)
+    """
+    from PIL import Image, UnidentifiedImageError
+
+    if isinstance(source, Path) and source.is_fifo():
+        raise UnidentifiedImageError(
+            "it is a pipe. Open it and give the file object, which is read to its end"
+        )
+    Image.preinit()  # the usual formats; the others take longer to import
+    usual = [name for name in Image.ID if name in FORMATS]
+    try:
+        return Image.open(source, formats=usual)
+    except UnidentifiedImageError:
+        Image.init()
+        others = [name for name in Image.ID if name in FORMATS and name not in usual]
+        if _head(source).startswith(_POSTSCRIPT):
+            raise UnidentifiedImageError(
+                "it is PostScript, a program, which is not run. Convert it to PNG first"
+            ) from None
+        if not others:
+            raise
+        return Image.open(source, formats=others)
+
+
+def _head(source: Path | io.BytesIO) -> bytes:
+    if isinstance(source, io.BytesIO):
+        source.seek(0)
+        return source.read(4)
+    with source.open("rb") as file:
+        return file.read(4)
