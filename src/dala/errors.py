@@ -86,6 +86,7 @@ class DalaError(Exception):
         expected: str | None = None,
         got: Got = None,
     ) -> None:
+        args = tuple(printable(a) if isinstance(a, str) else a for a in args)
         super().__init__(*args)
         if call is None and args and isinstance(args[0], str):
             call = _call_of(args[0])
@@ -115,9 +116,20 @@ class DalaError(Exception):
         text = str(self.args[0]) if self.args else ""
         if self.call is not None and text.startswith(f"{self.call}: "):
             text = text[len(self.call) + 2 :]
-        copy.args = (f"{call}: {text}", *self.args[1:])
+        copy.args = (printable(f"{call}: {text}"), *self.args[1:])
         copy.call = call
         return copy
+
+
+def printable(text: str) -> str:
+    """Return text that any UTF-8 stream takes: lone surrogates are escaped.
+
+    They come from file names that are not UTF-8 and from JSON, and would make printing fail.
+
+    >>> printable("caf\u00e9 \udce9") == "caf\u00e9 \\\\udce9"
+    True
+    """
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _call_of(message: str) -> str | None:

@@ -19,9 +19,19 @@ import pytest
 import dala
 from dala.gpu import compute
 from dala.gpu.compute import kernels
+from tests.support.tolerances import NUMPY
 
-#: NumPy's name of each dtype.
-NUMPY = {"f32": "<f4", "f64": "<f8", "s32": "<i4", "s64": "<i8", "u32": "<u4", "u8": "u1"}
+__all__ = [
+    "NO_ADAPTER",
+    "NUMPY",
+    "dala_device",
+    "engine_id",
+    "evaluate",
+    "needs",
+    "pytest_generate_tests",
+    "run",
+    "targets",
+]
 
 NO_ADAPTER = (
     "WebGPU has no adapter on this machine; Debian's mesa-vulkan-drivers gives it a software one "

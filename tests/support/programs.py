@@ -11,28 +11,55 @@ Programs are typed as they are drawn, so each is valid, and their answers do not
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
-from tests.support.tolerances import TOLERANCES
+from tests.support.tolerances import NUMPY, TOLERANCES
 
 FAMILIES = ("reference", "cpu", "webgpu")
-EPSILON = 2.0**-23
 
 #: Largest size a float may reach before it is clamped again.
 LARGEST = 64.0
 
 
-def error_of(kind: str) -> np.ndarray:
-    """The table's tolerance of a value of size 1, for each family."""
-    rows = [TOLERANCES[f]["f32"][kind] for f in FAMILIES]
-    return np.array([r.ulps * EPSILON + r.absolute for r in rows])
+class Limits:
+    """What the tolerance table allows for values of size 1, for each family and a float type."""
+
+    def __init__(self, dtype: str) -> None:
+        self.epsilon = 2.0**-23 if dtype == "f32" else 2.0**-52
+
+        def error_of(kind: str) -> np.ndarray:
+            rows = [TOLERANCES[f][dtype][kind] for f in FAMILIES]
+            return np.array([r.ulps * self.epsilon + r.absolute for r in rows])
+
+        # Contraction to a fused multiply-add moves one ulp.
+        self.rounding = np.array([0.0, self.epsilon, self.epsilon])
+        self.div, self.exp, self.trig = error_of("div"), error_of("exp"), error_of("trig")
 
 
-ROUNDING = np.array([0.0, EPSILON, EPSILON])  # contraction to a fused multiply-add moves one ulp
-DIV, EXP, TRIG = error_of("div"), error_of("exp"), error_of("trig")
+LIMITS = {dtype: Limits(dtype) for dtype in ("f32", "f64")}
+
+
+class Choices:
+    """Where a program's choices come from: Hypothesis, which shrinks them, or a seed."""
+
+    def __init__(self, source: Callable[..., Any] | random.Random) -> None:
+        self._source = source
+
+    def pick(self, choices: Sequence[Any]) -> Any:
+        if isinstance(self._source, random.Random):
+            return self._source.choice(choices)
+        return self._source(st.sampled_from(choices))
+
+    def integer(self, low: int, high: int) -> int:
+        if isinstance(self._source, random.Random):
+            return self._source.randint(low, high)
+        return int(self._source(st.integers(low, high)))
 
 
 @dataclass(frozen=True)
@@ -53,21 +80,21 @@ def bounded(r: Real) -> Real:
     return r if r.size <= LARGEST else Real(f"clamp({r.text}, -4.0, 4.0)", 4.0, r.error)
 
 
-def sum_of(a: Real, b: Real, operator: str) -> Real:
+def sum_of(a: Real, b: Real, operator: str, t: Limits) -> Real:
     size = a.size + b.size
     return bounded(
-        Real(f"({a.text} {operator} {b.text})", size, a.error + b.error + size * ROUNDING)
+        Real(f"({a.text} {operator} {b.text})", size, a.error + b.error + size * t.rounding)
     )
 
 
-def product(a: Real, b: Real) -> Real:
+def product(a: Real, b: Real, t: Limits) -> Real:
     size = a.size * b.size
-    error = a.size * b.error + b.size * a.error + a.error * b.error + size * ROUNDING
+    error = a.size * b.error + b.size * a.error + a.error * b.error + size * t.rounding
     return bounded(Real(f"({a.text} * {b.text})", size, error))
 
 
-def quotient(a: Real, b: Real) -> Real:
-    error = a.error + a.size * b.error + a.size * (DIV + 2 * ROUNDING)
+def quotient(a: Real, b: Real, t: Limits) -> Real:
+    error = a.error + a.size * b.error + a.size * (t.div + 2 * t.rounding)
     return Real(f"({a.text} / (1.0 + abs({b.text})))", a.size, error)
 
 
@@ -75,19 +102,23 @@ def extreme(a: Real, b: Real, name: str) -> Real:
     return Real(f"{name}({a.text}, {b.text})", max(a.size, b.size), np.maximum(a.error, b.error))
 
 
-SMOOTH = {
-    "sin({})": lambda a: (1.0, a.error + TRIG),
-    "cos({})": lambda a: (1.0, a.error + TRIG),
-    "exp(-abs({}))": lambda a: (1.0, a.error + EXP),
-    "log(1.0 + abs({}))": lambda a: (5.0, a.error + 5 * EXP + 65 * ROUNDING),
-    "sqrt(1.0 + abs({}))": lambda a: (9.0, a.error + 9 * DIV + 65 * ROUNDING),
-    "atan2({}, 2.0)": lambda a: (2.0, a.error + 2 * TRIG),
-    "tanh({})": lambda a: (1.0, a.error + 4 * EXP + 8 * ROUNDING),
-    "abs({})": lambda a: (a.size, a.error),
-    "-({})": lambda a: (a.size, a.error),
-    "clamp({}, -1.5, 2.0)": lambda a: (2.0, a.error),
-    "smoothstep(-4.0, 4.0, {})": lambda a: (1.0, a.error + 4 * (DIV + 4 * ROUNDING)),
-    "length(({}, 1.0))": lambda a: (a.size + 1, 2 * a.error + (a.size + 1) * (DIV + 4 * ROUNDING)),
+#: Functions that do not jump: the size and the error of the result.
+SMOOTH: dict[str, Callable[[Real, Limits], tuple[float, np.ndarray]]] = {
+    "sin({})": lambda a, t: (1.0, a.error + t.trig),
+    "cos({})": lambda a, t: (1.0, a.error + t.trig),
+    "exp(-abs({}))": lambda a, t: (1.0, a.error + t.exp),
+    "log(1.0 + abs({}))": lambda a, t: (5.0, a.error + 5 * t.exp + 65 * t.rounding),
+    "sqrt(1.0 + abs({}))": lambda a, t: (9.0, a.error + 9 * t.div + 65 * t.rounding),
+    "atan2({}, 2.0)": lambda a, t: (2.0, a.error + 2 * t.trig),
+    "tanh({})": lambda a, t: (1.0, a.error + 4 * t.exp + 8 * t.rounding),
+    "abs({})": lambda a, t: (a.size, a.error),
+    "-({})": lambda a, t: (a.size, a.error),
+    "clamp({}, -1.5, 2.0)": lambda a, t: (2.0, a.error),
+    "smoothstep(-4.0, 4.0, {})": lambda a, t: (1.0, a.error + 4 * (t.div + 4 * t.rounding)),
+    "length(({}, 1.0))": lambda a, t: (
+        a.size + 1,
+        2 * a.error + (a.size + 1) * (t.div + 4 * t.rounding),
+    ),
 }
 
 JUMPING = ["floor", "ceil", "round", "fract", "sign"]
@@ -118,17 +149,23 @@ class Scope:
 class Writer:
     """Draws one program."""
 
-    def __init__(self, draw) -> None:
-        self.draw = draw
+    def __init__(
+        self, source: Callable[..., Any] | random.Random, reals: str = "f32", ints: str = "s32"
+    ) -> None:
+        self.choices = Choices(source)
+        self.types = reals, ints
+        self.limits = LIMITS[reals]
+        #: Numbers below zero are not u32 literals.
+        self.signed = ints != "u32"
         self.names = 0
         self.lines: list[str] = []
         self.returned: list[Real] = []
 
     def pick(self, *choices):
-        return self.draw(st.sampled_from(choices))
+        return self.choices.pick(choices)
 
     def chance(self, one_in: int) -> bool:
-        return self.draw(st.integers(1, one_in)) == 1
+        return self.choices.integer(1, one_in) == 1
 
     def fresh(self, prefix: str) -> str:
         self.names += 1
@@ -137,7 +174,7 @@ class Writer:
     # expressions
 
     def whole(self, scope: Scope, depth: int) -> str:
-        """An s32 expression, never a constant; anything goes, all of it is exact."""
+        """An expression of the int type, never a constant; anything goes, all of it is exact."""
         if depth == 0 or self.chance(4):
             return self.pick(*scope.ints)
         kind = self.pick("arithmetic", "arithmetic", "bits", "shift", "call", "choice", "cast")
@@ -150,7 +187,8 @@ class Writer:
             return f"({a} {self.pick('<<', '>>')} {b})" if self.chance(2) else f"(~{a})"
         if kind == "call":
             function = self.pick(
-                "min({}, {})", "max({}, {})", "abs({} - {})", "clamp({0}, -70, {1})",
+                "min({}, {})", "max({}, {})", "abs({} - {})",
+                "clamp({0}, -70, {1})" if self.signed else "clamp({0}, 70, {1})",
                 "({} // {})", "({} % {})",
             )  # fmt: skip
             return function.format(a, b)
@@ -160,9 +198,14 @@ class Writer:
         return f"(int({exact} * 8.0) {self.pick('%', '//', '+')} {a})"
 
     def operand(self, scope: Scope, depth: int) -> str:
-        """An s32 expression or a number other than 0."""
+        """An expression of the int type or a number other than 0."""
         if self.chance(4):
-            return str(self.draw(st.sampled_from([*range(-9, 0), *range(1, 100), 2**31 - 1])))
+            numbers: list[int | str] = [*range(1, 100), 2**31 - 1]
+            if self.signed:
+                numbers += range(-9, 0)
+            if self.types[1] == "s64":
+                numbers += [f"s64({2**31})", f"s64({2**62})", f"s64({-(2**63)})"]
+            return str(self.pick(*numbers))
         return self.whole(scope, depth)
 
     def condition(self, scope: Scope, depth: int) -> str:
@@ -174,7 +217,7 @@ class Writer:
         if kind == "inputs":
             return f"{self.pick('a', 'b')} {operator} {self.pick('a', 'b', 's', '0.5', '-1.25')}"
         if kind == "chain":
-            return f"-5 < {a} <= {b}"
+            return f"{'-5' if self.signed else '5'} < {a} <= {b}"
         if kind == "and":
             return f"({a} > 3 {self.pick('and', 'or')} {b} < 7)"
         if kind == "not":
@@ -182,14 +225,15 @@ class Writer:
         return f"({a} & 1) == 0"
 
     def real(self, scope: Scope, depth: int) -> Real:
-        """An f32 expression and its bounds."""
+        """A float expression and its bounds."""
+        t = self.limits
         if depth == 0 or self.chance(5):
             kind = self.pick("name", "name", "literal", "int", "jump")
             if kind == "literal":
-                value = self.draw(st.integers(-24, 24)) / 8
+                value = self.choices.integer(-24, 24) / 8
                 return Real(f"({value})", abs(value))
             if kind == "int":
-                return Real(f"(float({self.whole(scope, 1)} & 15) * 0.25)", 4.0)
+                return Real(f"({self.types[0]}({self.whole(scope, 1)} & 15) * 0.25)", 4.0)
             if kind == "jump":
                 return Real(f"{self.pick(*JUMPING)}({self.pick('a', 'b')})", 5.0)
             return scope.reals[self.pick(*scope.reals)]
@@ -199,22 +243,22 @@ class Writer:
         a = self.real(scope, depth - 1)
         if kind == "smooth":
             text = self.pick(*SMOOTH)
-            size, error = SMOOTH[text](a)
+            size, error = SMOOTH[text](a, t)
             return bounded(Real(text.format(a.text), size, error))
         b = self.real(scope, depth - 1)
         if kind == "sum":
-            return sum_of(a, b, self.pick("+", "-"))
+            return sum_of(a, b, self.pick("+", "-"), t)
         if kind == "product":
-            return product(a, b)
+            return product(a, b, t)
         if kind == "quotient":
-            return quotient(a, b)
+            return quotient(a, b, t)
         if kind == "extreme":
             return extreme(a, b, self.pick("min", "max"))
         if kind == "call" and scope.helper:
             # helper(p, q) is p * 0.5 + sin(q), or p - 0.25 below its threshold
             n = self.whole(scope, 0)
             size = max(a.size * 0.5 + 1.0, a.size + 0.25)
-            error = a.error + b.error + TRIG + 2 * size * ROUNDING
+            error = a.error + b.error + t.trig + 2 * size * t.rounding
             return bounded(Real(f"helper({a.text}, {b.text}, {n})", size, error))
         size, error = max(a.size, b.size), np.maximum(a.error, b.error)
         return Real(f"({a.text} if {self.condition(scope, 1)} else {b.text})", size, error)
@@ -307,7 +351,7 @@ class Writer:
             for name in scope.variables:
                 before, added = scope.reals[name], self.accumulated[name]
                 size = max(before.size, 8.0)  # x/2 + 4 stays below 8 once it is
-                error = before.error + 2 * (added + 3 * size * ROUNDING)
+                error = before.error + 2 * (added + 3 * size * self.limits.rounding)
                 scope.reals[name] = Real(name, size, error)
 
     def leave_statement(self, scope: Scope, depth: int) -> None:
@@ -329,11 +373,11 @@ class Writer:
     floats: bool
 
     def program(self) -> Program:
-        self.floats = self.draw(st.booleans())
+        self.floats = self.chance(2)
         reals = {name: Real(name, size) for name, size in (("a", 5.0), ("b", 5.0), ("s", 2.0))}
-        scope = Scope(ints=["n", "m", "k"], reals=reals, helper=self.draw(st.booleans()))
+        scope = Scope(ints=["n", "m", "k"], reals=reals, helper=self.chance(2))
         if scope.helper:
-            threshold = self.draw(st.integers(-5, 20))
+            threshold = self.choices.integer(-5 if self.signed else 1, 20)
             self.lines += [
                 "def helper(p, q, n):",
                 f"    if n < {threshold}:",
@@ -341,36 +385,72 @@ class Writer:
                 "    return p * 0.5 + sin(q)",
                 "",
             ]
-        self.write(0, "def program(a, b, n: s32, m: s32, *, s: float, k: int = 3):")
+        real, whole = self.types
+        # Numbers beside u8 are s32, so that a helper's or a parameter's type is the same.
+        kind = "int" if whole == "u8" else whole
+        self.write(
+            0,
+            f"def program(a: {real}, b: {real}, n: {whole}, m: {whole}, "
+            f"*, s: {real}, k: {kind} = 3):",
+        )
         for _ in range(2):
             self.new_statement(scope, 1)
-        self.block(scope, 1, self.draw(st.integers(1, 6)))
+        self.block(scope, 1, self.choices.integer(1, 6))
         self.give_back(scope, 1)
         error = np.zeros(len(FAMILIES))
         if self.floats:
             error = np.maximum.reduce([r.error for r in self.returned])
         return Program(
-            "\n".join(self.lines) + "\n", self.floats, dict(zip(FAMILIES, error, strict=True))
+            "\n".join(self.lines) + "\n",
+            self.floats,
+            dict(zip(FAMILIES, error, strict=True)),
+            real,
+            whole,
         )
 
 
 @dataclass(frozen=True)
 class Program:
-    """A kernel ``program(a, b, n: s32, m: s32, *, s: float, k: int = 3)`` of f32 a and b.
+    """A kernel ``program(a, b, n, m, *, s, k=3)``: a, b, s are floats and n, m, k ints.
 
-    ``floats`` says whether it returns an f32 or an s32, ``error`` how far an engine's answers may
-    be from the reference engine's.
+    ``floats`` says whether it returns the float or the int type, ``error`` how far an engine's
+    answers may be from the reference engine's.
     """
 
     source: str
     floats: bool
     error: dict[str, float]
+    reals: str = "f32"
+    ints: str = "s32"
+
+    @property
+    def out(self) -> str:
+        """The dtype of the result."""
+        return self.reals if self.floats else self.ints
+
+    @property
+    def dtypes(self) -> set[str]:
+        """The dtypes that a device must have to run it."""
+        return {self.reals, self.ints}
 
 
 @st.composite
 def programs(draw) -> Program:
-    """Strategy: one valid program."""
+    """Strategy: one valid program of f32 and s32."""
     return Writer(draw).program()
+
+
+@st.composite
+def programs_of_any_type(draw) -> Program:
+    """Strategy: one valid program of any float and int type."""
+    reals = draw(st.sampled_from(("f32", "f64")))
+    ints = draw(st.sampled_from(("s32", "u32", "s64", "u8")))
+    return Writer(draw, reals, ints).program()
+
+
+def random_program(seed: int, reals: str = "f32", ints: str = "s32") -> Program:
+    """The program of a seed."""
+    return Writer(random.Random(seed), reals, ints).program()
 
 
 @dataclass(frozen=True)
@@ -448,7 +528,7 @@ def stencils(draw) -> Stencil:
     return Stencil("\n".join(lines) + "\n", dtype, *images, radius=draw(st.integers(0, 3)))
 
 
-def inputs() -> list[np.ndarray]:
+def inputs(reals: str = "f32", ints: str = "s32") -> list[np.ndarray]:
     """The same for every program: small multiples of 1/8, and ints of every kind."""
     count = 61
     step = np.arange(count)
@@ -457,4 +537,7 @@ def inputs() -> list[np.ndarray]:
     n = step - 20
     m = step * 37 % 61 * 3 - 70
     m[::13] = [2**31 - 1, -(2**31), 65536, -1, 0]
-    return [a.astype("<f4"), b.astype("<f4"), n.astype("<i4"), m.astype("<i4")]
+    if ints == "s64":
+        n[::17] = [2**63 - 1, -(2**63), 2**32, -(2**31) - 1]
+    real, whole = NUMPY[reals], NUMPY[ints]
+    return [a.astype(real), b.astype(real), n.astype(whole), m.astype(whole)]

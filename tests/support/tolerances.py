@@ -16,6 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+#: NumPy's name of each dtype.
+NUMPY = {"f32": "<f4", "f64": "<f8", "s32": "<i4", "s64": "<i8", "u32": "<u4", "u8": "u1"}
+
 
 @dataclass(frozen=True)
 class Tolerance:

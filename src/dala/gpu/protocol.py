@@ -172,7 +172,10 @@ def _encode_field(call: str, name: str, kind: str, value: object) -> bytes:
     if kind == "text":
         if not isinstance(value, str):
             raise CommandError.invalid(call, name, "a str", value)
-        data = value.encode("utf-8", "surrogatepass")
+        try:
+            data = value.encode()
+        except UnicodeEncodeError:
+            raise CommandError.invalid(call, name, "text without lone surrogates", value) from None
         return _LENGTH.pack(len(data)) + data
     data = as_bytes(call, name, value)
     return data if kind == "pixels" else _LENGTH.pack(len(data)) + data

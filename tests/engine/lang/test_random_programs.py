@@ -7,10 +7,12 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 
 import dala
+from dala.gpu import compute
 from dala.gpu.compute import kernel
+from tests.support.disagreements import disagreement
 from tests.support.engines import run
-from tests.support.programs import Program, Stencil, inputs, programs, stencils
-from tests.support.tolerances import assert_close, family
+from tests.support.programs import Program, Stencil, programs, programs_of_any_type, stencils
+from tests.support.tolerances import assert_close
 
 # The same programs in every run, so that a failure is always a change in the code.
 FIXED = settings(
@@ -24,26 +26,8 @@ FIXED = settings(
 
 def check(program: Program, engine: str) -> None:
     note(program.source)
-    arrays, params = inputs(), {"s": 1.5, "k": 5}
-    dtype = "f32" if program.floats else "s32"
-    k = kernel(program.source)
-    got = run(k, arrays, arrays[0].shape, dtype, params)
-    with dala.device("reference"):
-        expected = run(k, arrays, arrays[0].shape, dtype, params)
-    if program.floats:
-        assert np.isfinite(expected).all()
-        distance = np.abs(got.astype("f8") - expected.astype("f8"))
-        worst = int(np.argmax(np.where(np.isnan(distance), np.inf, distance)))
-        limit = program.error[family(engine)]
-        assert distance[worst] <= limit, (
-            f"on {engine}, at {worst}: got {got[worst]!r}, expected {expected[worst]!r} "
-            f"(within {limit:.3g})"
-        )
-    else:
-        wrong = np.flatnonzero(got != expected)
-        assert wrong.size == 0, (
-            f"on {engine}, at {wrong[0]}: got {got[wrong[0]]}, expected {expected[wrong[0]]}"
-        )
+    wrong = disagreement(program, engine)
+    assert not wrong, wrong
 
 
 def test_random_programs(engine_id):
@@ -51,6 +35,19 @@ def test_random_programs(engine_id):
     @given(programs())
     def every(program):
         check(program, engine_id)
+
+    every()
+
+
+def test_random_programs_of_any_type(engine_id):
+    """Every pair of a float and an int type that the device has."""
+    dtypes = set(compute.supported_dtypes())
+
+    @settings(FIXED, max_examples=30)
+    @given(programs_of_any_type())
+    def every(program):
+        if program.dtypes <= dtypes:
+            check(program, engine_id)
 
     every()
 

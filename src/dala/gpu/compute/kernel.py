@@ -17,6 +17,7 @@ from dala.errors import (
     UnknownKernel,
     describe,
     did_you_mean,
+    printable,
 )
 from dala.extensions import filter_hint
 from dala.gpu.compute.buffer import Buffer, allocate, evaluated, settle
@@ -205,8 +206,10 @@ class Kernel(Runnable):
         >>> twice(buffer([1.0, 2.0], device="cpu")).read_list()
         [2.0, 4.0]
         """
-        if not isinstance(name, str) or not name:
-            raise ParameterError.invalid("Kernel.register", "name", "a non-empty str", name)
+        if not isinstance(name, str) or not name or printable(name) != name:
+            raise ParameterError.invalid(
+                "Kernel.register", "name", "a non-empty str without lone surrogates", name
+            )
         _refuse_builtin(name)
         if params is not None and not all(isinstance(p, str) for p in params):
             raise ParameterError.invalid(

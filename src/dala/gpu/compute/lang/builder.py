@@ -67,16 +67,30 @@ def describe(term: object) -> str:
     return repr(term)
 
 
+def floor(x: float) -> float:
+    """Return the floor as engines compute it: infinities, NaN and -0.0 stay themselves."""
+    return float(math.floor(x)) if math.isfinite(x) and x != 0 else x
+
+
+def _idiv(a: float, b: float) -> float:
+    return a // b if isinstance(a, int) and isinstance(b, int) else floor(a / b)
+
+
+def _mod(a: float, b: float) -> float:
+    # Engines compute floats this way, which differs from Python's % where b is infinite.
+    return a % b if isinstance(a, int) and isinstance(b, int) else a - b * floor(a / b)
+
+
 #: Functions that fold operations on constants.
 _FOLD: Final[dict[str, Callable[[float, float], float]]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
     "div": lambda a, b: a / b,
-    "idiv": lambda a, b: a // b,
-    "mod": lambda a, b: a % b,
-    "min": min,
-    "max": max,
+    "idiv": _idiv,
+    "mod": _mod,
+    "min": lambda a, b: b if b < a or math.isnan(b) else a,
+    "max": lambda a, b: b if a < b or math.isnan(b) else a,
     "eq": lambda a, b: a == b,
     "ne": lambda a, b: a != b,
     "lt": lambda a, b: a < b,
@@ -281,6 +295,8 @@ class Builder:
 
         def one(x: Scalar, y: Scalar) -> Scalar:
             type_ = self.common(x, y)
+            if c.op == "const":
+                return self.convert(x if c.attr else y, type_)
             return self.emit("select", type_, c, self.convert(x, type_), self.convert(y, type_))
 
         return self.lift(one, a, b)

@@ -7,7 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from dala.gpu.compute.lang.builder import Builder, Scalar, Term, Vec, components, refuse, type_of
+from dala.gpu.compute.lang.builder import (
+    Builder,
+    Scalar,
+    Term,
+    Vec,
+    components,
+    floor,
+    refuse,
+    type_of,
+)
 from dala.gpu.compute.lang.ir import FLOATS, INTS, Type, Value
 from dala.gpu.compute.lang.scalars import as_float
 
@@ -81,9 +90,17 @@ def _rounding(name: str, fold: Callable[[float], float], doc: str) -> None:
     FUNCTIONS[name] = Function(name, 1, 1, build, doc)
 
 
-_rounding("floor", math.floor, "the largest integer not above x, as a float")
-_rounding("ceil", math.ceil, "the smallest integer not below x, as a float")
-_rounding("round", round, "the nearest integer, halves to even, as a float")
+def _ceil(x: float) -> float:
+    return -floor(-x)
+
+
+def _round(x: float) -> float:
+    return math.copysign(round(x), x) if math.isfinite(x) else x
+
+
+_rounding("floor", floor, "the largest integer not above x, as a float")
+_rounding("ceil", _ceil, "the smallest integer not below x, as a float")
+_rounding("round", _round, "the nearest integer, halves to even, as a float")
 
 
 def _extreme(op: str, doc: str) -> None:
@@ -122,6 +139,8 @@ def _mix(b: Builder, x: Scalar, y: Scalar, t: Scalar) -> Scalar:
 
 @_row("step", 2, doc="step(edge, x): 0.0 where x < edge, else 1.0")
 def _step(b: Builder, edge: Scalar, x: Scalar) -> Scalar:
+    if not isinstance(edge, Value) and not isinstance(x, Value):
+        return 0.0 if x < edge else 1.0
     type_ = as_float(b.common(edge, x))
     below = b.truth(b.binary("lt", x, edge))
     return b.emit("select", type_, below, b.convert(0.0, type_), b.convert(1.0, type_))

@@ -12,3 +12,8 @@ MAX_DEPTH: Final = 150
 MAX_VALUES: Final = 20_000
 #: Depth of kernels that call kernels.
 MAX_CALLS_DEEP: Final = 24
+#: Blocks in blocks, of a kernel and of the kernels that call it. Beyond 78 the software driver
+#: llvmpipe computes wrong results, and beyond 120 WGSL compilers refuse the text.
+MAX_BLOCKS_DEEP: Final = 64
+#: Loops in loops. Mesa's OpenGL compiler takes twice as long for each.
+MAX_LOOPS_DEEP: Final = 10

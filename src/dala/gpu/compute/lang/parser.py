@@ -277,11 +277,11 @@ def _within(
     """Split ``Within[type, low, high]`` into its parts; other annotations have no bounds."""
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         try:
-            annotation = ast.copy_location(
-                ast.parse(annotation.value, mode="eval").body, annotation
-            )
-        except SyntaxError:
+            text = ast.parse(annotation.value, mode="eval")
+        except (SyntaxError, ValueError, MemoryError, RecursionError):
             return annotation, None, None
+        source.check_depth(text)
+        annotation = ast.copy_location(text.body, annotation)
     if not isinstance(annotation, ast.Subscript) or _label(annotation.value) != "Within":
         return annotation, None, None
     advice = "Write Within[int, 0, 16] or Within[float, 0.001, inf]."

@@ -33,6 +33,7 @@ class KernelSource:
         lines = self.text.splitlines()
         shown = lines[line - 1] if 0 < line <= len(lines) else ""
         # ast counts columns in UTF-8 bytes; the caret is placed by characters.
+        shown = shown.encode(errors="backslashreplace").decode()
         column = len(shown.encode()[:column].decode(errors="ignore"))
         raise KernelSyntaxError(
             problem,
@@ -53,6 +54,7 @@ class KernelSource:
                 f"the source has {len(self.text)} characters; the limit is {MAX_SOURCE}",
                 "Split it into several kernels that call one another.",
             )
+        self._check_characters()
         self._check_brackets()
         try:
             tree = ast.parse(self.text)
@@ -65,8 +67,19 @@ class KernelSource:
             )
         except (ValueError, MemoryError, RecursionError) as error:
             self.fail_at(1, 0, f"the source cannot be parsed: {str(error) or type(error).__name__}")
-        self._check_depth(tree)
+        self.check_depth(tree)
         return tree
+
+    def _check_characters(self) -> None:
+        for number, line in enumerate(self.text.splitlines(), 1):
+            for column, char in enumerate(line):
+                if "\ud800" <= char <= "\udfff":
+                    self.fail_at(
+                        number,
+                        len(line[:column].encode()),
+                        f"the character {char!a} is half of a pair and stands for nothing",
+                        "Decode the text again from its bytes, with the encoding they are in.",
+                    )
 
     def _check_brackets(self) -> None:
         # Check before parsing: some Python versions crash on deeply nested brackets.
@@ -80,7 +93,8 @@ class KernelSource:
                 elif char in ")]}":
                     depth -= 1
 
-    def _check_depth(self, tree: ast.AST) -> None:
+    def check_depth(self, tree: ast.AST) -> None:
+        """Raise KernelSyntaxError for a tree in which recursion would be too deep."""
         level: list[ast.AST] = [tree]
         for _ in range(MAX_DEPTH):
             level = [child for node in level for child in ast.iter_child_nodes(node)]

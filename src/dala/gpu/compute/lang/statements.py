@@ -38,7 +38,7 @@ from dala.gpu.compute.lang.expressions import (
     inside,
 )
 from dala.gpu.compute.lang.ir import LOADED, Block, Break, Continue, For, If, Slot, Value
-from dala.gpu.compute.lang.limits import MAX_CALLS_DEEP
+from dala.gpu.compute.lang.limits import MAX_BLOCKS_DEEP, MAX_CALLS_DEEP, MAX_LOOPS_DEEP
 from dala.gpu.compute.lang.scalars import join
 
 
@@ -49,6 +49,9 @@ class Lowering(Expressions):
         super().__init__(builder, site, typing)
         self.calls = 0
         self.stack: list[KernelDecl] = []
+        #: Blocks and loops around the current statement, those of calling kernels included.
+        self.blocks = 0
+        self.loops = 0
 
     def kernel(self, decl: KernelDecl, params: Mapping[str, Term]) -> Term:
         """Lower the outermost kernel and return its result."""
@@ -146,22 +149,42 @@ class Lowering(Expressions):
     # statements -------------------------------------------------------------------------------
     def _block(self, frame: FunctionScope, body: list[ast.stmt]) -> bool:
         """Lower statements; return True if control never reaches the end."""
-        for index, statement in enumerate(body):
-            rest = body[index + 1 :]
+        todo = list(reversed(body))  # a stack: text with hundreds of ifs in a row must not recurse
+        while todo:
+            statement = todo.pop()
             if isinstance(statement, ast.If):
-                return self._if(frame, statement, rest)
-            if isinstance(statement, ast.For):
+                ended, rest = self._if(frame, statement, todo)
+                if ended:
+                    return True
+                todo = rest
+            elif isinstance(statement, ast.For):
                 self._for(frame, statement)
                 if _returns_inside([statement]):
-                    return self._unless_done(frame, rest)
-                continue
-            try:
-                ended = self._statement(frame, statement)
-            except Refused as refused:
-                self._fail(frame, statement, refused)
-            if ended:
-                return True
+                    return self._unless_done(frame, todo[::-1])
+            else:
+                try:
+                    if self._statement(frame, statement):
+                        return True
+                except Refused as refused:
+                    self._fail(frame, statement, refused)
         return False
+
+    def _nested(self, frame: FunctionScope, place: ast.AST, body: list[ast.stmt]) -> bool:
+        """Lower statements into a block of their own; return True if control leaves it."""
+        self.blocks += 1
+        if self.blocks > MAX_BLOCKS_DEEP:
+            self._fail(
+                frame,
+                place,
+                Refused(
+                    f"blocks are nested more than {MAX_BLOCKS_DEEP} deep; each elif, and each if "
+                    "that returns, nests what follows it",
+                    "Read the values from an array, or use several kernels.",
+                ),
+            )
+        ended = self._block(frame, body)
+        self.blocks -= 1
+        return ended
 
     def _statement(self, frame: FunctionScope, node: ast.stmt) -> bool:
         if isinstance(node, ast.Return):
@@ -273,37 +296,43 @@ class Lowering(Expressions):
         assert frame.done is not None
         self.b.set(frame.done, True)
 
-    def _if(self, frame: FunctionScope, node: ast.If, rest: list[ast.stmt]) -> bool:
+    def _if(
+        self, frame: FunctionScope, node: ast.If, later: list[ast.stmt]
+    ) -> tuple[bool, list[ast.stmt]]:
+        """Lower an if; return whether control ends there, and the statements that remain.
+
+        ``later`` and the returned list are stacks: the next statement is the last element.
+        """
         try:
             condition = self.b.truth(self._term(frame, node.test))
         except Refused as refused:
             self._fail(frame, node.test, refused)
         if condition.op == "const":
-            return self._block(frame, (node.body if condition.attr else node.orelse) + rest)
+            return False, later + (node.body if condition.attr else node.orelse)[::-1]
         then, otherwise = node.body, node.orelse
         # If one branch returns, move the rest into the other branch; this avoids a flag.
         if always_returns(then) and not frame.loops and not _returns_inside(otherwise):
-            otherwise, rest = otherwise + rest, []
+            otherwise, later = otherwise + later[::-1], []
         elif (
             otherwise
             and always_returns(otherwise)
             and not frame.loops
             and not _returns_inside(then)
         ):
-            then, rest = then + rest, []
+            then, later = then + later[::-1], []
         before = frame.env
         outer = self.b.block
         branches: list[tuple[Block, dict[str, Binding], bool]] = []
         for body in (then, otherwise):
             self.b.block = Block()
             frame.env = dict(before)
-            ended = self._block(frame, body)
+            ended = self._nested(frame, node, body)
             branches.append((self.b.block, frame.env, ended))
         self.b.block = outer
         (b1, env1, end1), (b2, env2, end2) = branches
         self.b.append(If(condition, b1, b2))
         if end1 and end2:
-            return True
+            return True, []
         if end1 or end2:
             frame.env = env2 if end1 else env1
         else:
@@ -314,12 +343,14 @@ class Lowering(Expressions):
             for name, bound in frame.env.items()
             if isinstance(bound, Variable) or before.get(name) is bound
         }
-        if rest and _returns_inside([node]):
-            return self._unless_done(frame, rest)
-        return self._block(frame, rest)
+        if later and _returns_inside([node]):
+            return self._unless_done(frame, later[::-1]), []
+        return False, later
 
     def _unless_done(self, frame: FunctionScope, rest: list[ast.stmt]) -> bool:
         """Lower statements that must not run after a return."""
+        if not rest and not frame.loops:
+            return False
         assert frame.done is not None
         outer, before = self.b.block, frame.env
         done = self.b.get(frame.done)
@@ -327,7 +358,7 @@ class Lowering(Expressions):
         if frame.loops:
             leave.body.append(Break())
         self.b.block, frame.env = go_on, dict(before)
-        ended = self._block(frame, rest)
+        ended = self._nested(frame, rest[0], rest) if rest else False
         self.b.block, frame.env = outer, before
         self.b.append(If(done, leave, go_on))
         return ended
@@ -357,9 +388,20 @@ class Lowering(Expressions):
         first, last = self.b.index(start), self.b.index(stop)
         self.b.block, frame.env = Block(), dict(before)
         frame.loops += 1
+        self.loops += 1
+        if self.loops > MAX_LOOPS_DEEP:
+            self._fail(
+                frame,
+                node,
+                Refused(
+                    f"loops are nested more than {MAX_LOOPS_DEEP} deep",
+                    "Compute several indices from one loop variable with // and %.",
+                ),
+            )
         self._assign(frame, node.target.id, self.b.get(index))
-        self._block(frame, node.body)
+        self._nested(frame, node, node.body)
         frame.loops -= 1
+        self.loops -= 1
         body = self.b.block
         self.b.block, frame.env = outer, before
         self.b.append(For(index, first, last, int(step), body))

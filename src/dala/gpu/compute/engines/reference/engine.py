@@ -103,6 +103,13 @@ def in_double(function: Callable[..., NDArray]) -> Callable[..., NDArray]:
     return rounded
 
 
+def power(x: NDArray, y: NDArray) -> NDArray:
+    """Return x ** y as C defines it; NumPy takes a single exponent of 0.5 for a square root."""
+    result = np.power(*np.broadcast_arrays(x, y))
+    root = np.isneginf(x) & (y == 0.5)
+    return np.where(root, np.inf, result)
+
+
 def saturate(x: NDArray, target: NumberType) -> NDArray:
     """Convert floats to ints: truncate, clamp to the range; NaN becomes 0."""
     ends = np.iinfo(target)
@@ -159,7 +166,7 @@ OPERATIONS: Final[dict[str, Callable[..., NDArray]]] = {
     "tan": in_double(np.tan),
     "atan": in_double(np.arctan),
     "atan2": in_double(np.arctan2),
-    "pow": in_double(np.power),
+    "pow": in_double(power),
     "isnan": np.isnan,
 }
 

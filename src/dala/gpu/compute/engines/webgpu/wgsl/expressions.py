@@ -21,7 +21,7 @@ _BUILTIN: Final = frozenset({"abs", "floor", "ceil", "round", "sqrt"})
 
 #: Operations with a helper function for each type.
 _WITH_HELPER: Final = frozenset(
-    {"idiv", "mod", "exp", "log", "sin", "cos", "tan", "atan", "atan2", "pow", "isnan"}
+    {"idiv", "mod", "exp", "log", "sin", "cos", "tan", "atan", "atan2", "pow"}
 )
 
 
@@ -72,10 +72,13 @@ class WgslExpressions:
         return self._text[value]
 
     def _opaque(self, value: Value) -> str:
-        """Put a constant into a variable, so that the compiler does not fold it.
+        """Hide a constant, so that no compiler folds it.
 
-        Compilers reject constant expressions that overflow or give NaN.
+        Compilers reject constant expressions that overflow or give NaN, and drivers fold them with
+        other results: they assume that ``x * 0`` and ``x / 0`` are finite.
         """
+        if value.type in FLOATS:
+            return self._hidden(value.attr, value.type)
         name = self._names.number()
         self._line(f"var {name} = {self._use(value)};")
         return name
@@ -90,6 +93,8 @@ class WgslExpressions:
             return self._call("div_f32", self._guarded(value, args))
         if op in _INFIX:
             if value.args[0].type in FLOATS:
+                if op == "eq" and value.args[0] is value.args[1]:
+                    return f"(!{self._isnan(value, args)})"
                 args = self._guarded(value, args)
             return f"({args[0]} {_INFIX[op]} {args[1]})"
         if op in _BUILTIN:
@@ -105,7 +110,7 @@ class WgslExpressions:
         inf``) and assumes that ``x * 0``, ``x - x``, ``x / 0`` and ``x / x`` are finite.
         """
         left, right = value.args
-        if left is right and value.op in ("sub", "div", "eq", "ne"):
+        if left is right and value.op in ("sub", "div"):
             if value.op == "div":
                 return [args[0], f"({args[1]} * {self._hidden(1.0, left.type)})"]
             return [args[0], f"({args[1]} + {self._hidden(-0.0, left.type)})"]
@@ -166,7 +171,7 @@ class WgslExpressions:
         return self._slots[value.attr]
 
     def _neg(self, value: Value, args: list[str]) -> str:
-        return f"(-{args[0]})"
+        return f"(0u - {args[0]})" if value.type == "u32" else f"(-{args[0]})"
 
     def _not(self, value: Value, args: list[str]) -> str:
         return f"(!{args[0]})" if value.type == "bool" else f"(~{args[0]})"
@@ -176,9 +181,14 @@ class WgslExpressions:
 
     def _ne(self, value: Value, args: list[str]) -> str:
         if value.args[0].type in FLOATS:  # drivers evaluate != as false for NaN
+            if value.args[0] is value.args[1]:
+                return self._isnan(value, args)
             args = self._guarded(value, args)
             return f"(!({args[0]} == {args[1]}))"
         return f"({args[0]} != {args[1]})"
+
+    def _isnan(self, value: Value, args: list[str]) -> str:
+        return self._call(f"isnan_{value.args[0].type}", args[:1])
 
     def _shl(self, value: Value, args: list[str]) -> str:
         return f"({args[0]} << {_amount(value, args)})"
@@ -200,10 +210,14 @@ class WgslExpressions:
         if value.type not in FLOATS:
             return f"{op}({passed(args[0])}, {passed(args[1])})"
         other = value.args[1]
-        plain = re.fullmatch(r"[\w.]+", args[0])
-        if other.op == "const" and not math.isnan(other.attr) and plain:
+        if other.op == "const" and not math.isnan(other.attr):
             a, b = args
-            return f"select({a}, {b}, {a} {'<' if op == 'max' else '>'} {b})"
+            if not re.fullmatch(r"[\w.]+", a):
+                a = self._names.number()
+                self._line(f"let {a} = {bare(args[0])};")
+            # Mesa's OpenGL driver turns the plain form into its own min, which drops NaN.
+            limit = self._hidden(other.attr, other.type)
+            return f"select({a}, {b}, {a} {'<' if op == 'max' else '>'} {limit})"
         return self._call(f"{op}_{value.type}", args)
 
     def _bits(self, value: Value, args: list[str]) -> str:
