@@ -43,6 +43,30 @@ def test_transpose_by_any_axes(engine_id, data):
     assert np.array_equal(run("transpose", [a], wanted.shape, "f32", {"axes": axes}), wanted)
 
 
+@ONCE
+@given(data=st.data())
+def test_transpose_and_reverse(engine_id, data):
+    shape = tuple(data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=4)))
+    axes = tuple(data.draw(st.permutations(range(len(shape)))))
+    reverse = tuple(data.draw(st.sets(st.integers(0, len(shape) - 1))))
+    a = numbers(shape, "f32")
+    wanted = np.flip(a.transpose(axes), reverse)
+    params = {"axes": axes, "reverse": reverse}
+    assert np.array_equal(run("transpose", [a], wanted.shape, "f32", params), wanted)
+
+
+@pytest.mark.parametrize("tail", [(), (1,), (2,), (3,), (4,)], ids=str)
+@pytest.mark.parametrize("dtype", ["u8", "f32"])
+def test_turned_pictures(engine_id, dtype, tail):
+    axes = (1, 0, 2)[: 2 + len(tail)]
+    for size in ((1, 1), (3, 70), (67, 41), (8, 8), (33, 17), (5, 4), (6, 4)):
+        a = numbers((*size, *tail), dtype)
+        for reverse in ((), (0,), (1,), (0, 1)):
+            wanted = np.flip(a.transpose(axes), reverse)
+            params = {"axes": axes, "reverse": reverse}
+            assert np.array_equal(run("transpose", [a], wanted.shape, dtype, params), wanted)
+
+
 def test_transpose_of_a_plain_call(engine_id):
     a = numbers((2, 3, 4), "f32")
     assert np.array_equal(get("transpose")(from_array(a)).numpy(), a.T)
@@ -100,6 +124,8 @@ def test_gather_in_every_dtype(engine_id, dtype):
             {"axes": (0, 0)},
             "axes must be each of the 2 axes once, got (0, 0).",
         ),
+        ("transpose", [(2, 3)], (3, 2), {"reverse": (0, -2)}, "reverse must be some of the 2 axes"),
+        ("transpose", [(2, 3)], (3, 2), {"reverse": (2,)}, "each once, got (2,)."),
         ("reshape", [(2, 3)], (5,), {}, "elements must not change: (2, 3) has 6, (5,) has 5"),
         ("reshape", [(2, 3)], (6,), {"shape": (-1, -1)}, "at most one -1"),
         ("gather", [(2, 3), (4,)], (4, 3), {}, "index must be of dtype s32, s64 or u32, got 'f32'"),

@@ -56,12 +56,8 @@ def rotate(shape: Shape, dtype: str, values: Values) -> list[Step]:
         return [Step(kernel, (PICTURE,), shape, dtype, direction)]
     if cos == 0.0 and around_middle and (values["expand"] or width == height):
         turned = (width, height, *shape[2:])
-        axes = {"axes": (1, 0, 2)[: len(shape)]}
-        mirrored = {"direction": "vertical" if sin > 0 else "horizontal"}
-        return [
-            Step(find_kernel("transpose"), (PICTURE,), turned, dtype, axes),
-            Step(find_kernel("flip"), (0,), turned, dtype, mirrored),
-        ]
+        axes = {"axes": (1, 0, 2)[: len(shape)], "reverse": (0 if sin > 0 else 1,)}
+        return [Step(find_kernel("transpose"), (PICTURE,), turned, dtype, axes)]
     size = height, width
     x, y = values["center"] or (width / 2, height / 2)
     if values["expand"]:

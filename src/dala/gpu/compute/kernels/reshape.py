@@ -62,11 +62,15 @@ class Reshape(Operation):
 
 
 class Transpose(Operation):
-    """Permute the axes: output axis i is input axis ``axes[i]``. Reverses them by default."""
+    """Permute the axes: output axis i is input axis ``axes[i]``. Reverses them by default.
+
+    Then the output's axes in ``reverse`` are flipped: ``axes=(1, 0), reverse=(0,)`` is a quarter
+    turn.
+    """
 
     title = "transpose"
     takes = ("a",)
-    options = (Parameter("axes", "ints"),)
+    options = (Parameter("axes", "ints"), Parameter("reverse", "ints"))
 
     def _axes(self, rank: int, axes: tuple[int, ...] | None) -> tuple[int, ...]:
         if axes is None:
@@ -85,14 +89,21 @@ class Transpose(Operation):
         self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
     ) -> OperationValues:
         self.want(output, self.result(inputs, values))
-        return {"axes": self._axes(len(inputs[0].shape), values["axes"])}
+        rank = len(inputs[0].shape)
+        reverse = sorted(a + rank if a < 0 else a for a in values["reverse"] or ())
+        if len(set(reverse)) < len(reverse) or any(not 0 <= a < rank for a in reverse):
+            raise ParameterError.invalid(
+                self.name, "reverse", f"some of the {rank} axes, each once", values["reverse"]
+            )
+        return {"axes": self._axes(rank, values["axes"]), "reverse": tuple(reverse)}
 
     def define(self, task: Task, *arrays: NDArray) -> NDArray:
         (a,) = arrays
-        return a.transpose(task["axes"])
+        return np.flip(a.transpose(task["axes"]), task["reverse"])
 
     def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
-        return (_transpose_kernel(task["axes"]), {}) if len(task["axes"]) > 1 else None
+        axes, reverse = task["axes"], task["reverse"]
+        return (_transpose_kernel(axes, reverse), {}) if len(axes) > 1 or reverse else None
 
 
 class Gather(Operation):
@@ -145,12 +156,16 @@ def _from_text(name: str, text: str) -> Kernel:
 
 
 @cache
-def _transpose_kernel(axes: tuple[int, ...]) -> Kernel:
+def _transpose_kernel(axes: tuple[int, ...], reverse: tuple[int, ...]) -> Kernel:
     names = [f"i{n}" for n in range(len(axes))]
-    read = ", ".join(names[axes.index(n)] for n in range(len(axes)))
+    read = ", ".join(
+        f"a.shape[{n}] - 1 - {names[axes.index(n)]}" if axes.index(n) in reverse
+        else names[axes.index(n)]
+        for n in range(len(axes))
+    )  # fmt: skip
     lines = [
         "def transpose(a: Array):",
-        f"    {', '.join(names)} = position()",
+        f"    {', '.join(names)}{',' if len(axes) == 1 else ''} = position()",
         f"    return a[{read}]",
     ]
     return _from_text("transpose", "\n".join(lines))

@@ -25,4 +25,5 @@ def make_reshape(engine: WebGPUEngine, task: Task) -> Runner:
 @implements("transpose")
 def make_transpose(engine: WebGPUEngine, task: Task) -> Runner | None:
     """Return a copy for arrays with fewer than two axes; others are lowered to a kernel."""
-    return make_reshape(engine, task) if len(task["axes"]) < 2 else None
+    plain = len(task["axes"]) < 2 and not task["reverse"]
+    return make_reshape(engine, task) if plain else None
