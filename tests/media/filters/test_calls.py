@@ -408,3 +408,19 @@ def test_a_side_that_is_left_out_keeps_the_aspect(size, expected):
 def test_sizes_without_a_number_are_refused(size):
     with pytest.raises(dala.ParameterError, match="resize: size must be 2 ints"):
         gpu.resize(np.zeros((3, 4, 3), np.uint8), size=size, device="cpu")
+
+
+@pytest.mark.parametrize("name", ["erode", "dilate"])
+def test_passes_compute_what_the_kernel_defines(engine_id, name):
+    spec = declared()[name]
+    image = np.random.default_rng(4).integers(0, 256, (9, 11, 4), dtype=np.uint8)
+    for radius in (0, 1, 2, 7):
+        assert len(spec.kernels({"radius": radius})) == (2 if radius > 1 else 1)
+        out = from_array(np.zeros_like(image))
+        run_kernel(name, [from_array(image)], out, {"radius": radius})
+        assert np.array_equal(getattr(gpu, name)(image, radius=radius), out.numpy())
+    wrong = f"^{name}: radius must be an int from 0 to 32, got 33"
+    with pytest.raises(ParameterError, match=wrong):
+        getattr(gpu, name)(image, radius=33)
+    with pytest.raises(ParameterError, match=f"^{name}: radius must be an int from 0 to 32"):
+        getattr(gpu, name)(image, radius=2.5)

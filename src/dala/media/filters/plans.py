@@ -230,7 +230,13 @@ def _own_steps(
         made = kernel.result(tensors, values) or made
     elif spec.channels is not None:
         made = Tensor((*shape[:2], spec.channels), dtype)
-    return [Step(kernel, tuple(inputs), made.shape, made.dtype, given)]
+    steps = [Step(kernel, tuple(inputs), made.shape, made.dtype, given)]
+    if spec.passes is not None:
+        steps = [
+            Step(pass_, (number - 1,), made.shape, made.dtype, given)  # PICTURE is -1
+            for number, pass_ in enumerate(spec.kernels(given))
+        ]
+    return steps
 
 
 def keep_aspect(size: object, shape: Shape) -> object:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
@@ -43,6 +43,9 @@ _ARGUMENT = re.compile(r"(\w+)(?: \(([^)]*)\))?: (.*)", re.S)
 #: How far a filter reads beyond a pixel: pixels, the parameter that says so, or a function of all
 #: parameters.
 Reach: TypeAlias = int | str | Callable[[dict[str, Any]], int]
+
+#: Kernels that compute the same one after another, faster; none where the kernel itself is better.
+Passes: TypeAlias = Callable[[dict[str, Any]], Sequence[Kernel]]
 
 #: Parameters of every filter that declares its reach. The filter itself clamps at the border.
 BORDER_OPTIONS: Final = (
@@ -134,6 +137,8 @@ class FilterSpec:
     is_recipe: bool
     #: Given for a filter whose border may be chosen.
     reach: Reach | None = None
+    #: Given for a kernel that several others replace for some parameters.
+    passes: Passes | None = None
 
     @cached_property
     def name(self) -> str:
@@ -154,6 +159,15 @@ class FilterSpec:
             return self.source()
         function = cast(KernelFunction, self.source)
         return Kernel(self.name, partial(declare_function, function, self.name))
+
+    def kernels(self, given: Mapping[str, Any]) -> Sequence[Kernel | Operation]:
+        """Return the kernels that a picture passes through with the given parameters.
+
+        Each takes the parameters of the filter.
+        """
+        assert self.kernel is not None
+        values = {p.name: p.default for p in self.parameters} | dict(given)
+        return (self.passes(values) if self.passes is not None else ()) or (self.kernel,)
 
     @cached_property
     def summary(self) -> str:
@@ -241,6 +255,7 @@ def picture_filter(
     needs: tuple[str, ...] = (),
     is_recipe: bool = False,
     reach: Reach | None = None,
+    passes: Passes | None = None,
 ) -> Callable[[_Source], _Source]:
     """Declare a kernel function, an operation class or a recipe as a filter.
 
@@ -257,6 +272,8 @@ def picture_filter(
         is_recipe: True for a function that returns the steps of a filter, and not a kernel.
         reach: how far the filter reads beyond a pixel. It then also has the parameters ``border``
             and ``fill``; the kernel or recipe itself clamps.
+        passes: a function from the parameters to kernels that compute the same in several passes,
+            faster than the kernel alone; for a kernel with one input.
 
     Returns:
         The decorator, which returns its argument unchanged.
@@ -272,7 +289,7 @@ def picture_filter(
     def declare(source: _Source) -> _Source:
         spec = FilterSpec(
             source, category, kind, keeps_alpha, resizes, channels, example, dict(inputs or {}),
-            options, needs, is_recipe, reach,
+            options, needs, is_recipe, reach, passes,
         )  # fmt: skip
         FILTERS[spec.name] = spec
         return source

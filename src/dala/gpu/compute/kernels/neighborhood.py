@@ -7,8 +7,9 @@ alpha: transparent pixels count like any other.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -166,7 +167,47 @@ def beauty(
     return rgba(mix(center.rgb, smooth, amount * skin), center.a)
 
 
-@picture_filter("Neighborhoods", example="radius=2", reach="radius")
+#: The largest radius of ``erode`` and ``dilate``.
+MAX_EXTREME_RADIUS: Final = 32
+
+
+@cache
+def extreme_passes(name: str, kind: str, most: int) -> tuple[Kernel, Kernel]:
+    """Return the kernels of a minimum or maximum over a square, across and then down.
+
+    Args:
+        name: of the kernels, for errors.
+        kind: "min" or "max".
+        most: the largest radius.
+    """
+
+    def one(offset: str) -> Kernel:
+        text = f"""
+def {name}(img: Image, *, radius: Within[int, 0, {most}] = 1):
+    found = img[0, 0].rgb
+    for d in range(-radius, radius + 1):
+        found = {kind}(found, img[{offset}].rgb)
+    return rgba(found, img[0, 0].a)
+"""
+        return Kernel(name, declare(sources.from_text(text.strip(), name)))
+
+    return one("d, 0"), one("0, d")
+
+
+def _separate(name: str, kind: str) -> Callable[[dict[str, Any]], tuple[Kernel, ...]]:
+    """Return the passes of ``erode`` or ``dilate``: one up to radius 1, two above."""
+
+    def passes(values: dict[str, Any]) -> tuple[Kernel, ...]:
+        radius = values["radius"]
+        wide = isinstance(radius, int | float) and radius >= 2
+        return extreme_passes(name, kind, MAX_EXTREME_RADIUS) if wide else ()
+
+    return passes
+
+
+@picture_filter(
+    "Neighborhoods", example="radius=2", reach="radius", passes=_separate("erode", "min")
+)
 def erode(img: Image, *, radius: Within[int, 0, 32] = 1) -> Pixel:
     """Compute the minimum of each channel over a square of 2 * radius + 1.
 
@@ -180,7 +221,9 @@ def erode(img: Image, *, radius: Within[int, 0, 32] = 1) -> Pixel:
     return rgba(least, img[0, 0].a)
 
 
-@picture_filter("Neighborhoods", example="radius=2", reach="radius")
+@picture_filter(
+    "Neighborhoods", example="radius=2", reach="radius", passes=_separate("dilate", "max")
+)
 def dilate(img: Image, *, radius: Within[int, 0, 32] = 1) -> Pixel:
     """Compute the maximum of each channel over a square of 2 * radius + 1.
 

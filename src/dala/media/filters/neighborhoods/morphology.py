@@ -9,6 +9,7 @@ import numpy as np
 from dala.errors import ParameterError, ShapeError
 from dala.gpu.compute.kernel import get as find_kernel
 from dala.gpu.compute.kernels.filter import BORDER_OPTIONS, picture_filter
+from dala.gpu.compute.kernels.neighborhood import extreme_passes
 from dala.gpu.compute.params import Parameter
 from dala.gpu.compute.runnable import Runnable
 from dala.media.filters.plans import PICTURE, Step, Values
@@ -18,38 +19,6 @@ from dala.typing import NDArray
 
 #: The longest side of a structuring element.
 _MOST = 129
-
-_LEAST_ACROSS = kernel_from_text("""
-def least_across(img: Image, *, radius: int):
-    least = img[0, 0].rgb
-    for d in range(-radius, radius + 1):
-        least = min(least, img[d, 0].rgb)
-    return rgba(least, img[0, 0].a)
-""")
-
-_LEAST_DOWN = kernel_from_text("""
-def least_down(img: Image, *, radius: int):
-    least = img[0, 0].rgb
-    for d in range(-radius, radius + 1):
-        least = min(least, img[0, d].rgb)
-    return rgba(least, img[0, 0].a)
-""")
-
-_MOST_ACROSS = kernel_from_text("""
-def most_across(img: Image, *, radius: int):
-    most = img[0, 0].rgb
-    for d in range(-radius, radius + 1):
-        most = max(most, img[d, 0].rgb)
-    return rgba(most, img[0, 0].a)
-""")
-
-_MOST_DOWN = kernel_from_text("""
-def most_down(img: Image, *, radius: int):
-    most = img[0, 0].rgb
-    for d in range(-radius, radius + 1):
-        most = max(most, img[0, d].rgb)
-    return rgba(most, img[0, 0].a)
-""")
 
 _LESS = kernel_from_text("def less(a: Pixel, b: Pixel): return rgba(a.rgb - b.rgb, a.a)")
 
@@ -191,7 +160,7 @@ class _Passes:
             params = {"kind": "min" if least else "max", "reach": reach}
             before = self._step(find_kernel("extremes"), (before, self._places), shape, params)
         else:
-            across, down = (_LEAST_ACROSS, _LEAST_DOWN) if least else (_MOST_ACROSS, _MOST_DOWN)
+            across, down = extreme_passes("morphology", "min" if least else "max", _MOST // 2)
             before = self._step(across, (before,), shape, {"radius": reach})
             before = self._step(down, (before,), shape, {"radius": reach})
         if self._border is not None:

@@ -38,8 +38,8 @@ def make_reshape(engine: Engine, task: Task) -> Runner:
 
 
 #: Columns of a block, and its rows for each size of pixels: whole cache lines of the source.
-BLOCK: Final = 32
-BLOCK_ROWS: Final = {1: 64, 3: 32, 4: 32}
+BLOCK: Final = 64
+BLOCK_ROWS: Final = {1: 64, 3: 64, 4: 64}
 
 #: Shuffles that interleave two vectors: of eight bytes, and the halves of sixteen.
 ZIP: Final = (0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15)
