@@ -131,7 +131,7 @@ class ShaderCache:
         pixels = dispatch.pixels.storage("dispatch_compute").handle
         device.write(pixels, data)
         self._translate_errors(dispatch.wgsl, dispatch.shader, self._submit, dispatch, pixels)
-        device.read(pixels, data.nbytes, future)
+        device.read(pixels, 0, data.nbytes, future)
 
     def clear(self) -> None:
         """Release all native objects."""

@@ -20,7 +20,13 @@ from dala.errors import DeviceError, DeviceLostError, FreedError
 from dala.gpu.compute.engines.base import Bytes
 from dala.gpu.compute.engines.webgpu.adapters import Adapter
 from dala.gpu.compute.engines.webgpu.bindings import Bindings
-from dala.gpu.compute.engines.webgpu.ffi import WorkDone, poll, request_device
+from dala.gpu.compute.engines.webgpu.ffi import (
+    DispatchRecorder,
+    WorkDone,
+    poll,
+    request_device,
+    shader_module,
+)
 from dala.gpu.compute.engines.webgpu.owner import Owner
 from dala.gpu.compute.engines.webgpu.pool import BufferPool, DeviceBuffer, PoolSlot
 from dala.gpu.compute.engines.webgpu.staging import MappedRead, ReadFuture, Staging
@@ -72,6 +78,7 @@ class NativeDevice:
         self.staging = Staging(self, staging_bytes)
         self.uploads = Uploads(self)
         self.done = WorkDone()
+        self._recorder = DispatchRecorder()
         self._adapter = adapter
         self._owner = owner
         self._align = max(int(adapter.limits["min-uniform-buffer-offset-alignment"]), 32)
@@ -137,14 +144,16 @@ class NativeDevice:
         self._start_waiting()
         self.uploads.request(nbytes, future)
 
-    def write_upload(self, mapped: MappedWrite, buffer: DeviceBuffer, nbytes: int) -> None:
-        """Copy filled memory to a buffer, in order with the commands so far."""
+    def write_upload(
+        self, mapped: MappedWrite, buffer: DeviceBuffer, start: int, nbytes: int
+    ) -> None:
+        """Copy filled memory to a part of a buffer, in order with the commands so far."""
         try:
             native = self.native_buffer(buffer)
         except DeviceError:
             self.uploads.give_back(mapped)
             raise
-        self.uploads.send(mapped, native, nbytes)
+        self.uploads.send(mapped, native, start, nbytes)
 
     def write_unordered(self, buffer: DeviceBuffer, data: bytes, start: int) -> None:
         """Write whole words without a submit first; no recorded command may read them."""
@@ -179,25 +188,40 @@ class NativeDevice:
             )
             self.encoder().copy_buffer_to_buffer(*natives)
 
-    def read_mapped(self, buffer: DeviceBuffer, nbytes: int, future: Future[MappedRead]) -> None:
+    def read_mapped(
+        self, buffer: DeviceBuffer, start: int, nbytes: int, future: Future[MappedRead]
+    ) -> None:
         """Start a :meth:`read` whose bytes the waiting thread copies from mapped memory."""
-        self.read(buffer, nbytes, future, read_mapped=True)
+        self.read(buffer, start, nbytes, future, read_mapped=True)
 
     def read(
-        self, buffer: DeviceBuffer, nbytes: int, future: ReadFuture, *, read_mapped: bool = False
+        self,
+        buffer: DeviceBuffer,
+        start: int,
+        nbytes: int,
+        future: ReadFuture,
+        *,
+        read_mapped: bool = False,
     ) -> None:
         """Start a read, or raise the first error of earlier work."""
         failure = self._owner.take_failure()
         if failure is not None:
             raise failure
         self._start_waiting()
-        self.staging.read(self.native_buffer(buffer), nbytes, future, read_mapped=read_mapped)
+        self.staging.read(
+            self.native_buffer(buffer), start, nbytes, future, read_mapped=read_mapped
+        )
 
     # work -------------------------------------------------------------------------------------
 
-    def compile(self, source: str, inputs: int, block: int) -> ComputePipeline:
-        """Compile a shader with a number of inputs and a uniform block of ``block`` bytes."""
-        module = self.native.create_shader_module(code=source)
+    def compile(
+        self, source: str, inputs: int, block: int, checked: bool = True
+    ) -> ComputePipeline:
+        """Compile a shader with a number of inputs and a uniform block of ``block`` bytes.
+
+        Shaders that are not ``checked`` run without wgpu's bounds on loops and indices.
+        """
+        module = shader_module(self.native, source, checked=checked)
         native = self.native.create_compute_pipeline(
             layout=self._bindings.pipeline_layout(inputs),
             compute={"module": module, "entry_point": "main"},
@@ -226,9 +250,9 @@ class NativeDevice:
         self._blocks[offset : offset + len(block)] = block
         self._used += -(-len(block) // self._align) * self._align
         rows = -(-groups // 65535)
-        self._pass.set_pipeline(self._pipelines[pipeline.id])
-        self._pass.set_bind_group(0, group, (offset,))
-        self._pass.dispatch_workgroups(-(-groups // rows), rows)
+        self._recorder.record(
+            self._pass, self._pipelines[pipeline.id], group, offset, -(-groups // rows), rows
+        )
         self._dispatches += 1
         if self._dispatches >= (MAX_BATCH if self.done.in_flight or self._held else FIRST_BATCH):
             self.flush()
@@ -280,7 +304,7 @@ class NativeDevice:
             future.set_result(memoryview(b""))
             return
         self._start_waiting()
-        self.staging.read(timer.resolve(self.encoder()), timer.nbytes, future)
+        self.staging.read(timer.resolve(self.encoder()), 0, timer.nbytes, future)
 
     def sync(self, future: Future[None]) -> None:
         """Set the future when all work so far is done, or to the first error in it."""

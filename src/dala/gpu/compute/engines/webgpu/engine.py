@@ -31,6 +31,7 @@ from dala.gpu.compute.engines.base import (
 from dala.gpu.compute.engines.compositing import Composer
 from dala.gpu.compute.engines.cpu.memory import HostMemory
 from dala.gpu.compute.engines.webgpu.adapters import Adapter
+from dala.gpu.compute.engines.webgpu.copying import copy_bytes, pieces
 from dala.gpu.compute.engines.webgpu.device import UNIFORM_BYTES, ComputePipeline, NativeDevice
 from dala.gpu.compute.engines.webgpu.ops import IMPLEMENTATIONS
 from dala.gpu.compute.engines.webgpu.owner import Owner
@@ -179,38 +180,47 @@ class WebGPUEngine(Engine):
 
     def _write(self, buffer: DeviceBuffer, view: memoryview) -> None:
         """Upload through mapped memory that this thread fills while the owner continues."""
-        future: Future[MappedWrite] = Future()
-        self._owner.promise(future, self._device.request_upload, view.nbytes, future)
-        mapped = self._owner.wait(future)
-        try:
-            np.copyto(mapped.memory, np.frombuffer(view, np.uint8))  # releases the GIL
-        except BaseException:
+        data = np.frombuffer(view, np.uint8)
+        for start, nbytes in pieces(view.nbytes):
+            future: Future[MappedWrite] = Future()
+            self._owner.promise(future, self._device.request_upload, nbytes, future)
+            mapped = self._owner.wait(future)
+            try:
+                copy_bytes(mapped.memory, data[start : start + nbytes])
+            except BaseException:
+                mapped.released = True
+                self._owner.post_from_finalizer(self._device.uploads.give_back, mapped)
+                raise
             mapped.released = True
-            self._owner.post_from_finalizer(self._device.uploads.give_back, mapped)
-            raise
-        mapped.released = True
-        self._owner.post(self._device.write_upload, mapped, buffer, view.nbytes)
+            self._owner.post(self._device.write_upload, mapped, buffer, start, nbytes)
 
     def download(self, storage: Storage) -> memoryview:
         if storage.nbytes < MAPPED_BYTES:
             return self._owner.wait(self.download_async(storage))
-        future: Future[MappedRead] = Future()
-        self._owner.promise(
-            future, self._device.read_mapped, _buffer(storage), storage.nbytes, future
-        )
-        mapped = self._owner.wait(future)
+        buffer, parts = _buffer(storage), pieces(storage.nbytes)
+        futures: list[Future[MappedRead]] = [Future() for _ in parts]
+        for future, (start, nbytes) in zip(futures, parts, strict=True):
+            self._owner.promise(future, self._device.read_mapped, buffer, start, nbytes, future)
         try:
             data = self._host.block(storage.nbytes)
-            np.copyto(data, np.frombuffer(mapped.view, np.uint8))
-        finally:
+            for future, (start, nbytes) in zip(futures, parts, strict=True):
+                mapped = self._owner.wait(future)
+                copy_bytes(data[start : start + nbytes], np.frombuffer(mapped.view, np.uint8))
+        finally:  # also those that an error or Ctrl-C left unread
+            for future in futures:
+                future.add_done_callback(self._give_back)
+        return memoryview(data)
+
+    def _give_back(self, future: Future[MappedRead]) -> None:
+        if future.exception() is None:
+            mapped = future.result()
             mapped.released = True
             self._owner.post_from_finalizer(self._device.staging.give_back, mapped)
-        return memoryview(data)
 
     def download_async(self, storage: Storage) -> Future[memoryview]:
         future: Future[memoryview] = Future()
         read = self._device.read
-        self._owner.promise(future, read, _buffer(storage), storage.nbytes, future)
+        self._owner.promise(future, read, _buffer(storage), 0, storage.nbytes, future)
         return future
 
     def copy(self, source: Storage, target: Storage) -> None:
@@ -238,13 +248,18 @@ class WebGPUEngine(Engine):
 
         return make_chain(self, links, inputs)
 
-    def shader(self, source: str, inputs: int, block: int) -> ComputePipeline:
-        """Return the pipeline of a complete shader; equal text is compiled once."""
+    def shader(
+        self, source: str, inputs: int, block: int, *, checked: bool = True
+    ) -> ComputePipeline:
+        """Return the pipeline of a complete shader; equal text is compiled once.
+
+        Only shaders without any text or index from users may be unchecked.
+        """
         key = (source, inputs, block)
         found = self._shaders.get(key)
         if found is None:
             try:
-                made = self._owner.call(self._device.compile, source, inputs, block)
+                made = self._owner.call(self._device.compile, source, inputs, block, checked)
             except DeviceError as error:
                 error.add_note(f"the WGSL:\n{_numbered(source)}")
                 raise

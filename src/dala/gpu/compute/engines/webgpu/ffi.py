@@ -79,6 +79,62 @@ def take_over_polling(device: wgpu.GPUDevice) -> None:
     device._poller = _TokenSource()
 
 
+def shader_module(device: wgpu.GPUDevice, code: str, *, checked: bool) -> wgpu.GPUShaderModule:
+    """Return a shader module.
+
+    wgpu adds a counter to every loop and clamps every index. Shaders of our own operations, whose
+    indices are right for all sizes, can do without (``checked=False``): matrix products are 10 to
+    20% faster, Fourier transforms 30%. The driver still bounds accesses to buffers.
+    """
+    if checked:
+        return device.create_shader_module(code=code)
+    from wgpu.backends.wgpu_native import _api, ffi, lib
+
+    text = code.encode()
+    data = ffi.new("char[]", text)  # must live until the call below
+    source = ffi.new("WGPUShaderSourceWGSL *")
+    source.chain.sType = lib.WGPUSType_ShaderSourceWGSL
+    source.code.data = data
+    source.code.length = len(text)
+    descriptor = ffi.new("WGPUShaderModuleDescriptor *")
+    descriptor.nextInChain = ffi.cast("WGPUChainedStruct *", source)
+    none = lib.WGPUShaderRuntimeChecks_None
+    made = _api.libf.wgpuDeviceCreateShaderModuleTrusted(device._internal, descriptor, none)
+    return _api.GPUShaderModule("", made, device)
+
+
+class DispatchRecorder:
+    """Records dispatches with native calls.
+
+    wgpu-py's own methods look for an error after every call, which takes three times as long.
+    Errors in commands are found when the encoder is finished.
+    """
+
+    def __init__(self) -> None:
+        from wgpu.backends.wgpu_native import ffi, lib
+
+        self._offset = ffi.new("uint32_t[1]")
+        self._set_pipeline = lib.wgpuComputePassEncoderSetPipeline
+        self._set_group = lib.wgpuComputePassEncoderSetBindGroup
+        self._dispatch = lib.wgpuComputePassEncoderDispatchWorkgroups
+
+    def record(
+        self,
+        encoder: wgpu.GPUComputePassEncoder,
+        pipeline: wgpu.GPUComputePipeline,
+        group: wgpu.GPUBindGroup,
+        offset: int,
+        across: int,
+        down: int,
+    ) -> None:
+        """Record a dispatch with one bind group at a dynamic offset."""
+        native = encoder._internal
+        self._offset[0] = offset
+        self._set_pipeline(native, pipeline._internal)
+        self._set_group(native, 0, group._internal, 1, self._offset)
+        self._dispatch(native, across, down, 1)
+
+
 def poll(device: wgpu.GPUDevice) -> None:
     """Run the callbacks of finished work without waiting."""
     device._poll(False)

@@ -83,9 +83,15 @@ class Staging:
         return bool(self._reads)
 
     def read(
-        self, source: wgpu.GPUBuffer, nbytes: int, future: ReadFuture, *, read_mapped: bool = False
+        self,
+        source: wgpu.GPUBuffer,
+        start: int,
+        nbytes: int,
+        future: ReadFuture,
+        *,
+        read_mapped: bool = False,
     ) -> None:
-        """Start reading the first bytes of a native buffer; :meth:`collect` sets the future.
+        """Start reading bytes of a native buffer; :meth:`collect` sets the future.
 
         The result is a copy of the bytes, or with ``read_mapped`` a :class:`MappedRead`, which the
         reader passes to :meth:`give_back`.
@@ -93,7 +99,7 @@ class Staging:
         padded = _padded(nbytes)
         buffer = self._take(max(MIN_BYTES, size_class(padded, _NO_LIMIT)))
         try:
-            self._device.encoder().copy_buffer_to_buffer(source, 0, buffer, 0, padded)
+            self._device.encoder().copy_buffer_to_buffer(source, start, buffer, 0, padded)
             self._device.flush()
             token, promise = map_to_read(self._device.native, buffer, padded)
         except BaseException:

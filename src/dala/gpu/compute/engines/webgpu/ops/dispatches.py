@@ -54,7 +54,7 @@ class Dispatches:
     """Builds the dispatches of an operation; ``runner()`` returns a function that runs them."""
 
     def __init__(self, engine: WebGPUEngine) -> None:
-        self._engine = engine
+        self.engine = engine
         self._dispatches: list[tuple[ComputePipeline, tuple[BufferRef, ...], bytes, int]] = []
         self._temporaries: list[int] = []
         self._constants: list[Storage] = []
@@ -67,8 +67,8 @@ class Dispatches:
     def constant(self, data: Bytes | NDArray) -> BufferRef:
         """Upload contiguous bytes, which live as long as the runner."""
         view = memoryview(data).cast("B")
-        storage = self._engine.allocate(view.nbytes, zero=False)
-        self._engine.upload(storage, view)
+        storage = self.engine.allocate(view.nbytes, zero=False)
+        self.engine.upload(storage, view)
         self._constants.append(storage)
         return BufferRef("constant", len(self._constants) - 1)
 
@@ -81,12 +81,12 @@ class Dispatches:
         groups: int,
     ) -> None:
         """Compile a shader and add its dispatch. Equal text is compiled once."""
-        pipeline = self._engine.shader(source, len(reads), max(len(numbers), 4))
+        pipeline = self.engine.shader(source, len(reads), max(len(numbers), 4), checked=False)
         self._dispatches.append((pipeline, (*reads, writes), numbers or bytes(4), groups))
 
     def runner(self) -> Runner:
         """Return a runner of all dispatches, usually in one submit."""
-        engine, dispatches, sizes = self._engine, self._dispatches, self._temporaries
+        engine, dispatches, sizes = self.engine, self._dispatches, self._temporaries
         constants = self._constants
 
         def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:

@@ -1,0 +1,75 @@
+"""Copies between host memory and mapped memory, on several threads.
+
+One thread copies 12 GB/s on a server, four copy 35; a bus moves 50.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import Future
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dala import forks
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+#: The smallest part of a copy that is worth a thread, and the most threads.
+PART_BYTES: Final = 4 << 20
+MAX_THREADS: Final = 4
+
+#: Larger transfers are cut into pieces, so that the device moves one while another is copied.
+PIECE_BYTES: Final = 8 << 20
+MAX_PIECES: Final = 4
+
+Bytes = npt.NDArray[np.uint8]
+
+
+def pieces(nbytes: int) -> list[tuple[int, int]]:
+    """Return the start and length of the pieces of a transfer.
+
+    >>> pieces(1 << 20), len(pieces(33 << 20))
+    ([(0, 1048576)], 4)
+    """
+    count = max(1, min(MAX_PIECES, nbytes // PIECE_BYTES))
+    length = -(-nbytes // count // 256) * 256
+    return [(start, min(length, nbytes - start)) for start in range(0, nbytes, length)]
+
+
+def copy_bytes(target: Bytes, source: Bytes) -> None:
+    """Copy all bytes; large arrays on several threads. The GIL is free meanwhile."""
+    threads = min(MAX_THREADS, _cores() // 2, source.size // PART_BYTES)
+    if threads < 2:
+        np.copyto(target, source)
+        return
+    length = -(-source.size // threads // 64) * 64
+    others: list[Future[None]] = [
+        _pool().submit(np.copyto, target[start : start + length], source[start : start + length])
+        for start in range(length, source.size, length)
+    ]
+    try:
+        np.copyto(target[:length], source[:length])
+    finally:
+        for one in others:
+            one.result()
+
+
+@cache
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return forks.pool(MAX_THREADS - 1, "dala copy")
+
+
+def _after_fork() -> None:
+    _pool.cache_clear()
+
+
+forks.in_child(_after_fork)
