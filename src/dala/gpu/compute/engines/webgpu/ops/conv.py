@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 #: Groups with fewer outputs are computed directly, one result per invocation.
 MIN_PRODUCT_OUTPUTS: Final = 8
 
+#: The cost of the address of a number in a window, in flops of a product.
+FETCH: Final = 24.0
+FETCH_BY_CHANNEL: Final = 8.0
+
 NUMBERS: Final = """    left_step: u32,
     parts: u32,
     height: u32,
@@ -34,6 +38,7 @@ NUMBERS: Final = """    left_step: u32,
     out_width: u32,
     image: u32,
     part: u32,
+    channels: u32,
     stride_y: u32,
     stride_x: u32,
     pad_y: u32,
@@ -41,12 +46,10 @@ NUMBERS: Final = """    left_step: u32,
     dilation_y: u32,
     dilation_x: u32,"""
 
-PREPARE: Final = "\n".join(
-    [
-        *(f"    let o{i} = origin(first + {i}u, matrix);" for i in range(4)),
-        "    let share_place = layer % p.shares * p.parts * p.rows * p.columns;",
-    ]
-)
+PREPARE: Final = "    let share_place = layer % p.shares * p.parts * p.rows * p.columns;"
+
+#: The windows of the four columns of a load.
+ORIGINS: Final = "\n".join(f"let o{i}_{{i}} = origin({{first}} + {i}u, matrix);" for i in range(4))
 
 
 @implements("conv2d")
@@ -98,9 +101,15 @@ def _add_windows(dispatches: Dispatches, task: Task) -> None:
     out_height, out_width = task.output.shape[-2:]
     area = out_height * out_width
     columns = images * area
-    tile = gemm.choose_tile(rows, columns, groups, ITEMSIZE[dtype] == 8)
+    channels = weight[1]
+    by_channel = not channels % 4
+    plan = gemm.choose(
+        *(rows, columns, inner, groups, ITEMSIZE[dtype]),
+        fetch=FETCH_BY_CHANNEL if by_channel else FETCH,
+        tiles=gemm.tiles_for(dispatches.engine),
+    )
+    tile, shares, share = plan.tile, plan.shares, plan.share
     across, down = tile.count(rows, columns)
-    shares, share = gemm.choose_shares(across * down * groups, inner)
     bias = len(task.inputs) > 2
     text = windows_text(
         tile,
@@ -108,11 +117,13 @@ def _add_windows(dispatches: Dispatches, task: Task) -> None:
         (weight[2], weight[3]),
         (dtype == "f32" and not inner % 4, dtype == "f32" and not area % 4),
         bias,
+        by_channel,
+        unrolled=dispatches.engine.gpu,
     )
     numbers = block(
         *(rows, columns, inner, share, shares, across, down, across * down * groups * shares),
         *(inner, groups, x[-2], x[-1], area, out_width),
-        *(x[-3] * x[-2] * x[-1], weight[1] * x[-2] * x[-1]),
+        *(x[-3] * x[-2] * x[-1], channels * x[-2] * x[-1], channels),
         *(*task["stride"], *task["padding"], *task["dilation"]),
     )
     result = dtype, prod(task.output.shape), shares
@@ -120,13 +131,27 @@ def _add_windows(dispatches: Dispatches, task: Task) -> None:
 
 
 def windows_text(
-    tile: gemm.GemmTile, dtype: str, window: tuple[int, int], fours: tuple[bool, bool], bias: bool
+    tile: gemm.GemmTile,
+    dtype: str,
+    window: tuple[int, int],
+    fours: tuple[bool, bool],
+    bias: bool,
+    by_channel: bool,
+    *,
+    unrolled: bool,
 ) -> str:
-    """Return the shader; ``fours`` says if lines of weights and output are multiples of four."""
-    left = gemm.GemmOperand("a", dtype, True, fours[0])
-    reading = Template(read_text("conv.wgsl")).substitute(
-        T=dtype, WINDOWu=f"{window[0] * window[1]}u", WIDTHu=f"{window[1]}u"
-    )
+    """Return the shader; ``fours`` says if lines of weights and output are multiples of four.
+
+    ``by_channel`` sums over channels first, in fours, and then over the window: the place of a
+    window is then computed once for four numbers.
+    """
+    left = gemm.GemmOperand("a", dtype, True, fours[0] and not by_channel)
+    sizes = {"T": dtype, "WINDOWu": f"{window[0] * window[1]}u", "WIDTHu": f"{window[1]}u"}
+    text = read_text("conv.wgsl")
+    text += read_text("conv_channels.wgsl" if by_channel else "conv_windows.wgsl")
+    reading = Template(text).substitute(sizes)
+    if not by_channel:
+        reading = f"{gemm.fetch(left, 'p.rows', False)}\n{reading}"
     added = gemm.bias_text(dtype, "matrix * p.rows + {row}") if bias else ""
     return gemm.write(
         tile,
@@ -138,10 +163,11 @@ def windows_text(
             *([f"bias: array<{dtype}>"] if bias else []),
             f"out: array<{f'vec4<{dtype}>' if fours[1] else dtype}>",
         ],
-        functions=f"{gemm.fetch(left, 'p.rows', False)}\n{reading}",
+        functions=reading,
         prepare=PREPARE,
         left=(True, "matrix * p.rows * p.inner"),
-        right=(False, "o0, o1, o2, o3"),
+        right=(False, ", ".join(f"o{i}_{{i}}" for i in range(4))),
+        prepare_load=ORIGINS,
         stores=gemm.results(
             tile,
             quads=fours[1],
@@ -149,6 +175,7 @@ def windows_text(
             value="{sum}" + added,
             place="(share_place + out_at({row}, {column}, matrix))",
         ),
+        unrolled=unrolled,
     )
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from string import Template
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.engines.webgpu.ops.dispatches import read_text
 from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
 #: The WGSL type to compute with, by dtype; u8 is summed as i32.
 WGSL_TYPES: Final = {**WGSL_TYPE, "u8": "i32"}
@@ -16,45 +19,127 @@ WGSL_TYPES: Final = {**WGSL_TYPE, "u8": "i32"}
 
 @dataclass(frozen=True)
 class GemmTile:
-    """A square tile of the output: its side, and the side that each invocation computes."""
+    """A tile of the output: its size, and the size of the part that each invocation computes.
 
-    side: int
-    each: int
+    ``depth`` is the length of a slice along k in workgroup memory. ``speed`` is the part of the
+    device's full speed that the tile reaches, and ``wait`` the microseconds from one slice to the
+    next where a processor has nothing else to do.
+    """
+
+    height: int
+    width: int
+    rows: int
+    columns: int
+    depth: int
+    speed: float
+    wait: float
 
     @property
     def threads(self) -> int:
-        return (self.side // self.each) ** 2
+        return self.height // self.rows * (self.width // self.columns)
 
     def count(self, rows: int, columns: int) -> tuple[int, int]:
         """Return the number of tiles across and down."""
-        return -(-columns // self.side), -(-rows // self.side)
+        return -(-columns // self.width), -(-rows // self.height)
+
+    def nbytes(self, itemsize: int) -> int:
+        """Return the size of both slices in workgroup memory."""
+        return (self.height + self.width) * self.depth * itemsize
 
 
-LARGE: Final = GemmTile(128, 8)
-MIDDLE: Final = GemmTile(64, 4)
-SMALL: Final = GemmTile(32, 4)
+#: Tiles that fit in 16 KiB of workgroup memory. Taller and wider ones read less for each product.
+TILES: Final = (
+    GemmTile(128, 128, 16, 8, 16, speed=1.0, wait=1.5),
+    GemmTile(64, 128, 8, 8, 16, speed=0.94, wait=1.0),
+    GemmTile(64, 64, 8, 8, 16, speed=0.94, wait=0.9),
+    GemmTile(32, 32, 4, 4, 32, speed=0.61, wait=1.0),
+)
 
-#: The number of workgroups that keeps a large device busy; with fewer, a smaller tile is faster.
-ENOUGH_TILES: Final = 128
+#: Workgroup memory that every WebGPU device has.
+WORKGROUP_BYTES: Final = 16384
+
+# The cost model: a large device, as measured on an H200 (46 TFLOP/s). On smaller ones the numbers
+# scale alike, and there are enough groups in any case.
+#: Processors, and flops per microsecond of each.
+PROCESSORS: Final = 132
+FLOPS: Final = 350_000
+#: Microseconds of a second dispatch that adds shares, and bytes per microsecond of its memory.
+DISPATCH: Final = 8.0
+BYTES: Final = 3_000_000
 
 
-def choose_tile(rows: int, columns: int, layers: int, wide: bool) -> GemmTile:
-    """Return the largest tile that gives enough workgroups; LARGE is too big for 64-bit numbers."""
-    for tile in (MIDDLE,) if wide else (LARGE, MIDDLE):
-        across, down = tile.count(rows, columns)
-        if across * down * layers >= ENOUGH_TILES:
-            return tile
-    return SMALL
+def tiles_for(engine: WebGPUEngine) -> tuple[GemmTile, ...]:
+    """Return the tiles for a device: only the smallest where a processor compiles the shaders.
 
-
-def choose_shares(tiles: int, inner: int) -> tuple[int, int]:
-    """Return the number of groups that share the sum over k, and the length of a share.
-
-    The length is a multiple of 16.
+    Software adapters take ten seconds to compile a large tile.
     """
-    shares = max(1, min(ENOUGH_TILES // tiles, inner // 256, 64))
-    share = -(-inner // shares // 16) * 16
-    return -(-inner // share), share
+    return TILES[-1:] if engine.adapter.software else TILES
+
+
+@dataclass(frozen=True)
+class GemmPlan:
+    """A tile, how many groups share the sum over k, and the length of a share."""
+
+    tile: GemmTile
+    shares: int
+    share: int
+
+
+def choose(
+    rows: int,
+    columns: int,
+    inner: int,
+    layers: int,
+    itemsize: int,
+    fetch: float = 0.0,
+    tiles: tuple[GemmTile, ...] = TILES,
+) -> GemmPlan:
+    """Return the plan that the cost model finds fastest.
+
+    ``fetch`` is the cost in flops of computing the address of one number of the right side.
+
+    >>> plan = choose(4096, 4096, 4096, 1, 4)
+    >>> plan.tile.height, plan.shares
+    (128, 1)
+    >>> choose(8, 8, 8192, 1, 4).shares
+    64
+    """
+    found = []
+    for tile in tiles:
+        if tile.nbytes(itemsize) > WORKGROUP_BYTES:
+            continue
+        for shares in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64):
+            share = -(-inner // shares // tile.depth) * tile.depth
+            real = -(-inner // share) if share else 1
+            if shares == 1 or (real == shares and share >= MIN_SHARE):
+                plan = GemmPlan(tile, real, max(share, tile.depth))
+                found.append((cost(plan, rows, columns, layers, itemsize, fetch), plan))
+    return min(found, key=lambda pair: pair[0])[1]
+
+
+#: The shortest share of a sum.
+MIN_SHARE: Final = 64
+
+
+def cost(
+    plan: GemmPlan, rows: int, columns: int, layers: int, itemsize: int, fetch: float = 0.0
+) -> float:
+    """Return the estimated microseconds of a plan.
+
+    Each processor works on its groups at the tile's speed, but no faster than one slice after
+    another arrives. Shared sums are written and added in a second dispatch.
+    """
+    tile = plan.tile
+    across, down = tile.count(rows, columns)
+    groups = across * down * layers * plan.shares
+    slices = plan.share / tile.depth
+    flops = 2 * tile.height * tile.width * tile.depth + fetch * tile.width * tile.depth
+    busy = -(-groups // PROCESSORS) * slices * flops / (FLOPS * tile.speed)
+    wait = slices * tile.wait
+    shared = 0.0
+    if plan.shares > 1:
+        shared = DISPATCH + 2 * plan.shares * rows * columns * layers * itemsize / BYTES
+    return max(busy, wait) + shared
 
 
 @dataclass(frozen=True)
@@ -124,49 +209,142 @@ def fetch(side: GemmOperand, extent: str, whole: bool) -> str:
     return "\n".join([*text, "}"])
 
 
-def units(lines: bool, tile: GemmTile) -> tuple[str, str]:
-    """Return the part of a slice along k and the four rows or columns that an invocation reads.
+@dataclass(frozen=True)
+class _Load:
+    """Four by four numbers that an invocation moves to workgroup memory, if ``guard`` holds."""
 
-    Neighboring invocations read neighboring memory.
+    side: str
+    number: int
+    unit: str
+    guard: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.side}{self.number}"
+
+
+def loads(tile: GemmTile) -> list[list[_Load]]:
+    """Return the loads of an invocation; those in one list are alternatives and share registers."""
+    threads = tile.threads
+    left, right = (n * tile.depth // 16 for n in (tile.height, tile.width))
+    if left + right <= threads:
+        both = [
+            _Load("left", 0, "id", f"id < {left}u"),
+            _Load("right", 0, f"(id - {left}u)", f"id >= {left}u && id < {left + right}u"),
+        ]
+        return [both]
+    made = []
+    for side, units in (("left", left), ("right", right)):
+        for i in range(-(-units // threads)):
+            guard = "" if units >= (i + 1) * threads else f"id + {i * threads}u < {units}u"
+            made.append([_Load(side, i, f"(id + {i * threads}u)", guard)])
+    return made
+
+
+def places(tile: GemmTile, lines: dict[str, bool], prepare: str) -> str:
+    """Return where each load of an invocation reads and writes.
+
+    Neighboring invocations read neighboring memory. ``prepare`` is added for each load of the right
+    side, with {i} and {first}.
     """
-    quads = tile.side // 4
-    if lines:
-        return "unit & 3u", "unit >> 2u"
-    return f"unit / {quads}u", f"unit % {quads}u"
+    text = []
+    parts = tile.depth // 4
+    for load in (one for slot in loads(tile) for one in slot):
+        side, name, unit = load.side, load.name, load.unit
+        quads = (tile.height if side == "left" else tile.width) // 4
+        if lines[side]:
+            part, quad = f"{unit} % {parts}u", f"{unit} / {parts}u"
+        else:
+            part, quad = f"{unit} / {quads}u", f"{unit} % {quads}u"
+        text += [
+            f"let {name}_part = {part};",
+            f"let {name}_quad = {quad};",
+            f"let {name}_entry = {name}_part * {quads * 4}u + "
+            f"({name}_quad ^ ({name}_part * {turn(tile)}u));",
+            f"let {name}_first = {'top' if side == 'left' else 'edge'} + {name}_quad * 4u;",
+        ]
+        if side == "right" and prepare:
+            text += prepare.format(i=load.number, first=f"{name}_first").split("\n")
+    return "\n".join(f"    {line}" for line in text)
+
+
+def turn(tile: GemmTile) -> int:
+    """Return the step of the exclusive or that spreads a subgroup's stores over all banks."""
+    return max(1, 32 // tile.depth)
+
+
+def fetching(tile: GemmTile, args: dict[str, str], k: str, declare: bool) -> str:
+    """Return the loads of a slice into registers. ``args`` are given to the fetch functions."""
+    text = []
+    for n, slot in enumerate(loads(tile)):
+        if declare:
+            text.append(f"var next{n} = Four();")
+        for load in slot:
+            given = args[load.side].format(i=load.number)
+            at = f"{given}, {load.name}_first, {k} + {load.name}_part * 4u, end"
+            call = f"next{n} = fetch_{load.side}({at});"
+            text.append(f"if ({load.guard}) {{ {call} }}" if load.guard else call)
+    return "\n".join(f"    {line}" for line in text)
+
+
+def storing(tile: GemmTile) -> str:
+    """Return the stores of a slice from registers to workgroup memory."""
+    text = []
+    for n, slot in enumerate(loads(tile)):
+        for load in slot:
+            quads = (tile.height if load.side == "left" else tile.width) // 4
+            stores = [
+                f"{load.side}_tile[{load.name}_entry + {i * quads}u] = next{n}.v{i};"
+                for i in range(4)
+            ]
+            text += [f"if ({load.guard}) {{", *stores, "}"] if load.guard else stores
+    return "\n".join(f"        {line}" for line in text)
 
 
 def sums(tile: GemmTile, kind: str) -> str:
     """Return the declarations of a tile's sums."""
     return "\n".join(
         f"    var s{r}_{h} = vec4<{kind}>();"
-        for r in range(tile.each)
-        for h in range(tile.each // 4)
+        for r in range(tile.rows)
+        for h in range(tile.columns // 4)
     )
 
 
-def products(tile: GemmTile) -> str:
-    """Return four unrolled steps along k."""
-    quads, halves = tile.side // 4, tile.each // 4
+def products(tile: GemmTile, unrolled: bool) -> str:
+    """Return the steps along a slice; unrolled, they are 7% faster on a GPU."""
+    parts = tile.depth // 4
     text: list[str] = []
-    for j in range(4):
-        for h in range(halves):
-            at = j * quads + h * tile.side // 8
-            text.append(f"let a{j}_{h} = left_tile[y + {at}u];")
-            text.append(f"let b{j}_{h} = right_tile[x + {at}u];")
-        for r in range(tile.each):
-            for h in range(halves):
-                text.append(f"s{r}_{h} += a{j}_{r // 4}.{'xyzw'[r % 4]} * b{j}_{h};")
-    return "\n".join(f"            {line}" for line in text)
+    for q in (
+        map(str, range(parts)) if unrolled else "q"
+    ):  # literals 0u, 1u, ..., or the variable qu
+        text.append(f"let y{q} = {q}u * {tile.height}u + (ty ^ ({q}u * {turn(tile)}u));")
+        text.append(f"let x{q} = {q}u * {tile.width}u + (tx ^ ({q}u * {turn(tile)}u));")
+        for j in range(4):
+            k = f"{q}_{j}"
+            for h in range(tile.rows // 4):
+                at = j * tile.height // 4 + h * tile.height // tile.rows
+                text.append(f"let a{k}_{h} = left_tile[y{q} + {at}u];")
+            for h in range(tile.columns // 4):
+                at = j * tile.width // 4 + h * tile.width // tile.columns
+                text.append(f"let b{k}_{h} = right_tile[x{q} + {at}u];")
+            for r in range(tile.rows):
+                for h in range(tile.columns // 4):
+                    text.append(f"s{r}_{h} += a{k}_{r // 4}.{'xyzw'[r % 4]} * b{k}_{h};")
+    if not unrolled:
+        text = [f"for (var qu = 0u; qu < {parts}u; qu++) {{", *text, "}"]
+    return "\n".join(f"        {line}" for line in text)
 
 
 def results(tile: GemmTile, *, quads: bool, whole: bool, value: str, place: str) -> str:
     """Return the stores. ``value`` and ``place`` are WGSL with {sum}, {row} and {column}."""
     text: list[str] = []
-    for h in range(tile.each // 4):
-        text.append(f"let column{h} = edge + tx * 4u + {h * tile.side // 2}u;")
-    for r in range(tile.each):
-        text.append(f"let row{r} = top + ty * 4u + {r // 4 * tile.side // 2 + r % 4}u;")
-        for h in range(tile.each // 4):
+    for h in range(tile.columns // 4):
+        right = h * 4 * (tile.width // tile.columns)
+        text.append(f"let column{h} = edge + tx * 4u + {right}u;")
+    for r in range(tile.rows):
+        down = r // 4 * 4 * (tile.height // tile.rows) + r % 4
+        text.append(f"let row{r} = top + ty * 4u + {down}u;")
+        for h in range(tile.columns // 4):
             names = {"sum": f"s{r}_{h}", "row": f"row{r}", "column": f"column{h}"}
             v, at = value.format(**names), place.format(**names)
             if quads:
@@ -203,37 +381,35 @@ def write(
     left: tuple[bool, str],
     right: tuple[bool, str],
     stores: str,
+    prepare_load: str = "",
+    unrolled: bool = True,
 ) -> str:
-    """Return a shader. ``left`` and ``right`` are (True if k is contiguous, offset)."""
-    quads = tile.side // 4
-    left_part, left_quad = units(left[0], tile)
-    right_part, right_quad = units(right[0], tile)
+    """Return a shader. ``left`` and ``right`` are (True if k is contiguous, arguments)."""
     access = ["read"] * (len(bindings) - 1) + ["read_write"]
     declared = [
         f"@group(0) @binding({i}) var<storage, {how}> {text};"
         for i, (text, how) in enumerate(zip(bindings, access, strict=True))
     ]
+    args = {"left": left[1], "right": right[1]}
     return _template().substitute(
         T=kind,
         NUMBERS=numbers,
         BINDINGS="\n".join(declared),
         LAST=len(bindings),
-        ENTRIES=16 * quads,
+        LEFT_ENTRIES=tile.height * tile.depth // 4,
+        RIGHT_ENTRIES=tile.width * tile.depth // 4,
         FUNCTIONS=functions,
         THREADS=tile.threads,
-        TILEu=f"{tile.side}u",
-        TWICEu=f"{tile.side * 2}u",
-        QUADSu=f"{quads}u",
-        FOUR_QUADSu=f"{quads * 4}u",
-        ACROSSu=f"{tile.side // tile.each // 8}u",
-        LEFT_PART=left_part,
-        LEFT_QUAD=left_quad,
-        RIGHT_PART=right_part,
-        RIGHT_QUAD=right_quad,
+        HEIGHTu=f"{tile.height}u",
+        WIDTHu=f"{tile.width}u",
+        ACROSSu=f"{tile.width // tile.columns // 8}u",
         PREPARE=prepare,
-        LEFT_ARGS=left[1],
-        RIGHT_ARGS=right[1],
+        PLACES=places(tile, {"left": left[0], "right": right[0]}, prepare_load),
         SUMS=sums(tile, kind),
-        PRODUCTS=products(tile),
+        FETCH=fetching(tile, args, "k", declare=True),
+        DEPTHu=f"{tile.depth}u",
+        STORE=storing(tile),
+        FETCH_NEXT=fetching(tile, args, "after", declare=False),
+        PRODUCTS=products(tile, unrolled),
         RESULTS=stores,
     )

@@ -1,9 +1,9 @@
 // A tiled matrix product: out[row, column] = sum over k of left * right.
 //
-// A workgroup computes one tile of the output, each invocation a square of it in registers. Slices
-// of 16 along k go through workgroup memory, stored as [k][four rows or columns] for any order in
-// the buffers. The next slice is loaded into registers while one is processed. An entry is at
-// column ^ 2 * (k / 4), so that a subgroup's accesses use different banks.
+// A workgroup computes one tile of the output, each invocation a part of it in registers. Slices
+// along k go through workgroup memory, stored as [k][four rows or columns] for any order in the
+// buffers. The next slice is loaded into registers while one is processed. An entry is at
+// column ^ (a number that depends on k), so that a subgroup's accesses use different banks.
 
 struct Numbers {
     rows: u32,
@@ -28,8 +28,8 @@ struct Four {
     v3: vec4<$T>,
 }
 
-var<workgroup> left_tile: array<vec4<$T>, $ENTRIES>;
-var<workgroup> right_tile: array<vec4<$T>, $ENTRIES>;
+var<workgroup> left_tile: array<vec4<$T>, $LEFT_ENTRIES>;
+var<workgroup> right_tile: array<vec4<$T>, $RIGHT_ENTRIES>;
 
 $FUNCTIONS
 
@@ -46,55 +46,26 @@ fn main(@builtin(workgroup_id) group: vec3<u32>,
     let start = (layer % p.shares) * p.share;
     let end = min(start + p.share, p.inner);
     let matrix = layer / p.shares;
-    let top = tile_y * $TILEu;
-    let edge = tile_x * $TILEu;
-
-    // The part that this invocation loads: 4 by 4 numbers of the left or the right side.
-    let unit = id % $TILEu;
-    let on_left = id < $TILEu;
-    let fetches = id < $TWICEu;
-    let part = select($RIGHT_PART, $LEFT_PART, on_left);
-    let quad = select($RIGHT_QUAD, $LEFT_QUAD, on_left);
-    let entry = part * $FOUR_QUADSu + (quad ^ (part * 2u));
-    let first = select(edge, top, on_left) + quad * 4u;
+    let top = tile_y * $HEIGHTu;
+    let edge = tile_x * $WIDTHu;
 $PREPARE
-
-    // The part that it computes: a subgroup is 8 by 4 invocations.
+$PLACES
+    // The part that this invocation computes: a subgroup is 8 by 4 invocations.
     let tx = (id & 7u) + 8u * ((id >> 5u) % $ACROSSu);
     let ty = ((id >> 3u) & 3u) + 4u * ((id >> 5u) / $ACROSSu);
 $SUMS
 
-    var next = Four();
-    if (fetches) {
-        if (on_left) { next = fetch_left($LEFT_ARGS, first, start + part * 4u, end); }
-        else { next = fetch_right($RIGHT_ARGS, first, start + part * 4u, end); }
-    }
-    for (var k = start; k < end; k += 16u) {
+    var k = start;
+$FETCH
+    for (; k < end; k += $DEPTHu) {
         workgroupBarrier();
-        if (fetches) {
-            if (on_left) {
-                left_tile[entry] = next.v0;
-                left_tile[entry + $QUADSu] = next.v1;
-                left_tile[entry + $QUADSu * 2u] = next.v2;
-                left_tile[entry + $QUADSu * 3u] = next.v3;
-            } else {
-                right_tile[entry] = next.v0;
-                right_tile[entry + $QUADSu] = next.v1;
-                right_tile[entry + $QUADSu * 2u] = next.v2;
-                right_tile[entry + $QUADSu * 3u] = next.v3;
-            }
-        }
+$STORE
         workgroupBarrier();
-        let after = k + 16u;
-        if (fetches && after < end) {
-            if (on_left) { next = fetch_left($LEFT_ARGS, first, after + part * 4u, end); }
-            else { next = fetch_right($RIGHT_ARGS, first, after + part * 4u, end); }
+        let after = k + $DEPTHu;
+        if (after < end) {
+$FETCH_NEXT
         }
-        for (var q = 0u; q < 4u; q++) {
-            let y = q * $FOUR_QUADSu + (ty ^ (q * 2u));
-            let x = q * $FOUR_QUADSu + (tx ^ (q * 2u));
 $PRODUCTS
-        }
     }
 $RESULTS
 }

@@ -64,14 +64,14 @@ def add_product(dispatches: Dispatches, product: Product, reads: list[BufferRef]
     rows, inner, columns = product.rows, product.inner, product.columns
     matrices = len(product.offsets)
     size = ITEMSIZE[product.result]
-    tile = gemm.choose_tile(rows, columns, matrices, size == 8)
+    tiles = gemm.tiles_for(dispatches.engine)
+    plan = gemm.choose(rows, columns, inner, matrices, size, tiles=tiles)
+    tile, shares, share = plan.tile, plan.shares, plan.share
     across, down = tile.count(rows, columns)
-    tiles = across * down * matrices
-    shares, share = gemm.choose_shares(tiles, inner)
-    groups = tiles * shares
+    groups = across * down * matrices * shares
     left_length = inner if product.left_lines else rows
     right_length = inner if product.right_lines else columns
-    whole = not (rows % tile.side or columns % tile.side or inner % 16 or inner % share)
+    whole = not (rows % tile.height or columns % tile.width or inner % tile.depth or inner % share)
     source = product_text(
         tile,
         product.dtype,
@@ -80,6 +80,7 @@ def add_product(dispatches: Dispatches, product: Product, reads: list[BufferRef]
         (not left_length % 4, not right_length % 4, not columns % 4),
         whole,
         product.biases > 0,
+        unrolled=dispatches.engine.gpu,
     )
     numbers = block(
         *(rows, columns, inner, share, shares, across, down, groups),
@@ -115,6 +116,8 @@ def product_text(
     fours: tuple[bool, bool, bool],
     whole: bool,
     bias: bool,
+    *,
+    unrolled: bool,
 ) -> str:
     """Return the shader; ``fours`` says if lines (left, right, output) are multiples of four."""
     can = dtype in ("f32", "s32", "u32")  # types with an aligned vec4
@@ -147,6 +150,7 @@ def product_text(
             value="{sum}" + added,
             place="(out_place + {row} * p.columns + {column})",
         ),
+        unrolled=unrolled,
     )
 
 
