@@ -12,7 +12,7 @@ import numpy as np
 
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Runner, Task
-from dala.gpu.compute.engines.webgpu.ops import implements
+from dala.gpu.compute.engines.webgpu.ops import fft_columns, implements
 from dala.gpu.compute.engines.webgpu.ops.dispatches import (
     OUTPUT,
     BufferRef,
@@ -106,10 +106,7 @@ class _Transforms:
 
     def transform(self, lines: Lines, source: BufferRef, target: BufferRef, forms: Forms) -> None:
         """Add all passes along one axis."""
-        room = MAX_LENGTH[self._dtype]
-        lengths = split_length(lines.length, room if lines.inner == 1 else room // LINES_PER_GROUP)
-        if lengths and len(lengths) > 1:
-            lengths = split_length(lines.length, room // LINES_PER_GROUP)
+        lengths = self._lengths(lines)
         if lengths is None:
             self._bluestein(lines, source, target, forms)
             return
@@ -121,6 +118,20 @@ class _Transforms:
             form = replace(form, source=forms.source if i == 0 else "pair")
             self._pass(lines, length, step, source, here, form, far=not last)
             source, step = here, step * length
+
+    def _lengths(self, lines: Lines) -> list[int] | None:
+        """Return the lengths of the passes; None if a prime is too large."""
+        room = MAX_LENGTH[self._dtype]
+        across = room // LINES_PER_GROUP
+        if self._in_registers(lines.length):
+            across = fft_columns.LONGEST
+        lengths = split_length(lines.length, room if lines.inner == 1 else across)
+        if lengths and len(lengths) > 1:
+            lengths = split_length(lines.length, across)
+        return lengths
+
+    def _in_registers(self, length: int) -> bool:
+        return self._dtype == "f32" and not length & (length - 1)
 
     def _pass(
         self,
@@ -134,13 +145,26 @@ class _Transforms:
     ) -> None:
         count = lines.length * lines.inner // length
         transforms = lines.numbers // length
-        abreast = 1
-        while abreast * 2 * length <= MAX_LENGTH[self._dtype] and abreast < transforms:
-            abreast *= 2
+        dtype = self._dtype
+        if count > 1 and length >= fft_columns.SHORTEST and self._in_registers(length):
+            abreast = fft_columns.abreast_of(length)
+            text = fft_columns.columns_text(
+                length,
+                _loaded(forms.source, dtype),
+                _storing(forms.target, dtype),
+                (_stored(forms.source, dtype), _stored(forms.target, dtype)),
+                FINE,
+                step == 1,
+                far,
+            )
+        else:
+            abreast = 1
+            while abreast * 2 * length <= MAX_LENGTH[dtype] and abreast < transforms:
+                abreast *= 2
+            text = pass_text(
+                length, abreast, dtype, forms.source, forms.target, count == 1, step == 1, far
+            )
         groups = -(-transforms // abreast)
-        text = pass_text(
-            length, abreast, self._dtype, forms.source, forms.target, count == 1, step == 1, far
-        )
         numbers = block(
             *(transforms, count, lines.length * lines.inner, step, step // lines.inner, groups),
             *forms.numbers,

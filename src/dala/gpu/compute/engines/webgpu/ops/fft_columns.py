@@ -1,0 +1,212 @@
+"""Passes of Fourier transforms across lines, for powers of two: numbers stay in registers."""
+
+from __future__ import annotations
+
+from functools import cache
+from math import cos, pi, sin
+from string import Template
+from typing import Final
+
+from dala.gpu.compute.engines.webgpu.ops.dispatches import read_text
+
+#: The most complex f32 numbers of a workgroup: they fit in 16 KiB.
+ROOM: Final = 2048
+
+#: Transforms per workgroup: neighbors read 64 bytes at least, 128 if the length allows.
+MIN_ABREAST: Final = 8
+MAX_ABREAST: Final = 16
+
+#: Numbers that an invocation keeps in registers.
+EACH: Final = 16
+
+#: The longest and shortest transform of a pass.
+LONGEST: Final = ROOM // MIN_ABREAST
+SHORTEST: Final = 16
+
+
+def abreast_of(length: int) -> int:
+    """Return how many transforms a workgroup computes side by side."""
+    return min(MAX_ABREAST, ROOM // length)
+
+
+def radices_of(length: int) -> list[int]:
+    """Return the radices of the stages, at most 16.
+
+    >>> radices_of(256), radices_of(128), radices_of(32)
+    ([16, 16], [16, 8], [8, 4])
+    """
+    bits = length.bit_length() - 1
+    stages = -(-bits // 4)
+    return [1 << (bits // stages + (n < bits % stages)) for n in range(stages)]
+
+
+@cache
+def columns_text(
+    length: int,
+    load: str,
+    store: str,
+    types: tuple[str, str],
+    fine: int,
+    to_line: bool,
+    far: bool,
+) -> str:
+    """Return the shader of a pass.
+
+    ``load`` and ``store`` convert numbers, ``types`` are those of the buffers. ``to_line`` says
+    that the results of a transform are neighbors in memory; ``far`` that twiddle factors follow.
+    """
+    abreast = abreast_of(length)
+    each = min(EACH, length)
+    return Template(read_text("fft_columns.wgsl")).substitute(
+        T="f32",
+        LENGTH=length,
+        ABREAST=abreast,
+        ABREASTu=f"{abreast}u",
+        EACH=each,
+        SIZE=length * abreast,
+        THREADS=length * abreast // each,
+        SOURCE=types[0],
+        TARGET=types[1],
+        LOAD=load,
+        STORE=store,
+        FINEu=f"{fine}u",
+        STAGES="\n".join(f"    {line}" for line in _stages(length, abreast, each, to_line, far)),
+    )
+
+
+def _stages(length: int, abreast: int, each: int, to_line: bool, far: bool) -> list[str]:
+    text: list[str] = []
+    radices = radices_of(length)
+    rows = length // each  # invocations of one transform
+    step = 1
+    for s, radix in enumerate(radices):
+        last = s == len(radices) - 1
+        apart = length // radix
+        butterflies = each // radix
+        for b in range(butterflies):
+            u = f"(u0 + {b * rows}u)" if b else "u0"
+            for i in range(radix):
+                at = f"{u} + {apart * i}u"
+                name = f"x{s}_{b}_{i}"
+                if s == 0:
+                    text.append(f"let {name} = load(line + within + p.count * ({at}), inside);")
+                else:
+                    text.append(f"let {name} = exchanged[({at}) * {abreast}u + c];")
+        if s:
+            text.append("workgroupBarrier();")
+        for b in range(butterflies):
+            u = f"(u0 + {b * rows}u)" if b else "u0"
+            given = [f"x{s}_{b}_{i}" for i in range(radix)]
+            lines, names = butterfly(given, f"s{s}_{b}")
+            text += lines
+            if last:
+                text += _results(names, b, u, apart, length, abreast, to_line, far)
+                continue
+            text.append(f"let m{s}_{b} = {u} / {step}u;")
+            text += _turned(names, f"turns[m{s}_{b} * {step}u * {{i}}u]", f"w{s}_{b}")
+            to = f"({u} % {step}u + m{s}_{b} * {step * radix}u)"
+            for i, name in enumerate(names):
+                text.append(f"exchanged[({to} + {i * step}u) * {abreast}u + c] = {name};")
+        if not last:
+            text.append("workgroupBarrier();")
+        step *= radix
+    if to_line:
+        text += _along_lines(length, abreast, each)
+    return text
+
+
+def _results(
+    names: list[str],
+    b: int,
+    u: str,
+    apart: int,
+    length: int,
+    abreast: int,
+    to_line: bool,
+    far: bool,
+) -> list[str]:
+    """Return the end of the last stage: twiddle factors for later passes, and the stores."""
+    text = []
+    along = "within" if to_line else "within / p.step"
+    if b == 0:
+        text.append(f"let n = {along};")
+        if far:
+            for i in range(1, len(names)):
+                text.append(f"let g{i} = {_power(i, 'g', f'twiddle(n * {i * apart}u * p.turn)')};")
+    if far:
+        text.append(f"let f{b} = twiddle(n * {u} * p.turn);")
+    for i, name in enumerate(names):
+        value = name
+        if far:
+            value = f"times({name}, {f'times(f{b}, g{i})' if i else f'f{b}'})"
+        place = f"{u} + {i * apart}u"
+        if to_line:
+            # Lines are a little longer, so that their columns use different banks.
+            text.append(f"exchanged[{_spread(f'c * {length}u + {place}')}] = {value};")
+        else:
+            at = f"line + within % p.step + p.step * ({length}u * n + {place})"
+            text.append(f"store({at}, inside, {value});")
+    return text
+
+
+def _along_lines(length: int, abreast: int, each: int) -> list[str]:
+    threads = length * abreast // each
+    text = ["workgroupBarrier();"]
+    for i in range(each):
+        e = f"(id + {i * threads}u)"
+        text += [
+            f"let t{i} = number * {abreast}u + {e} / {length}u;",
+            f"store(t{i} / p.count * p.line + t{i} % p.count * {length}u + {e} % {length}u, "
+            f"t{i} < p.transforms, exchanged[{_spread(e)}]);",
+        ]
+    return text
+
+
+def _spread(index: str) -> str:
+    """Return the place of an entry of [transform][number]: turned within blocks of 16."""
+    return f"(({index}) ^ ((({index}) >> 4u) & 15u))"
+
+
+def _power(i: int, name: str, looked_up: str) -> str:
+    """Return factor i: looked up for powers of two, else the product of two others."""
+    high = 1 << (i.bit_length() - 1)
+    return looked_up if i == high else f"times({name}{high}, {name}{i - high})"
+
+
+def _turned(names: list[str], table: str, prefix: str) -> list[str]:
+    """Multiply all but the first by twiddle factors, in place; ``table`` has {i}."""
+    text = []
+    for i in range(1, len(names)):
+        text.append(f"let {prefix}_{i} = {_power(i, f'{prefix}_', table.format(i=i))};")
+        text.append(f"let {prefix}_v{i} = times({names[i]}, {prefix}_{i});")
+        names[i] = f"{prefix}_v{i}"
+    return text
+
+
+def butterfly(given: list[str], prefix: str) -> tuple[list[str], list[str]]:
+    """Return lines that transform 2, 4, 8 or 16 numbers, and the names of the results."""
+    radix = len(given)
+    if radix == 1:
+        return [], list(given)
+    even_lines, even = butterfly(given[::2], f"{prefix}e")
+    odd_lines, odd = butterfly(given[1::2], f"{prefix}o")
+    text = even_lines + odd_lines
+    low, high = [], []
+    for k in range(radix // 2):
+        turned = _rotated(odd[k], k, radix)
+        text.append(f"let {prefix}t{k} = {turned};")
+        text.append(f"let {prefix}a{k} = {even[k]} + {prefix}t{k};")
+        text.append(f"let {prefix}b{k} = {even[k]} - {prefix}t{k};")
+        low.append(f"{prefix}a{k}")
+        high.append(f"{prefix}b{k}")
+    return text, low + high
+
+
+def _rotated(name: str, k: int, radix: int) -> str:
+    """Return the product of a number and exp(-2 pi i k / radix)."""
+    if k == 0:
+        return name
+    if 4 * k == radix:
+        return f"vec2<f32>({name}.y, -{name}.x)"
+    angle = -2 * pi * k / radix
+    return f"times({name}, vec2<f32>({cos(angle)!r}f, {sin(angle)!r}f))"

@@ -1,0 +1,57 @@
+// One pass of Fourier transforms of $LENGTH numbers each, $ABREAST of them per workgroup, whose
+// numbers lie p.count apart. Neighboring invocations work on neighboring transforms. Each keeps
+// $EACH numbers in registers and exchanges them through workgroup memory between stages.
+
+struct Numbers {
+    // All transforms, those of one line, and the numbers of one line.
+    transforms: u32,
+    count: u32,
+    line: u32,
+    // The stride of a transform's results, and the table entries for one step.
+    step: u32,
+    turn: u32,
+    groups: u32,
+    divisor: u32,
+    scale: f32,
+}
+
+@group(0) @binding(0) var<storage, read> a: array<$SOURCE>;
+@group(0) @binding(1) var<storage, read> turns: array<vec2<$T>>;
+@group(0) @binding(2) var<storage, read> twiddles: array<vec2<$T>>;
+@group(0) @binding(3) var<storage, read_write> out: array<$TARGET>;
+@group(0) @binding(4) var<uniform> p: Numbers;
+
+var<workgroup> exchanged: array<vec2<$T>, $SIZE>;
+
+fn times(a: vec2<$T>, b: vec2<$T>) -> vec2<$T> {
+    return vec2<$T>(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+}
+
+fn load(at: u32, inside: bool) -> vec2<$T> {
+    if (!inside) { return vec2<$T>(); }
+    let read = a[at];
+    return $LOAD;
+}
+
+fn store(at: u32, inside: bool, v: vec2<$T>) {
+    if (inside) { out[at] = $STORE; }
+}
+
+fn twiddle(turn: u32) -> vec2<$T> {
+    return times(twiddles[turn % $FINEu], twiddles[$FINEu + turn / $FINEu]);
+}
+
+@compute @workgroup_size($THREADS)
+fn main(@builtin(workgroup_id) group: vec3<u32>,
+        @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_index) id: u32) {
+    let number = group.y * groups.x + group.x;
+    if (number >= p.groups) { return; }
+    let c = id % $ABREASTu;
+    let u0 = id / $ABREASTu;
+    let t = number * $ABREASTu + c;
+    let inside = t < p.transforms;
+    let line = t / p.count * p.line;
+    let within = t % p.count;
+$STAGES
+}
