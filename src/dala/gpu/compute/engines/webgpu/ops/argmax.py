@@ -15,13 +15,19 @@ from dala.gpu.compute.engines.webgpu.ops.dispatches import (
     block,
     read_text,
 )
-from dala.gpu.compute.engines.webgpu.ops.lanes import lane_text, lanes_of, split
+from dala.gpu.compute.engines.webgpu.ops.lanes import (
+    lane_text,
+    lanes_of,
+    split,
+    width_of,
+)
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
 from dala.gpu.compute.engines.webgpu.wgsl.numbers import (
     STORED,
     bound,
     fields,
     reading,
+    vector,
 )
 
 if TYPE_CHECKING:
@@ -29,11 +35,14 @@ if TYPE_CHECKING:
 
 
 @cache
-def _text(dtype: str, out: str, rows: bool, later: bool) -> str:
+def _text(dtype: str, out: str, rows: bool, later: bool, width: int) -> str:
     kind = STORED[dtype]
+    unit = vector(kind, width)
+    lanes = "xyzw" if width > 1 else ""
+    fetched = "fetch_a(base + start * p.inner)"
     parts = [
         fields("n", "inner", "length", "splits", "lanes", "items", "along"),
-        reading(0, "a", dtype, kind, 1),
+        reading(0, "a", dtype, kind, width),
     ]
     if later:
         parts.append(bound(1, "earlier", "u32"))
@@ -48,10 +57,29 @@ def _text(dtype: str, out: str, rows: bool, later: bool) -> str:
         block=3 if later else 2,
         kind=kind,
         better=better,
+        consider=_consider("consider", kind, unit, lanes, False)
+        + _consider("consider_last", kind, unit, lanes, width > 1),
+        widthu=f"{width}u",
+        first=f"{fetched}.x" if width > 1 else fetched,
+        whole=f"min(last, p.along / {width}u)" if width > 1 else "last",
+        alongs="p.n" if width > 1 else "p.along",
         places=lane_text(rows),
         place=at,
         result={"u32": "places[t]", "i32": "i32(places[t])", "i64": "i64(u64(places[t]))"}[out],
     )
+
+
+def _consider(name: str, kind: str, unit: str, lanes: str, checked: bool) -> str:
+    """Return a function that considers the numbers of a unit in order; ``checked`` for the last."""
+    lines = [f"fn {name}(so_far: Best, x: {unit}, place: u32) -> Best {{", "    var best = so_far;"]
+    for i, lane in enumerate(lanes):
+        line = f"best = keep(best, x.{lane}, place * 4u + {i}u);"
+        lines.append(
+            f"    if (place * 4u + {i}u < p.along) {{ {line} }}" if checked else f"    {line}"
+        )
+    if not lanes:
+        lines.append("    best = keep(best, x, place);")
+    return "\n".join([*lines, "    return best;", "}", ""])
 
 
 @implements("argmax")
@@ -62,14 +90,19 @@ def make_argmax(engine: WebGPUEngine, task: Task) -> Runner:
     dispatches = Dispatches(engine)
     earlier: BufferRef | None = None
     while True:
-        length, splits = split("i64", (outer, n, inner))  # as for i64: one number at a time
+        first = earlier is None
+        width = width_of(STORED[dtype], (outer, n, inner)) if first and inner == 1 else 1
+        # Later passes read one number at a time, as for i64.
+        length, splits = split(STORED[dtype] if width > 1 else "i64", (outer, n, inner))
+        if width > 1:
+            n, length = -(-n // width), length // width
         target = OUTPUT if splits == 1 else dispatches.temporary(outer * splits * inner * 4)
         out = STORED[task.output.dtype] if splits == 1 else "u32"
         lanes = lanes_of(length, inner)
         items = outer * splits * inner
         reads = [BufferRef("input")] if earlier is None else [BufferRef("input"), earlier]
         numbers = block(n, inner, length, splits, lanes, items, along, 0)
-        text = _text(dtype, out, inner == 1, earlier is not None)
+        text = _text(dtype, out, inner == 1, not first, width)
         dispatches.add(text, reads, target, numbers, -(-items * lanes // 256))
         if splits == 1:
             return dispatches.runner()

@@ -1,15 +1,31 @@
-"""Reshape and trivial transposes on WebGPU: copies of the bytes."""
+"""Reshape and transposes on WebGPU: copies of the bytes, or squares of numbers turned."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from math import prod
+from string import Template
+from typing import TYPE_CHECKING, Final
 
+from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Runner, Storage, Task, Values
 from dala.gpu.compute.engines.webgpu.ops import implements
+from dala.gpu.compute.engines.webgpu.ops.dispatches import (
+    OUTPUT,
+    BufferRef,
+    Dispatches,
+    block,
+    read_text,
+)
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+
+#: WGSL types of entries by their size in bytes.
+_UNITS: Final = {4: "u32", 8: "vec2<u32>", 16: "vec4<u32>"}
+
+#: Narrower matrices are lowered to a kernel, which reads them as well.
+MIN_SIDE: Final = 8
 
 
 @implements("reshape")
@@ -24,6 +40,56 @@ def make_reshape(engine: WebGPUEngine, task: Task) -> Runner:
 
 @implements("transpose")
 def make_transpose(engine: WebGPUEngine, task: Task) -> Runner | None:
-    """Return a copy for arrays with fewer than two axes; others are lowered to a kernel."""
-    plain = len(task["axes"]) < 2 and not task["reverse"]
-    return make_reshape(engine, task) if plain else None
+    """Return a copy, or a runner that turns matrices; other orders are lowered to a kernel."""
+    if task["reverse"]:
+        return None
+    given = task.inputs[0]
+    layers = matrices(given.shape, task["axes"])
+    if layers is None:
+        return make_reshape(engine, task)
+    count, rows, columns, inner = layers
+    kind = _UNITS.get(ITEMSIZE[given.dtype] * inner)
+    if kind is None or not rows or min(rows, columns) < MIN_SIDE:
+        return None
+    side = {"u32": 32, "vec2<u32>": 32, "vec4<u32>": 16}[kind]  # within 16 KiB
+    across, down = -(-columns // side), -(-rows // side)
+    groups = across * down * count
+    text = Template(read_text("transpose.wgsl")).substitute(
+        T=kind, SIDEu=f"{side}u", ENTRIES=side * (side + 1)
+    )
+    dispatches = Dispatches(engine)
+    numbers = block(rows, columns, across, down, groups)
+    dispatches.add(text, [BufferRef("input")], OUTPUT, numbers, groups)
+    return dispatches.runner()
+
+
+def matrices(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, int, int, int] | None:
+    """Return a transposition as (matrices, rows, columns, numbers in each entry).
+
+    None if the order of the numbers does not change, and rows of 0 if it is another permutation.
+
+    >>> matrices((2, 3, 4), (0, 2, 1)), matrices((5, 6, 4), (1, 0, 2)), matrices((7, 1), (1, 0))
+    ((2, 3, 4, 1), (1, 5, 6, 4), None)
+    >>> matrices((2, 3, 4, 5), (2, 3, 0, 1)), matrices((2, 3, 4), (2, 1, 0))
+    ((1, 6, 20, 1), (1, 0, 0, 1))
+    """
+    runs: list[list[int]] = []  # axes that stay neighbors, without those of length 1
+    for axis in (axis for axis in axes if shape[axis] != 1):
+        last = runs[-1][-1] if runs else axis
+        if last < axis and all(shape[n] == 1 for n in range(last + 1, axis)):
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    order = sorted(range(len(runs)), key=lambda n: runs[n][0])
+    sizes = [prod(shape[axis] for axis in run) for run in runs]
+    if order == list(range(len(runs))):
+        return None
+    if order == [1, 0]:
+        return 1, sizes[1], sizes[0], 1
+    if order == [0, 2, 1]:
+        return sizes[0], sizes[2], sizes[1], 1
+    if order == [1, 0, 2]:
+        return 1, sizes[1], sizes[0], sizes[2]
+    if order == [0, 2, 1, 3]:
+        return sizes[0], sizes[2], sizes[1], sizes[3]
+    return 1, 0, 0, 1

@@ -191,13 +191,12 @@ fn exp_core_f32(r: f32) -> f32 {
     return ((q * r) * r + r) + 1.0f;
 }
 
+// Beyond the bounds the scaled result is infinite or zero by itself.
 fn exp_f32(x: f32) -> f32 {
-    if (isnan_f32(x)) { return x; }
-    if (x > 88.8f) { return bits_f32(0x7f800000u); }
-    if (x < -104.0f) { return 0.0f; }
-    let n = round(x * 1.44269504f);
-    let r = hide_f32(x - n * 0.693359375f) - n * -2.12194440e-4f;
-    return scale_f32(exp_core_f32(r), i32(n));
+    let y = clamp(x, -104.0f, 88.8f);
+    let n = round(y * 1.44269504f);
+    let r = hide_f32(y - n * 0.693359375f) - n * -2.12194440e-4f;
+    return select(scale_f32(exp_core_f32(r), i32(n)), x, isnan_f32(x));
 }
 
 fn log_f32(x: f32) -> f32 {
