@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 import time as clock
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -22,6 +22,7 @@ from dala.errors import CommandTimeout, ParameterError
 __all__ = [
     "Limits",
     "Scope",
+    "Token",
     "applied",
     "capture",
     "check_deadline",
@@ -77,6 +78,42 @@ class Limits:
         _scope.set(scope.outer if scope is not None else None)
 
 
+class Token:
+    """Something that can be cancelled: a command, or the work of a surface.
+
+    >>> token = Token()
+    >>> token.watch(lambda why: print("ended:", why))
+    >>> token.cancel("cancelled")
+    ended: cancelled
+    >>> token.cancelled
+    'cancelled'
+    """
+
+    __slots__ = ("_watching", "cancelled")
+
+    def __init__(self) -> None:
+        #: Why it was cancelled, or None.
+        self.cancelled: str | None = None
+        self._watching: dict[Callable[[str], None], None] = {}
+
+    def cancel(self, why: str) -> None:
+        """Cancel, and call everything that watches. Takes no lock; safe in finalizers."""
+        if self.cancelled is None:
+            self.cancelled = why
+        for stop in list(self._watching):
+            stop(why)
+
+    def watch(self, stop: Callable[[str], None]) -> None:
+        """Call a function when this is cancelled, or at once if it was."""
+        self._watching[stop] = None
+        if self.cancelled is not None:
+            stop(self.cancelled)
+
+    def unwatch(self, stop: Callable[[str], None]) -> None:
+        """Stop watching."""
+        self._watching.pop(stop, None)
+
+
 @dataclass(frozen=True, eq=False)
 class Scope:
     """The limits in force inside a block: its own and those around it, and when its time ends."""
@@ -87,6 +124,8 @@ class Scope:
     #: The seconds that were given until then.
     seconds: float | None
     outer: Scope | None
+    #: What cancels the work, or None.
+    token: Token | None = None
 
 
 _scope: ContextVar[Scope | None] = ContextVar("dala_limits", default=None)
@@ -212,7 +251,7 @@ def _within(outer: Scope | None, own: Limits) -> Scope:
         whole = own.tighter(outer.limits)
         if outer.deadline is not None and (until is None or outer.deadline <= until):
             until, seconds = outer.deadline, outer.seconds
-    return Scope(whole, until, seconds, outer)
+    return Scope(whole, until, seconds, outer, None if outer is None else outer.token)
 
 
 def _least(a: Number | None, b: Number | None) -> Number | None:

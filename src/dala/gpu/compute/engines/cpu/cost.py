@@ -21,6 +21,10 @@ HELPER_NS: Final = 10_000.0
 KEEP_GIL_NS: Final = 3_000.0
 #: The least work of a tile; claiming it costs nothing by comparison.
 TILE_NS: Final = 5_000.0
+#: The most work of a tile: work is ended between tiles.
+MAX_TILE_NS: Final = 2e6
+#: Work that can be ended early.
+GUARDED_NS: Final = 2e6
 #: Tiles per thread, so that other threads can take over from a slow one.
 TILES: Final = 32
 #: Outputs of at least this many bytes are written with non-temporal stores: no cache holds them.
@@ -71,7 +75,7 @@ def plan(program: Program, geometry: Geometry, threads: int) -> TilePlan:
     if work < SINGLE_THREAD_NS:
         return TilePlan(0, total, work < KEEP_GIL_NS and not loops, False, work)
     helpers = min(threads - 1, max(1, int(work // HELPER_NS)))
-    tile = max(work / ((helpers + 1) * TILES), TILE_NS)
+    tile = min(max(work / ((helpers + 1) * TILES), TILE_NS), MAX_TILE_NS)
     chunk = _rounded(max(int(tile / each), 1), geometry, out_bytes)
     stream = total * out_bytes >= STREAM_BYTES and chunk * out_bytes % 64 == 0
     return TilePlan(helpers, chunk, False, stream, work)

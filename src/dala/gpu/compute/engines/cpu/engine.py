@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dala import forks
+from dala import budget, forks
 from dala.gpu.compute.dtypes import DTYPES, ITEMSIZE
 from dala.gpu.compute.engines.base import (
     Bytes,
@@ -27,6 +27,7 @@ from dala.gpu.compute.engines.base import (
     Tensor,
 )
 from dala.gpu.compute.engines.cpu import cost as cpu_cost
+from dala.gpu.compute.engines.cpu.guard import guarding
 from dala.gpu.compute.engines.cpu.jit import Code, Jit, jit
 from dala.gpu.compute.engines.cpu.job import (
     CallWithGil,
@@ -36,11 +37,12 @@ from dala.gpu.compute.engines.cpu.job import (
     job_packer,
 )
 from dala.gpu.compute.engines.cpu.llvm.kernel import JobLayout, module_text
+from dala.gpu.compute.engines.cpu.llvm.metering import is_long
 from dala.gpu.compute.engines.cpu.llvm.unroll import has_loops, loop_params, unroll
 from dala.gpu.compute.engines.cpu.memory import Array, HostMemory, Memory, address_of
 from dala.gpu.compute.engines.cpu.ops import IMPLEMENTATIONS
 from dala.gpu.compute.engines.cpu.threads import ThreadPool, Tiles, pool, usable_cores
-from dala.gpu.compute.engines.cpu.variants import Variants
+from dala.gpu.compute.engines.cpu.variants import CountedVariant, Variants
 from dala.gpu.compute.engines.hardware import cpu_name
 from dala.gpu.compute.lang.ir import Program
 
@@ -187,7 +189,7 @@ class CPUEngine(Engine):
             if known and has_loops(unroll(program.body, program.result, known)[0]):
                 return None  # with a loop left, specialized code is no faster
             code = self._code(program, geometry, known)
-            return self._runner(program, geometry, code, plan)
+            return self._runner(program, geometry, code, plan, is_long(program.body, known))
 
         def general() -> Runner:
             made = specialized({})
@@ -195,12 +197,21 @@ class CPUEngine(Engine):
             return made
 
         types = {i: program.params[i].type for i in loop_params(program.body)}
-        if not types:
-            return general()
-        # Row code needs the values, and compiles quickly.
-        rows = self._analysis(program, dict.fromkeys(types, 1)) is not None
-        limit = SPECIALIZE_ROWS_NS if rows else SPECIALIZE_NS
-        return Variants(types, specialized, general, plan.work_ns, limit)
+        if types:
+            # Row code needs the values, and compiles quickly.
+            rows = self._analysis(program, dict.fromkeys(types, 1)) is not None
+            limit = SPECIALIZE_ROWS_NS if rows else SPECIALIZE_NS
+            runner: Runner = Variants(types, specialized, general, plan.work_ns, limit)
+        else:
+            runner = general()
+        if not has_loops(program.body):
+            return runner
+
+        def counted() -> Runner:
+            code = self._code(program, geometry, {}, counting=True)
+            return self._runner(program, geometry, code, plan, True)
+
+        return CountedVariant(runner, counted)
 
     def chain(self, links: Sequence[Link], inputs: Sequence[Tensor]) -> Runner | None:
         """Return a runner that runs a chain in one pass over the image, or None."""
@@ -226,15 +237,27 @@ class CPUEngine(Engine):
 
         return CPUComposer()
 
-    def _code(self, program: Program, geometry: Geometry, known: Mapping[int, int]) -> Code:
-        key = (program.key, geometry.layout, *known.items())
-        return self.code_for(key, lambda: self._text(program, geometry, known))
+    def _code(
+        self,
+        program: Program,
+        geometry: Geometry,
+        known: Mapping[int, int],
+        counting: bool = False,
+    ) -> Code:
+        key = (program.key, geometry.layout, *known.items(), *(["counting"] if counting else ()))
+        return self.code_for(key, lambda: self._text(program, geometry, known, counting))
 
-    def _text(self, program: Program, geometry: Geometry, known: Mapping[int, int]) -> str:
+    def _text(
+        self,
+        program: Program,
+        geometry: Geometry,
+        known: Mapping[int, int],
+        counting: bool = False,
+    ) -> str:
         attributes, layout = self._jit.host.attributes, geometry.layout
-        analysis = self._analysis(program, known) if layout[0] == 1 else None
+        analysis = self._analysis(program, known) if layout[0] == 1 and not counting else None
         machine = None if analysis is None else self.machine
-        return module_text(program, layout, attributes, known, analysis, machine)
+        return module_text(program, layout, attributes, known, analysis, machine, counting)
 
     def _analysis(self, program: Program, known: Mapping[int, int]) -> ProgramAnalysis | None:
         """Return the analysis of a pixel program, or None if it cannot be emitted with vectors."""
@@ -260,7 +283,12 @@ class CPUEngine(Engine):
         return found
 
     def _runner(
-        self, program: Program, geometry: Geometry, code: Code, plan: cpu_cost.TilePlan
+        self,
+        program: Program,
+        geometry: Geometry,
+        code: Code,
+        plan: cpu_cost.TilePlan,
+        long: bool,
     ) -> Runner:
         job = JobLayout(program, len(geometry.dims))
         numbers = job.geometry_values(geometry)
@@ -273,7 +301,9 @@ class CPUEngine(Engine):
         pack = job_packer(job.inputs, fixed, [p.type for p in program.params])
         run_all = (CallWithGil if plan.keep_gil else CallWithoutGil)(code.addresses["all"])
         threads, helpers, streams = self.threads, plan.helpers, plan.stream
-        tiles = self.tiles() if helpers or streams else None
+        guarded = long or plan.work_ns >= cpu_cost.GUARDED_NS
+        tiles = self.tiles() if helpers or streams or plan.chunk < total else None
+        name = program.name
 
         def run(inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]) -> None:
             # These references keep the memory alive while native code uses it.
@@ -282,11 +312,20 @@ class CPUEngine(Engine):
             # An output that is read too is in the caches already.
             if streams and target is not None and target not in memories:
                 head = stream if -target.address % 64 % size == 0 else plain
-            block = pack(head, target, memories, params)
-            if tiles is None:
-                run_all(block)
-            else:
-                threads.run(tiles, block, helpers)
+            scope = budget.capture()
+            if scope is None and not guarded:
+                block = pack(head, target, memories, params)
+                if tiles is None:
+                    run_all(block)
+                else:
+                    threads.run(tiles, block, helpers)
+                return
+            with guarding(scope, name) as guard:
+                block = pack(head[:-8] + guard.word, target, memories, params)
+                if tiles is None:
+                    run_all(block)
+                else:
+                    threads.run(tiles, block, helpers, guard)
 
         run.__dict__["code"] = code  # the code must live as long as its runner
         return run

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from llvmlite.binding import ModuleRef
 
 #: Part of every key on disk. Increase it when the meaning of stored code changes.
-CACHE_VERSION: Final = "1"
+CACHE_VERSION: Final = "2"
 
 _X86: Final = ("x86_64", "amd64")
 

@@ -18,6 +18,7 @@ from operator import attrgetter
 from typing import Final
 
 from dala.errors import FreedError
+from dala.gpu.compute.engines.cpu.llvm.metering import CELL_WORDS
 from dala.gpu.compute.engines.cpu.memory import Memory
 
 #: The ctypes type of the native function ``all(job)``.
@@ -32,17 +33,19 @@ WORD_FORMATS: Final = {
     "s32": "i4x", "s64": "q",  # the names of the kernel language
 }  # fmt: skip
 _LARGEST_F32: Final = 3.4028235677973366e38
-_HEAD: Final = struct.Struct("=9q")
+_HEAD: Final = struct.Struct("=10q")
 #: Bytes of a block's head.
 HEAD_BYTES: Final = _HEAD.size
 _address: Final = attrgetter("address")
+#: The stop cell of calls that cannot be ended early.
+_NEVER: Final = (ctypes.c_int64 * CELL_WORDS)()
 
 #: Packs a block: (head, output, inputs, parameters) -> bytes.
 Packer = Callable[[bytes, Memory, Sequence[Memory], tuple[float, ...]], bytes]
 
 
 def job_head(total: int, chunk: int, body: int, size: int = 0, stream: bool = False) -> bytes:
-    """Return the head of a job block.
+    """Return the head of a job block. Its last word is the address of a stop cell.
 
     Args:
         total: The number of positions.
@@ -51,7 +54,7 @@ def job_head(total: int, chunk: int, body: int, size: int = 0, stream: bool = Fa
         size: Bytes of the output per position.
         stream: Whether to use non-temporal stores.
     """
-    return _HEAD.pack(0, total, chunk, 0, 0, body, size, stream, 0)
+    return _HEAD.pack(0, total, chunk, 0, 0, body, size, stream, 0, ctypes.addressof(_NEVER))
 
 
 def job_packer(inputs: int, numbers: bytes, types: Sequence[str]) -> Packer:

@@ -20,6 +20,7 @@ from typing import Final
 
 from dala import forks
 from dala.errors import ParameterError
+from dala.gpu.compute.engines.cpu.guard import Guard, stop_all
 from dala.gpu.compute.engines.cpu.llvm.tiles import MAILBOX_HEAD, SLOTS
 
 #: Checks for the end of a job before the caller sleeps (about 100 us).
@@ -99,7 +100,7 @@ class ThreadPool:
         self.threads = thread_count() if threads is None else threads
         self._reset()
         forks.in_child(self._reset)
-        atexit.register(self.close)
+        atexit.register(self._exit)
 
     def _reset(self) -> None:
         # A forked child has none of its parent's threads, and their locks may be held forever.
@@ -107,11 +108,12 @@ class ThreadPool:
         self._workers: list[threading.Thread] = []
         self._starting = forks.lock()
 
-    def run(self, tiles: Tiles, block: bytes, helpers: int) -> None:
+    def run(self, tiles: Tiles, block: bytes, helpers: int, guard: Guard | None = None) -> None:
         """Run a job with up to ``helpers`` other threads; return when it is done.
 
         ``block`` is copied. The memory it points to must stay alive until this returns. An
-        interrupt is raised only when no thread works on the job.
+        interrupt is raised only when no thread works on the job; it ends the job early if the job
+        has a guard.
         """
         job = ctypes.create_string_buffer(block, len(block))
         address = ctypes.addressof(job)
@@ -126,7 +128,7 @@ class ThreadPool:
             done = tiles.share(address, mailbox.address, helpers, SPINS)
         finally:
             if not done:
-                _wait_for(tiles, address)
+                _wait_for(tiles, address, guard)
 
     def _start(self, wanted: int, tiles: Tiles) -> None:
         with self._starting:
@@ -138,6 +140,10 @@ class ThreadPool:
                 )
                 worker.start()
                 self._workers.append(worker)
+
+    def _exit(self) -> None:
+        stop_all("ended because the interpreter exits")
+        self.close()
 
     def close(self) -> None:
         """Stop the workers; the next job starts new ones."""
@@ -158,7 +164,7 @@ def _work(mailbox: _Mailbox, tiles: Tiles) -> None:
             return
 
 
-def _wait_for(tiles: Tiles, address: int) -> None:
+def _wait_for(tiles: Tiles, address: int, guard: Guard | None) -> None:
     """Wait for the tiles of other threads, and delay an interrupt until then."""
     interrupt: BaseException | None = None
     done = False
@@ -168,6 +174,8 @@ def _wait_for(tiles: Tiles, address: int) -> None:
             done = bool(tiles.wait(address, 100))
         except BaseException as error:
             interrupt = error
+            if guard is not None:
+                guard.stop("interrupted")
     if interrupt is not None:
         raise interrupt
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from dala import forks
+from dala import budget, forks
 from dala.gpu.compute.engines.base import Runner, Storage
 from dala.gpu.compute.engines.cpu.llvm.unroll import wrap
 
@@ -18,6 +18,32 @@ from dala.gpu.compute.engines.cpu.llvm.unroll import wrap
 MAX_VARIANTS: Final = 32
 #: The most sets of values whose work is counted.
 _MAX_COUNTED: Final = 1000
+
+
+class CountedVariant:
+    """A runner that selects code which counts iterations while ``dala.limits(iterations=)`` holds.
+
+    Args:
+        plain: The runner without a limit.
+        make: Returns the runner with one.
+    """
+
+    def __init__(self, plain: Runner, make: Callable[[], Runner]) -> None:
+        self._plain = plain
+        self._make = make
+        self._counted: Runner | None = None
+
+    def __call__(
+        self, inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]
+    ) -> None:
+        """Run the work."""
+        runner = self._plain
+        scope = budget.capture()
+        if scope is not None and scope.limits.iterations is not None:
+            if self._counted is None:
+                self._counted = self._make()
+            runner = self._counted
+        runner(inputs, output, params)
 
 
 class Variants:

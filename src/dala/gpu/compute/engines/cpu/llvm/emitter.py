@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
+from dala.gpu.compute.engines.cpu.llvm.metering import LoopMeter
 from dala.gpu.compute.engines.cpu.llvm.operations import InstructionWriter
 from dala.gpu.compute.engines.cpu.llvm.text import TYPES, FunctionText
 from dala.gpu.compute.lang.ir import (
@@ -54,6 +55,7 @@ class Emitter(InstructionWriter):
         varying: Values that become vectors.
         varying_slots: Slots that hold vectors.
         quick_exp: Whether ``exp`` of a vector needs only the precision of a stored byte.
+        meter: Meters the loops of the block.
     """
 
     def __init__(
@@ -65,8 +67,10 @@ class Emitter(InstructionWriter):
         varying: Collection[Value] = frozenset(),
         varying_slots: Collection[Slot] = frozenset(),
         quick_exp: bool = False,
+        meter: LoopMeter | None = None,
     ) -> None:
         super().__init__(f, lanes, varying, quick_exp)
+        self.meter = meter
         self.reader = reader
         self.slots = slots
         self.varying_slots = varying_slots
@@ -171,6 +175,10 @@ class Emitter(InstructionWriter):
         first = f.let(f"sext i32 {self.operand(s.start, False)} to i64")
         last = f.let(f"sext i32 {self.operand(s.stop, False)} to i64")
         head, body, follow, after = (f.label(h) for h in ("for", "body", "next", "endfor"))
+        meter = self.meter
+        if meter is not None and s in meter.innermost:
+            self._strips(s, first, last)
+            return
         before, step = f.here, f"%step.{head}"
         f.jump(head)
         f.start(head)
@@ -178,6 +186,8 @@ class Emitter(InstructionWriter):
         rule = "slt" if s.step > 0 else "sgt"
         f.branch(f.let(f"icmp {rule} i64 {counter}, {last}"), body, after)
         f.start(body)
+        if meter is not None and s in meter.loops:
+            meter.iteration(s)
         index = f.let(f"trunc i64 {counter} to i32")
         f.do(f"store i32 {index}, ptr {self.slots[s.index]}")
         self._loops.append((follow, after))
@@ -188,6 +198,39 @@ class Emitter(InstructionWriter):
         f.do(f"{step} = add nsw i64 {counter}, {s.step}")
         # Code that already uses vectors gains nothing from LLVM's unrolling.
         f.jump(head, ", !llvm.loop !2" if self.lanes > 1 else "")
+        f.start(after)
+
+    def _strips(self, s: For, first: str, last: str) -> None:
+        """Emit a metered loop as a loop over strips, each of them a plain loop."""
+        f, meter = self.f, self.meter
+        assert meter is not None
+        labels = ("strips", "strip", "for", "body", "next", "endstrip", "endfor")
+        strips, strip, head, body, follow, end, after = (f.label(h) for h in labels)
+        before, step, rule = f.here, f"%step.{head}", "slt" if s.step > 0 else "sgt"
+        f.jump(strips)
+        f.start(strips)
+        at = f.let(f"phi i64 [ {first}, %{before} ], [ %at.{head}, %{end} ]", "at")
+        f.branch(f.let(f"icmp {rule} i64 {at}, {last}"), strip, after)
+        f.start(strip)
+        stop = meter.strip(s, at, last)
+        inside = f.here
+        f.jump(head)
+        f.start(head)
+        counter = f.let(f"phi i64 [ {at}, %{inside} ], [ {step}, %{follow} ]", "count")
+        f.branch(f.let(f"icmp {rule} i64 {counter}, {stop}"), body, end)
+        f.start(body)
+        index = f.let(f"trunc i64 {counter} to i32")
+        f.do(f"store i32 {index}, ptr {self.slots[s.index]}")
+        self._loops.append((follow, after))
+        self._scoped(s.body)
+        self._loops.pop()
+        f.jump(follow)
+        f.start(follow)
+        f.do(f"{step} = add nsw i64 {counter}, {s.step}")
+        f.jump(head, ", !llvm.loop !2" if self.lanes > 1 else "")
+        f.start(end)
+        f.do(f"%at.{head} = add nsw i64 {counter}, 0")
+        f.jump(strips)
         f.start(after)
 
 

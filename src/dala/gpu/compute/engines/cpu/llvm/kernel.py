@@ -8,12 +8,13 @@ jobs are split into tiles by the functions of :mod:`dala.gpu.compute.engines.cpu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from string import Template
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dala.gpu.compute.engines.base import Geometry
 from dala.gpu.compute.engines.cpu.llvm.loops import KernelLoops
 from dala.gpu.compute.engines.cpu.llvm.text import Module
-from dala.gpu.compute.engines.cpu.llvm.tiles import HEAD_WORDS
+from dala.gpu.compute.engines.cpu.llvm.tiles import HEAD_WORDS, OUT_WORD
 from dala.gpu.compute.lang.ir import Program, values
 
 if TYPE_CHECKING:
@@ -23,16 +24,17 @@ if TYPE_CHECKING:
 #: A number in the job block: ("dim" | "stride" | "shape", argument, axis).
 Word: TypeAlias = tuple[str, int, int]
 
-_ALL: Final = """\
+_ALL: Final = Template("""\
 define void @all(ptr %job) #0 {
+  $enter
   %total.p = getelementptr i64, ptr %job, i64 1
   %total = load i64, ptr %total.p
-  %out.p = getelementptr i64, ptr %job, i64 9
+  %out.p = getelementptr i64, ptr %job, i64 $out
   %out = load ptr, ptr %out.p
   tail call void @body(ptr %job, ptr %out, i64 0, i64 %total)
   ret void
 }
-"""
+""")
 
 _METADATA: Final = """\
 !0 = distinct !{}
@@ -41,6 +43,7 @@ _METADATA: Final = """\
 !3 = !{!"llvm.loop.parallel_accesses", !0}
 !4 = !{!"llvm.loop.vectorize.enable", i1 false}
 !5 = !{!"llvm.loop.unroll.disable"}
+!6 = !{!"branch_weights", i32 1, i32 65536}
 """
 
 
@@ -93,6 +96,7 @@ def module_text(
     known: Mapping[int, int] | None = None,
     analysis: ProgramAnalysis | None = None,
     machine: Machine | None = None,
+    counting: bool = False,
 ) -> str:
     """Return the module of a program for a layout (see ``Geometry.layout``), as LLVM IR.
 
@@ -103,6 +107,7 @@ def module_text(
         known: Parameters, by index, whose values this code is compiled for.
         analysis: The analysis of a pointwise pixel program, to be emitted with vectors.
         machine: The CPU, if there is an analysis.
+        counting: Whether to count iterations against a limit.
     """
     module = Module()
     job = JobLayout(program, layout[0])
@@ -114,7 +119,7 @@ def module_text(
         words = RowWords(lambda dim: job.words["shape", dim[0], dim[1]], job.first_param)
         body = pointwise_body(module, analysis, words, job.first_input, machine)
     else:
-        body = KernelLoops(module, program, layout, job, known or {}).text()
+        body = KernelLoops(module, program, layout, job, known or {}, counting).text()
     return assemble(module, _heading(program, job), body, attributes)
 
 
@@ -122,7 +127,10 @@ def assemble(module: Module, heading: str, body: str, attributes: str) -> str:
     """Return the text of a module, given its functions."""
     # The linker provides no functions, so LLVM must not insert calls of memset or stack probes.
     shared = f'attributes #0 = {{ nounwind "no-builtins" "no-stack-arg-probe" {attributes}}}\n'
-    return "\n".join([heading, body, _ALL, module.text(), shared, _METADATA])
+    metered = "@dala.check" in module.helpers
+    enter = "call void @dala.enter(ptr %job)" if metered else ""
+    whole = _ALL.substitute(enter=enter, out=OUT_WORD)
+    return "\n".join([heading, body, whole, module.text(), shared, _METADATA])
 
 
 def _heading(p: Program, job: JobLayout) -> str:

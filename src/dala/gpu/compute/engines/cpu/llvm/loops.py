@@ -13,6 +13,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from dala.gpu.compute.engines.cpu.llvm.emitter import Emitter, ValueReader, allocate_slots
+from dala.gpu.compute.engines.cpu.llvm.metering import LoopMeter
 from dala.gpu.compute.engines.cpu.llvm.text import (
     PLAIN_LOOP,
     STORED,
@@ -64,6 +65,7 @@ class KernelLoops(ValueReader):
         layout: tuple[int, tuple[int, ...]],
         job: JobLayout,
         known: Mapping[int, int],
+        counting: bool = False,
     ) -> None:
         self.f = FunctionText(
             module,
@@ -72,7 +74,10 @@ class KernelLoops(ValueReader):
         self.program = program
         self.axes, self.steps = layout
         self.job = job
-        self.unrolled, self.result = unroll(program.body, program.result, known)
+        #: Whether to count iterations, and so to keep all loops.
+        self.counting = counting
+        limit = 0 if counting else None
+        self.unrolled, self.result = unroll(program.body, program.result, known, limit)
         #: Image reads at constant offsets: argument -> offsets along x, offsets along y.
         self.taps: dict[int, tuple[set[int], set[int]]] = {}
         for v in values(self.unrolled):
@@ -232,12 +237,14 @@ class KernelLoops(ValueReader):
         f, out = self.f, self.program.out
         if self.program.uses_position:
             self.position = [f.let(f"trunc i64 {x} to i32") for x in (*self.outer, self.x)]
-        emitter = Emitter(f, self, self.slots)
-        emitter.zero_slots()
         # The copy that clamps runs for a few pixels, so it stays small rather than unrolled.
         block, result = self.unrolled, self.result
         if self.border:
             block, result = self.program.body, self.program.result
+        meter = LoopMeter(f, block, self.counting)
+        emitter = Emitter(f, self, self.slots, meter=meter)
+        emitter.zero_slots()
+        meter.begin_position()
         for v in _nested(block):
             # Safe to read whether or not the branch is taken, and faster without a mask.
             if v.op in ("element", "pixel") or (_constant_offset(v) and not self.border):

@@ -116,6 +116,8 @@ class FunctionText:
         self.here = "entry"
         #: True after a branch, until the next label: instructions there would be invalid.
         self.ended = False
+        #: True once the function has fuel; see ``metering.py``.
+        self.metered = False
         self._count = 0
         self._labels = 0
 

@@ -12,10 +12,12 @@ A job block consists of words of eight bytes. The first ones are
 6    size     bytes of the output per position
 7    stream   1 for non-temporal stores; a position of each tile must be on a 64-byte boundary
 8    back     tiles claimed by helpers (atomic)
-9    out      the output
+9    stop     the address of the stop cell; see ``metering.py``
+10   out      the output
 ===  =======  =================================================================================
 
-The other words belong to ``body``, which must not change any. The caller claims tiles from the
+The other words belong to ``body``, which must not change any. No tile starts once the stop cell
+says so. The caller claims tiles from the
 front and helpers claim them from the back, so that over a sequence of jobs each thread finds in its
 cache the part that it wrote before.
 
@@ -40,8 +42,12 @@ from dataclasses import dataclass
 from string import Template
 from typing import Final
 
+from dala.gpu.compute.engines.cpu.llvm.metering import CHECK
+
 #: Words listed above.
-HEAD_WORDS: Final = 10
+HEAD_WORDS: Final = 11
+#: The word with the address of the output.
+OUT_WORD: Final = 10
 #: Words of a mailbox before its slots: stop, idle.
 MAILBOX_HEAD: Final = 2
 #: The most invitations open at one time.
@@ -78,15 +84,24 @@ entry:
   %stream = load i64, ptr %stream.p
   %nontemporal = icmp ne i64 %stream, 0
   %back.p = getelementptr i64, ptr %job, i64 8
-  %out.p = getelementptr i64, ptr %job, i64 9
+  %stop.p = getelementptr i64, ptr %job, i64 9
+  %stop = load ptr, ptr %stop.p
+  %out.p = getelementptr i64, ptr %job, i64 10
   %out = load ptr, ptr %out.p
   %more = add i64 %total, %chunk
   %round = sub i64 %more, 1
   %count = udiv i64 %round, %chunk
   %last = sub i64 %count, 1
-  br label %claim
-claim:
+  br label %look
+look:
   %front = phi i64 [ 0, %entry ], [ %front.next, %done ]
+  %state = load atomic i64, ptr %stop monotonic, align 8
+  %asked = icmp ne i64 %state, 0
+  br i1 %asked, label %check, label %claim
+check:
+  %ended = call i1 @dala.check(ptr %stop)
+  br i1 %ended, label %none, label %claim
+claim:
   %claimed = atomicrmw add ptr %job, i64 1 monotonic
   %some = icmp slt i64 %claimed, %count
   br i1 %some, label %which, label %none
@@ -110,13 +125,14 @@ plain:
   br label %done
 done:
   %front.next = add i64 %front, 1
-  br label %claim
+  br label %look
 none:
   ret void
 }
 
 define i32 @share(ptr %job, ptr %mailbox, i64 %helpers, i64 %spins) #0 {
 entry:
+  call void @dala.enter(ptr %job)
   %me = ptrtoint ptr %job to i64
   %slots = getelementptr i64, ptr %mailbox, i64 2
   br label %invite
@@ -319,7 +335,7 @@ _STREAM_CALL: Final = (
 def tiles_text(host: Host) -> str:
     """Return the module that runs jobs on this CPU."""
     call = _STREAM_CALL if host.streams else _PLAIN_CALL
-    parts = [_TILES.substitute(stream=call, pause=host.pause, slots=SLOTS)]
+    parts = [_TILES.substitute(stream=call, pause=host.pause, slots=SLOTS), CHECK]
     if host.streams:
         parts.append(_STREAM)
     if host.pause:

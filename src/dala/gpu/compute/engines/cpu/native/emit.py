@@ -1,7 +1,7 @@
 """Emit a whole module: native functions, and entry points that read a job block.
 
-:mod:`~dala.gpu.compute.engines.cpu.native.arguments` describes the block. Word 9 holds the address
-of the result.
+:mod:`~dala.gpu.compute.engines.cpu.native.arguments` describes the block. Word
+``OUT_WORD`` holds the address of the result.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from dala.gpu.compute.engines.cpu.llvm.tiles import HEAD_WORDS, Host
+from dala.gpu.compute.engines.cpu.llvm.tiles import HEAD_WORDS, OUT_WORD, Host
 from dala.gpu.compute.engines.cpu.native.function import NativeFunction
 from dala.gpu.compute.engines.cpu.native.module import EmittedFunction, NativeModule
 from dala.gpu.compute.engines.cpu.native.signature import annotation, fill_statics, llvm_result
@@ -126,7 +126,7 @@ def entry_points(
         lines.append(f"  {call}")
     else:
         lines.append(f"  %result = {call}")
-        lines.append("  %to.p = getelementptr i64, ptr %job, i64 9")
+        lines.append(f"  %to.p = getelementptr i64, ptr %job, i64 {OUT_WORD}")
         lines.append("  %to = load ptr, ptr %to.p")
         lines += store_result(entry.result)
     if fence:  # nontemporal stores must be visible before the tile is reported as done

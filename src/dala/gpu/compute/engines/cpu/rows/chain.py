@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.engines.base import Geometry, Link, Runner, Storage, Task, Tensor
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis, analyze
-from dala.gpu.compute.engines.cpu.llvm.unroll import loop_params
+from dala.gpu.compute.engines.cpu.llvm.unroll import has_loops, loop_params
 from dala.gpu.compute.engines.cpu.rows.forms.blur import blur_fits
 from dala.gpu.compute.engines.cpu.rows.neighbor_stages import add_neighbor_stages
 from dala.gpu.compute.engines.cpu.rows.planes import planes_fit
 from dala.gpu.compute.engines.cpu.rows.runner import PlannedChain, plan_rows, rows_runner, rows_text
-from dala.gpu.compute.engines.cpu.variants import Variants
+from dala.gpu.compute.engines.cpu.variants import CountedVariant, Variants
 from dala.gpu.compute.lang.ir import Program, statements
 
 if TYPE_CHECKING:
@@ -81,6 +81,16 @@ def make_chain(engine: CPUEngine, links: Sequence[Link], inputs: Sequence[Tensor
     """Return a runner for a chain, or None if it cannot run in one pass over the image."""
     if not links or not all(_fits(link, links, inputs) for link in links):
         return None
+    counted = any(isinstance(k.work, Program) and has_loops(k.work.body) for k in links)
+    runner = _make_chain(engine, links, inputs)
+    if runner is None or not counted:
+        return runner
+    return CountedVariant(runner, lambda: stage_by_stage(engine, links))
+
+
+def _make_chain(
+    engine: CPUEngine, links: Sequence[Link], inputs: Sequence[Tensor]
+) -> Runner | None:
     wanted = _loop_params(links)
     if not wanted:
         return _with_values(engine, links, inputs, {})

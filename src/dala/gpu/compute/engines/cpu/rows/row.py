@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
 from dala.gpu.compute.engines.cpu.llvm.emitter import Emitter, ValueReader, allocate_slots
+from dala.gpu.compute.engines.cpu.llvm.metering import LoopMeter
 from dala.gpu.compute.engines.cpu.llvm.text import STORED, TYPES, FunctionText, Module
 from dala.gpu.compute.engines.cpu.rows.copies import OUTPUT, whole_and_rest
 from dala.gpu.compute.engines.cpu.rows.machine import Machine
@@ -80,7 +81,7 @@ class RowFunction(ValueReader):
         slots = allocate_slots(self.f, analysis.block, self.lanes, analysis.varying_slots)
         self.emitter = Emitter(
             self.f, self, slots, self.lanes, analysis.varying, analysis.varying_slots,
-            quick_exp=analysis.program.out.dtype == "u8",
+            quick_exp=analysis.program.out.dtype == "u8", meter=LoopMeter(self.f, analysis.block),
         )  # fmt: skip
         #: Pixels to write; in a per-channel form, elements.
         self.count = "%count"

@@ -7,12 +7,15 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from dala import budget
 from dala.gpu.compute.engines.base import Link, Runner, Storage, Tensor
 from dala.gpu.compute.engines.cpu import cost as cpu_cost
+from dala.gpu.compute.engines.cpu.guard import guarding
 from dala.gpu.compute.engines.cpu.jit import Code
 from dala.gpu.compute.engines.cpu.job import CallWithoutGil, job_head, job_packer
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
 from dala.gpu.compute.engines.cpu.llvm.kernel import assemble
+from dala.gpu.compute.engines.cpu.llvm.metering import is_long
 from dala.gpu.compute.engines.cpu.llvm.text import Module
 from dala.gpu.compute.engines.cpu.llvm.tiles import HEAD_WORDS
 from dala.gpu.compute.engines.cpu.rows.forms.blur import blur_row, blur_weights
@@ -179,7 +182,11 @@ def _runner(engine: CPUEngine, planned: PlannedChain, code: Code) -> Runner:
     pack = job_packer(pointers, fixed, planned.types)
     run_all = CallWithoutGil(code.addresses["all"])
     threads = engine.threads
-    tiles = engine.tiles() if helpers else None
+    work = _work(plan)
+    tiles = engine.tiles() if helpers or work >= cpu_cost.GUARDED_NS else None
+    long = any(s.analysis is not None and is_long(s.analysis.block) for s in stages)
+    guarded = long or work >= cpu_cost.GUARDED_NS
+    name = ", ".join(_name(s) for s in stages)
     # A single pointwise program may write to its input.
     alone = len(stages) == 1 and all(q.reach.pointwise for q in stages[0].sources)
     stored = sorted({s.store for s in stages if s.store is not None})
@@ -190,20 +197,34 @@ def _runner(engine: CPUEngine, planned: PlannedChain, code: Code) -> Runner:
         if not alone and _overlaps(inputs, output, stored):
             _run_in_copies(engine, run, inputs, output, params, stored)
             return
-        block = pack(head, target, memories, params)
-        if tiles is None:
-            run_all(block)
-        else:
-            threads.run(tiles, block, helpers)
+        scope = budget.capture()
+        if scope is None and not guarded:
+            block = pack(head, target, memories, params)
+            if tiles is None:
+                run_all(block)
+            else:
+                threads.run(tiles, block, helpers)
+            return
+        with guarding(scope, name) as guard:
+            block = pack(head[:-8] + guard.word, target, memories, params)
+            if tiles is None:
+                run_all(block)
+            else:
+                threads.run(tiles, block, helpers, guard)
 
     # The code, of the chain and of the functions it calls, must live as long as the runner.
     run.__dict__["code"] = code, [s.planes.native for s in stages if s.planes is not None]
     return run
 
 
+def _work(plan: RowPlan) -> float:
+    """Return the estimated work on one core, in nanoseconds."""
+    return plan.height * plan.width * sum(cpu_cost.stage_ns(s) for s in plan.stages)
+
+
 def _share(plan: RowPlan, threads: int, across: int) -> tuple[int, int]:
     """Return the number of helper threads and the rows of a strip."""
-    work = plan.height * plan.width * sum(cpu_cost.stage_ns(s) for s in plan.stages)
+    work = _work(plan)
     if work < cpu_cost.SINGLE_THREAD_NS:
         return 0, plan.height
     helpers = min(threads - 1, max(1, int(work // cpu_cost.HELPER_NS)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from dala.gpu.compute.engines.cpu.llvm.metering import STOP_WORD
 from dala.gpu.compute.engines.cpu.llvm.text import PLAIN_LOOP, FunctionText, Module
 from dala.gpu.compute.engines.cpu.rows.copies import copy_function, repeat_function
 from dala.gpu.compute.engines.cpu.rows.plan import RowSource, RowStage
@@ -103,9 +104,10 @@ class SlidingWindow:
         """Emit the loop that moves the window down a tile: each stage computes one row."""
         f, before = self.f, self.f.here
         begin = self.op("add", self.y0, min(s.first - s.lead for s in self.stages))
+        again = "goon" if "@dala.check" in self.module.helpers else "endstep"
         f.jump("step")
         f.start("step")
-        self.time = f.let(f"phi i64 [ {begin}, %{before} ], [ %time.next, %endstep ]", "time")
+        self.time = f.let(f"phi i64 [ {begin}, %{before} ], [ %time.next, %{again} ]", "time")
         f.branch(f.let(f"icmp slt i64 {self.time}, {self.y1}"), "stage0", "endtile")
         for i in range(len(self.stages)):
             f.start(f"stage{i}")
@@ -113,6 +115,12 @@ class SlidingWindow:
         f.start(f"stage{len(self.stages)}")
         f.jump("endstep")
         f.start("endstep")
+        if "@dala.check" in self.module.helpers:  # a stage that ends early returns from its row
+            state = f.let(f"load atomic i64, ptr {f.word(STOP_WORD, 'ptr')} monotonic, align 8")
+            f.branch(f.let(f"icmp eq i64 {state}, 2"), "gone", "goon")
+            f.start("gone")
+            f.do("ret void")
+            f.start("goon")
         f.do(f"%time.next = add nsw i64 {self.time}, 1")
         f.jump("step", PLAIN_LOOP)
         f.start("endtile")

@@ -15,6 +15,7 @@ from typing import Final
 
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
 from dala.gpu.compute.engines.cpu.llvm.emitter import Emitter, ValueReader, allocate_slots
+from dala.gpu.compute.engines.cpu.llvm.metering import LoopMeter
 from dala.gpu.compute.engines.cpu.llvm.text import TYPES, FunctionText, Module
 from dala.gpu.compute.engines.cpu.rows.row import RowFunction, RowSpec, row_writer
 from dala.gpu.compute.lang.ir import Value
@@ -54,7 +55,8 @@ class _Fill(ValueReader):
     def text(self) -> str:
         """Return the finished function."""
         f, analysis = self.f, self.analysis
-        emitter = Emitter(f, self, allocate_slots(f, analysis.block))
+        meter = LoopMeter(f, analysis.block)
+        emitter = Emitter(f, self, allocate_slots(f, analysis.block), meter=meter)
         with f.loop("0", str(SIZE), tail=", !llvm.loop !1") as i:
             mark = emitter.mark()
             self.byte = f.let(f"trunc i64 {i} to i32")
