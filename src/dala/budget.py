@@ -17,18 +17,21 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
-from dala.errors import CommandTimeout, ParameterError
+from dala.errors import Cancelled, CommandTimeout, LimitExceeded, ParameterError
 
 __all__ = [
     "Limits",
     "Scope",
     "Token",
     "applied",
+    "cancelled",
     "capture",
     "check_deadline",
     "current",
     "deadline",
+    "limit_exceeded",
     "limits",
+    "scope_of",
     "timed_out",
 ]
 
@@ -127,6 +130,13 @@ class Scope:
     #: What cancels the work, or None.
     token: Token | None = None
 
+    def check(self, call: str) -> None:
+        """Raise CommandTimeout after the deadline, and Cancelled if the work was cancelled."""
+        if self.token is not None and self.token.cancelled is not None:
+            raise cancelled(call, self.token.cancelled)
+        if self.deadline is not None and clock.monotonic() >= self.deadline:
+            raise timed_out(call, self.seconds)
+
 
 _scope: ContextVar[Scope | None] = ContextVar("dala_limits", default=None)
 
@@ -194,13 +204,13 @@ def deadline() -> float | None:
 
 
 def check_deadline(call: str) -> None:
-    """Raise CommandTimeout if the time of the blocks around this call has ended.
+    """Raise CommandTimeout or Cancelled if the work around this call has to end.
 
     >>> check_deadline("blur")
     """
     scope = _scope.get()
-    if scope is not None and scope.deadline is not None and clock.monotonic() >= scope.deadline:
-        raise timed_out(call, scope.seconds)
+    if scope is not None:
+        scope.check(call)
 
 
 def timed_out(call: str, seconds: float | None) -> CommandTimeout:
@@ -219,6 +229,30 @@ def timed_out(call: str, seconds: float | None) -> CommandTimeout:
     )
 
 
+def cancelled(call: str, why: str) -> Cancelled:
+    """Return the error of work that was cancelled.
+
+    >>> print(cancelled("blur", "cancelled"))
+    blur: cancelled. Its output is undefined.
+    """
+    return Cancelled(f"{call}: {why}. Its output is undefined.", call=call)
+
+
+def limit_exceeded(call: str, limit: int) -> LimitExceeded:
+    """Return the error of a kernel that makes more iterations than its limit.
+
+    >>> print(limit_exceeded("count", 100))  # doctest: +ELLIPSIS
+    count: iterations must be at most 100 at each position, got more. Allow more iterations...
+    """
+    error = LimitExceeded(
+        f"{call}: iterations must be at most {limit} at each position, got more. Allow more "
+        "iterations with dala.limits(iterations=), or loop less.",
+        call=call,
+    )
+    error.argument, error.expected = "iterations", f"at most {limit}"
+    return error
+
+
 def capture() -> Scope | None:
     """Return the scope of this thread or task, to apply it on another with :func:`applied`.
 
@@ -226,6 +260,16 @@ def capture() -> Scope | None:
     True
     """
     return _scope.get()
+
+
+def scope_of(token: Token, own: Limits | None = None, outer: Scope | None = None) -> Scope:
+    """Return the scope of work that a token cancels: within a captured one, with limits of its own.
+
+    >>> scope_of(Token(), limits(iterations=3)).limits.iterations
+    3
+    """
+    made = _within(outer, own or _NONE)
+    return Scope(made.limits, made.deadline, made.seconds, None, token)
 
 
 @contextmanager

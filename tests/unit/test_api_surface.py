@@ -94,7 +94,7 @@ COMPUTE = {
     "sigmoid": "(a, out=None)",
     "size": "(b)",
     "softmax": "(a, out=None, axis=-1)",
-    "submit": "(spec, priority='realtime')",
+    "submit": "(spec, priority='realtime', *, timeout=None)",
     "subtract": "(a, b, out=None)",
     "supported_dtypes": "()",
     "tanh": "(a, out=None)",
@@ -330,7 +330,7 @@ METHODS = {
     compute.Buffer: [
         "dtype", "free", "read", "read_async", "read_binary", "read_list", "shape", "to_array",
     ],
-    compute.Command: ["poll", "wait"],
+    compute.Command: ["cancel", "poll", "wait"],
     compute.Stream: ["submit"],
     compute.Kernel: ["run"],
 }  # fmt: skip

@@ -9,6 +9,7 @@ from typing import TypeAlias, overload
 import numpy as np
 
 from dala import forks
+from dala.budget import Limits
 from dala.errors import (
     FreedError,
     KernelExists,
@@ -51,8 +52,15 @@ class Kernel(Runnable):
 
     __doc__ = InstanceDoc(__doc__)
 
-    def __init__(self, name: str, decl: KernelDecl | Callable[[], KernelDecl]) -> None:
+    def __init__(
+        self,
+        name: str,
+        decl: KernelDecl | Callable[[], KernelDecl],
+        limits: Limits | None = None,
+    ) -> None:
         self.name = name
+        #: Limits of each call, or None.
+        self.limits = limits
         self._decl = decl
         self._plans = {}
 
@@ -106,7 +114,7 @@ class Kernel(Runnable):
         distinct = tuple(i for i, arg in enumerate(program.args) if arg.kind in ("image", "array"))
         check_alias(self.name, program, inputs, output)
         shared = any(b.storage(self.name).foreign for b in (*inputs, output))
-        return BoundCall(engine, program, geometry, distinct, shared)
+        return BoundCall(engine, program, geometry, distinct, shared, limits=self.limits)
 
     def plan(
         self, inputs: Sequence[Buffer], output: Buffer, params: Params = NO_PARAMS
@@ -187,6 +195,8 @@ class Kernel(Runnable):
         source: str | KernelFunction | Kernel,
         inputs: int | None = None,
         params: Sequence[str] | None = None,
+        *,
+        limits: Limits | None = None,
     ) -> Kernel:
         """Register a kernel under a name, from text or from a function, and return it.
 
@@ -196,6 +206,9 @@ class Kernel(Runnable):
             source: a Python function, or the text of one. Text is parsed and never executed.
             inputs: the number of inputs; checked against the function if given.
             params: names of the parameters; checked against the function if given.
+            limits: ``dala.limits(...)`` for each call of the kernel, as for text from strangers.
+                Tighter limits of ``with`` blocks around a call hold as well. A kernel with limits
+                is not fused with others.
 
         Raises:
             KernelSyntaxError: the source is outside the language. The message shows the line.
@@ -211,6 +224,7 @@ class Kernel(Runnable):
                 "Kernel.register", "name", "a non-empty str without lone surrogates", name
             )
         _refuse_builtin(name)
+        _check_limits("Kernel.register", limits)
         if params is not None and not all(isinstance(p, str) for p in params):
             raise ParameterError.invalid(
                 "Kernel.register",
@@ -220,9 +234,9 @@ class Kernel(Runnable):
                 "Types and defaults belong in the function.",
             )
         if isinstance(source, Kernel):
-            made = Kernel(name, source.decl)
+            made = Kernel(name, source.decl, limits or source.limits)
         else:
-            made = Kernel(name, _declare(name, source, inputs, params))
+            made = Kernel(name, _declare(name, source, inputs, params), limits)
         with _lock:
             _custom[name] = made
         return made
@@ -241,17 +255,34 @@ _lock = forks.lock()
 _custom: dict[str, Kernel] = {}
 
 
+def _check_limits(call: str, limits: Limits | None) -> None:
+    if limits is not None and not isinstance(limits, Limits):
+        raise ParameterError.invalid(call, "limits", "dala.limits(...) or None", limits)
+
+
 @overload
-def kernel(source: KernelFunction | str, *, name: str | None = None) -> Kernel: ...
-@overload
-def kernel(*, name: str | None = None) -> Callable[[KernelFunction], Kernel]: ...
 def kernel(
-    source: KernelFunction | str | None = None, *, name: str | None = None
+    source: KernelFunction | str, *, name: str | None = None, limits: Limits | None = None
+) -> Kernel: ...
+@overload
+def kernel(
+    *, name: str | None = None, limits: Limits | None = None
+) -> Callable[[KernelFunction], Kernel]: ...
+def kernel(
+    source: KernelFunction | str | None = None,
+    *,
+    name: str | None = None,
+    limits: Limits | None = None,
 ) -> Kernel | Callable[[KernelFunction], Kernel]:
     """Create a kernel from a Python function or its text, and register it under its name.
 
     A kernel may have the name of a built-in one. It is then not registered: the name still means
     the built-in kernel, and calls take the kernel itself instead of its name.
+
+    Args:
+        source: the function or its text; without it, :func:`kernel` returns a decorator.
+        name: the name; by default the function's.
+        limits: ``dala.limits(...)`` for each call, see :meth:`Kernel.register`.
 
     >>> from dala.gpu.compute import buffer
     >>> wave = kernel("def wave(x, *, amount=2.0): return x * amount + 1")
@@ -259,18 +290,19 @@ def kernel(
     [11.0, 21.0]
     """
     if source is None:
-        return lambda function: kernel(function, name=name)
+        return lambda function: kernel(function, name=name, limits=limits)
+    _check_limits("kernel", limits)
     if isinstance(source, str):
         name = name or _name_in(source)
     elif name is None:
         name = str(getattr(source, "__name__", "kernel"))
     if not isinstance(name, str) or name not in builtins():
-        return Kernel.register(name, source)
+        return Kernel.register(name, source, limits=limits)
     logging.getLogger("dala").info(
         "kernel: the name %r means the built-in kernel. Pass the new kernel itself, not its name.",
         name,
     )
-    return Kernel(name, _declare(name, source, None, None))
+    return Kernel(name, _declare(name, source, None, None), limits)
 
 
 def _name_in(text: str) -> str:

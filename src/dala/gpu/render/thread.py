@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from dala import forks, resources
+from dala.budget import current
 from dala.errors import CommandError, DalaError
 from dala.gpu.checks import checked_size
 from dala.gpu.protocol import BY_OPCODE, COMMANDS, OPCODES, DrawCommand, decode
@@ -61,6 +62,8 @@ class Renderer(Worker):
         self.dropped = 0
         #: Called with the renderer after each present, on the render thread.
         self.on_present: Callable[[Renderer], None] | None = None
+        #: The limits of the block that the surface was created in, for its shaders.
+        self.limits = current()
         #: Executes compute commands; created for the first one.
         self.shaders: SurfaceShaders | None = None
         self.reads: deque[bytes] = deque(maxlen=KEPT_READS)

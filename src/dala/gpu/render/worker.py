@@ -19,6 +19,7 @@ from queue import SimpleQueue
 from typing import Final, NoReturn, TypeVar
 
 from dala import forks
+from dala.budget import Token
 from dala.errors import CommandError, DeviceError, FreedError
 from dala.gpu.render.lifecycle import CLOSE_TIMEOUT, exiting, register, workers
 from dala.gpu.render.requests import LargeCommand, Request
@@ -47,6 +48,8 @@ class Worker:
         self._alert = False
         self._asleep = False
         self._closing = False
+        #: Cancels the computing of commands.
+        self.token = Token()
         self._forked = False
         self._wakeups: SimpleQueue[None] = forks.simple_queue()
         self._room = forks.condition()
@@ -209,6 +212,7 @@ class Worker:
         """End the thread without waiting for it; drops queued commands. Safe in finalizers."""
         self._closing = True
         self._alert = True
+        self.token.cancel("ended because the surface was closed")
         self._wakeups.put(None)
 
     def close(self) -> None:

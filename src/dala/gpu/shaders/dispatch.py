@@ -6,15 +6,18 @@ finished before the next command. WGSL runs on a WebGPU device, kernel text on t
 
 from __future__ import annotations
 
+import ast
 import copy
 import re
 import struct
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
+from dala.budget import applied, scope_of
 from dala.errors import (
     CommandError,
     DalaError,
@@ -41,6 +44,11 @@ if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
     from dala.gpu.protocol import DrawCommand
     from dala.gpu.render.thread import Renderer
+
+#: Seconds that one dispatch of a shader may take, and iterations of its loops at one position, for
+#: surfaces that were created without ``dala.limits``. Kernel text on the CPU has the time only.
+MAX_SECONDS: Final = 10.0
+MAX_ITERATIONS: Final = 10_000_000
 
 #: The number of shaders given by source that are kept.
 KEPT: Final = 64
@@ -191,6 +199,19 @@ class SurfaceShaders:
         groups: tuple[int, int, int],
     ) -> None:
         """Run a kernel, or a shader given by name or source, over the pixels."""
+        limits = renderer.limits
+        if limits.time is None:
+            limits = replace(limits, time=MAX_SECONDS)
+        with applied(scope_of(renderer.token, limits)):
+            self._dispatch(renderer, shader, params, groups)
+
+    def _dispatch(
+        self,
+        renderer: Renderer,
+        shader: str | Kernel,
+        params: bytes | Params,
+        groups: tuple[int, int, int],
+    ) -> None:
         name, found = self._find(shader) if isinstance(shader, str) else (shader.name, shader)
         if isinstance(found, Kernel):
             self._run(renderer, found, params)
@@ -259,14 +280,21 @@ class SurfaceShaders:
         target = from_dlpack(canvas.pixels, device=self._kernel_device)
         shared = target.engine.host_view(target.storage("dispatch_compute")) is not None
         inputs = [target] * len(kernel.inputs)
-        if not shared or any(a.kind == "image" for a in kernel.decl.args):
+        other: Buffer | None = None
+        looping = any(isinstance(s, ast.For) for s in ast.walk(kernel.decl.function))
+        if not shared or looping or any(a.kind == "image" for a in kernel.decl.args):
             other = self._copy_buffer(target)
             if shared:  # pixels that are read at offsets must not be written meanwhile
                 target.engine.copy(target.storage("copy"), other.storage("copy"))
                 inputs = [other]
             else:
                 target = other
-        kernel.run(inputs, target, values)
+        try:
+            kernel.run(inputs, target, values)
+        except BaseException:
+            if shared and other is not None:  # it may have been ended in the middle
+                target.engine.copy(other.storage("copy"), target.storage("copy"))
+            raise
         if not shared:
             canvas.swap(np.array(target.numpy()))
         canvas.damage_all()

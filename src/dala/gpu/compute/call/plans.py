@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
+from dala.budget import Limits
 from dala.gpu.compute.engines.base import Engine, Geometry, Runner, Storage, Task
 from dala.gpu.compute.engines.registry import run_on_host, unsupported
 from dala.gpu.compute.lang.ir import Program
@@ -48,6 +49,8 @@ class BoundCall:
     shared: bool = False
     #: The operation's task. Engine code is preferred to the program.
     task: Task | None = None
+    #: Limits of each call of the kernel, which is then never fused.
+    limits: Limits | None = None
 
     @cached_property
     def code(self) -> Runner | None:
@@ -70,13 +73,22 @@ class BoundCall:
             raise unsupported(self.engine, self.task)
         if self.geometry.count == 0:
             return _nothing
-        return self.engine.prepare(self.program, self.geometry)
+        run = self.engine.prepare(self.program, self.geometry)
+        return run if self.limits is None else _within(self.limits, run)
 
     def plan(self, values: Values = ()) -> CallPlan:
         """Return the call's plan; ``values`` are parameters of a lowered operation's program."""
         run = self.prepare()
         values = () if self.code is not None else values
         return CallPlan(run, self.program, self.distinct, self.shared, values)
+
+
+def _within(limits: Limits, run: Runner) -> Runner:
+    def limited(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
+        with limits:
+            run(inputs, output, params)
+
+    return limited
 
 
 def _nothing(inputs: Sequence[Storage], output: Storage, params: Values) -> None:

@@ -42,7 +42,8 @@ class Pass:
         self._run: Runner | None = None
         self._takes_params = True
         call = stage.call
-        if call is not None and (call.engine.fuses_operations or call.code is None):
+        fusible = call is not None and call.limits is None
+        if call is not None and fusible and (call.engine.fuses_operations or call.code is None):
             self.program = call.program
 
     @property

@@ -7,7 +7,7 @@ alive. Pending commands and the last few thousand ended ones can be found by id.
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from copy import copy
 from itertools import count
@@ -34,12 +34,14 @@ class CommandState:
     The result of the future is the command's error, or None.
     """
 
-    __slots__ = ("dropped", "future", "id", "name", "reported")
+    __slots__ = ("dropped", "future", "id", "name", "on_cancel", "reported")
 
     def __init__(self, name: str) -> None:
         self.id = next(_ids)
         self.name = name
         self.future = _running()
+        #: Cancels the work.
+        self.on_cancel: Callable[[], bool] = lambda: False
         #: True after the Command was garbage collected.
         self.dropped = False
         #: True after the error was raised in a caller or logged.
@@ -53,6 +55,7 @@ class CommandState:
             _pending.pop(self.id, None)
             if len(_ended) > ENDED_KEPT:
                 del _ended[next(iter(_ended))]
+        self.on_cancel = lambda: False  # it would keep the work alive
         self.future.set_result(error)
 
     @property
@@ -167,6 +170,25 @@ class Command(int):
             DalaError: the work failed; the message names the command.
         """
         self._progress.wait("Command.result", timeout)
+
+    def cancel(self) -> bool:
+        """End the command early; waiting for it then raises Cancelled.
+
+        A command that has not started ends at once. A kernel that runs on the CPU ends within a
+        few milliseconds. A GPU finishes what it has started. The output buffer of a command that
+        had started is undefined: parts of it may be written.
+
+        Returns:
+            True if the command ends early; False if it has ended, or will, as a GPU has it.
+
+        >>> from dala.gpu.compute import buffer, submit
+        >>> command = submit({"op": "barrier"})
+        >>> command.wait()
+        >>> command.cancel()
+        False
+        """
+        self._progress.reported = True
+        return self._progress.on_cancel()
 
     def poll(self) -> str:
         """Return the state, like :func:`poll`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from dala.budget import Limits, Token, capture, scope_of
 from dala.errors import DalaError, FreedError
 from dala.gpu.compute.buffer import span
 from dala.gpu.compute.engines.base import Engine, Storage
@@ -30,7 +31,9 @@ class Job:
         "progress",
         "released",
         "run",
+        "scope",
         "spans",
+        "started",
         "waiting",
     )
 
@@ -45,6 +48,7 @@ class Job:
         reads: Sequence[Storage] = (),
         writes: Sequence[Storage] = (),
         keep: tuple[object, ...] | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self.name = name
         self.background = background
@@ -63,6 +67,10 @@ class Job:
         #: Barriers that wait until this job has ended.
         self.barriers: list[Job] = []
         self.released = False
+        #: True once a worker runs it.
+        self.started = False
+        #: The limits it was submitted with, and what cancels it.
+        self.scope = scope_of(Token(), limits, capture())
 
 
 def where(job: Job) -> str:

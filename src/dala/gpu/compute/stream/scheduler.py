@@ -19,13 +19,17 @@ from queue import SimpleQueue
 from typing import Final
 
 from dala import forks, resources
+from dala.budget import applied, cancelled
 from dala.errors import DeviceError, FreedError
 from dala.gpu.compute.engines.base import Engine, Storage
 from dala.gpu.compute.stream.command import CommandState
 from dala.gpu.compute.stream.job import FREED, Job, check_alive, is_freed, name_command, where
 
-#: Seconds to wait for running jobs at interpreter exit.
+#: Seconds to wait for jobs at interpreter exit that a device cannot end.
 EXIT_TIMEOUT: Final = 10.0
+
+#: Seconds that running jobs get at interpreter exit to finish.
+GRACE: Final = 0.05
 
 #: Commands enqueued on a device ahead of time. Others stay here, where priorities can reorder them.
 DEPTH: Final = 16
@@ -78,6 +82,7 @@ class Queue:
             if len(self._threads) < min(self.workers, len(self._pending) + 1):
                 self._start()
             job.progress = CommandState(job.name)
+            job.progress.on_cancel = lambda: self.cancel(job)
             resources.track("command", where(job), 0)
             if job.engine is None:
                 job.waiting = len(self._pending)
@@ -98,6 +103,24 @@ class Queue:
         """Return the states of the pending commands, oldest first."""
         with self._lock:
             return [job.progress for job in self._pending.values()]
+
+    def cancel(self, job: Job) -> bool:
+        """Cancel a job; return False if it has ended, or if a device has it.
+
+        One that has not started ends at once, and keeps its place among the others.
+        """
+        progress, token = job.progress, job.scope.token
+        assert token is not None
+        token.cancel("cancelled")
+        with self._lock:
+            if progress.future.done():
+                return False
+            if job.started:
+                return not job.released
+            job.run = None
+            progress.reported = True
+            progress.end(name_command(cancelled(job.name, "cancelled"), job))
+        return True
 
     def _before(self, job: Job) -> set[Job]:
         """Return the jobs that a new job must wait for, and record the memory it uses."""
@@ -151,6 +174,7 @@ class Queue:
             if not self._ready:
                 return not self.closing or bool(self._pending)
             job = heappop(self._ready)[2]
+            job.started = True
         try:
             self._run(job)
         except BaseException as error:
@@ -172,7 +196,9 @@ class Queue:
             return
         check_alive(job)
         try:
-            job.run()
+            with applied(job.scope):
+                job.scope.check(job.name)
+                job.run()
         except (AttributeError, TypeError):
             check_alive(job)  # raises if a buffer was freed meanwhile
             raise
@@ -234,7 +260,7 @@ class Queue:
     def _end(self, job: Job, error: BaseException | None) -> None:
         resources.untrack("command", where(job), 0)
         progress = job.progress
-        progress.reported = self._dropping  # at exit there is no caller to raise it in
+        progress.reported |= self._dropping  # at exit there is no caller to raise it in
         with self._room:
             self._release(job)
             self._count_down(job.barriers)
@@ -243,7 +269,8 @@ class Queue:
             del self._pending[progress.id]
             job.run = job.keep = None  # so that waiting threads can free the buffers at once
             job.memory.clear()
-            progress.end(error)
+            if not progress.future.done():  # cancelled before it started
+                progress.end(error)
             self._room.notify_all()
             if self.closing and not self._pending:
                 self._wake_all()
@@ -267,8 +294,12 @@ class Queue:
                 worker.join(None if until is None else max(until - time.monotonic(), 0.0))
 
     def drop(self) -> None:
-        """At interpreter exit, finish running jobs and end the others with an error."""
+        """At interpreter exit, end all jobs; those that are about to finish may do so."""
         self._dropping = True
+        self.close(GRACE)
+        for job in list(self._pending.values()):
+            if job.scope.token is not None:
+                job.scope.token.cancel("ended because the interpreter exits")
         self.close(EXIT_TIMEOUT)
 
     def _wake_all(self) -> None:

@@ -16,6 +16,7 @@ from time import monotonic
 from typing import Final, Literal, TypeAlias
 
 from dala import forks, resources
+from dala.budget import Limits
 from dala.errors import ParameterError
 from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.call.spec import Spec, check_copy, read_spec
@@ -62,9 +63,11 @@ class Stream(Closing):
         resources.track("stream", "host", 0)
         self._counted = [True]  # pop() is atomic: a finalizer may interrupt close()
 
-    def submit(self, spec: Spec, priority: Priority = "realtime") -> Command:
+    def submit(
+        self, spec: Spec, priority: Priority = "realtime", *, timeout: float | None = None
+    ) -> Command:
         """Check and enqueue a command; see :func:`submit`."""
-        return self.begin(check(spec, priority))
+        return self.begin(check(spec, priority, timeout))
 
     def begin(self, job: Job) -> Command:
         """Enqueue a checked job."""
@@ -134,7 +137,7 @@ class Stream(Closing):
         return f"<Stream {state}, workers={queue.workers}, limit={queue.limit}>"
 
 
-def submit(spec: Spec, priority: Priority = "realtime") -> Command:
+def submit(spec: Spec, priority: Priority = "realtime", *, timeout: float | None = None) -> Command:
     """Submit a command and return at once; it runs in the background.
 
     Arguments are checked first, as in ``run_kernel``. Commands that share a buffer run in order if
@@ -146,6 +149,8 @@ def submit(spec: Spec, priority: Priority = "realtime") -> Command:
             shape and dtype, or ``{"op": "barrier"}``, which runs after all earlier commands and
             before all later ones.
         priority: "realtime" commands start before "background" ones.
+        timeout: the most seconds from now until the command has ended. It is ended then, with
+            CommandTimeout; None for no limit. The limits of ``dala.limits`` hold as well.
 
     Returns:
         A Command, to pass to ``wait`` or ``poll``, or to await.
@@ -157,7 +162,7 @@ def submit(spec: Spec, priority: Priority = "realtime") -> Command:
     >>> a.read_list()
     [0.0, 2.0]
     """
-    return default().submit(spec, priority)
+    return default().submit(spec, priority, timeout=timeout)
 
 
 # the shared stream -------------------------------------------------------------------------------
@@ -184,14 +189,17 @@ def is_background(priority: str) -> bool:
     return priority == "background"
 
 
-def check(spec: Spec, priority: str = "realtime") -> Job:
+def check(spec: Spec, priority: str = "realtime", timeout: float | None = None) -> Job:
     """Check a spec and return its job."""
     background = is_background(priority)
+    limits = None
+    if timeout is not None:
+        limits = Limits(time=max(seconds("submit", timeout), 1e-9))
     given = read_spec(spec, "submit")
     if given["op"] == "barrier":
-        return Job("barrier", background)
+        return Job("barrier", background, limits=limits)
     if given["op"] == "copy_buffer":
-        return _copy(given["src"], given["dst"], background)
+        return _copy(given["src"], given["dst"], background, limits)
     kernel = find_kernel(given["kernel"], "submit")
     inputs, output = given["inputs"], given["output"]
     plan, storages, target, values = kernel.plan(inputs, output, given["params"])
@@ -203,10 +211,11 @@ def check(spec: Spec, priority: str = "realtime") -> Job:
         storages,
         [target],
         (list(inputs), output),
+        limits,
     )
 
 
-def _copy(source: Buffer, target: Buffer, background: bool) -> Job:
+def _copy(source: Buffer, target: Buffer, background: bool, limits: Limits | None) -> Job:
     check_copy(source, target, "submit")
     engine, begin, end = source.engine, source.storage("submit"), target.storage_to_write("submit")
     return Job(
@@ -217,6 +226,7 @@ def _copy(source: Buffer, target: Buffer, background: bool) -> Job:
         [begin],
         [end],
         (source, target),
+        limits,
     )
 
 

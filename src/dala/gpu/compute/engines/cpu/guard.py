@@ -9,7 +9,6 @@ while native code runs. The monitor sleeps unless there are calls to look after.
 from __future__ import annotations
 
 import ctypes
-import os
 import struct
 import threading
 import time
@@ -18,8 +17,7 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Final
 
-from dala import budget
-from dala.errors import Cancelled, LimitExceeded
+from dala import budget, forks
 from dala.gpu.compute.engines.cpu.llvm.metering import CELL_WORDS
 
 #: Seconds between two looks of the monitor.
@@ -80,9 +78,11 @@ class Guard:
         if error is not None:
             raise error
         if self.cell[3]:
-            raise limit_exceeded(name, self.cell[4])
+            raise budget.limit_exceeded(name, self.cell[4])
+        if why == "timeout":
+            raise budget.timed_out(name, None if scope is None else scope.seconds)
         if why is not None:
-            raise ended(name, why, scope)
+            raise budget.cancelled(name, why)
 
     def discard(self) -> budget.Scope | None:
         """End a call without an error; return its scope."""
@@ -130,28 +130,6 @@ def _run_handlers(guard: Guard) -> Generator[int, None, None]:
             guard.stop("interrupt")
 
 
-def limit_exceeded(name: str, limit: int) -> LimitExceeded:
-    """Return the error of a kernel that makes more iterations than its limit.
-
-    >>> print(limit_exceeded("count", 100))
-    count: iterations must be at most 100 at each position, got more. Allow more iterations...
-    """
-    error = LimitExceeded(
-        f"{name}: iterations must be at most {limit} at each position, got more. Allow more "
-        "iterations with dala.limits(iterations=), or loop less.",
-        call=name,
-    )
-    error.argument, error.expected = "iterations", f"at most {limit}"
-    return error
-
-
-def ended(name: str, why: str, scope: budget.Scope | None) -> Exception:
-    """Return the error of a kernel that was told to end."""
-    if why == "timeout":
-        return budget.timed_out(name, None if scope is None else scope.seconds)
-    return Cancelled(f"{name}: {why}. Its output is undefined.", call=name)
-
-
 # the guards of this thread -----------------------------------------------------------------------
 
 _active: dict[Guard, None] = {}
@@ -178,11 +156,13 @@ class guarding:  # noqa: N801 - reads as a function
 
     def __enter__(self) -> Guard:
         guard = self.guard
-        guard.begin(self.scope)
-        if self.scope is not None and guard.deadline is not None:
-            guard.look(time.monotonic())
-        if guard.why is not None:
-            self.__exit__(None, None, None)
+        try:
+            guard.begin(self.scope)
+            if self.scope is not None:
+                self.scope.check(self.name)
+        except BaseException as error:  # an interrupt, too
+            self.__exit__(type(error), error, None)
+            raise
         return guard
 
     def __exit__(
@@ -209,7 +189,7 @@ def stop_all(why: str) -> None:
 
 # the monitor -------------------------------------------------------------------------------------
 
-_wakeups: SimpleQueue[None] = SimpleQueue()
+_wakeups: SimpleQueue[None] = forks.simple_queue()
 _awake = False
 _thread: threading.Thread | None = None
 
@@ -220,7 +200,7 @@ def _wake_monitor() -> None:
         return
     _awake = True
     if _thread is None:
-        _thread = threading.Thread(target=_monitor, name="dala-monitor", daemon=True)
+        _thread = forks.thread(_monitor, name="dala-monitor")
         _thread.start()
     _wakeups.put(None)
 
@@ -246,9 +226,8 @@ def _monitor() -> None:
 def _after_fork() -> None:
     global _awake, _thread, _wakeups, _local
     _active.clear()
-    _awake, _thread, _wakeups = False, None, SimpleQueue()
+    _awake, _thread, _wakeups = False, None, forks.simple_queue()
     _local = threading.local()  # the main thread may be another one now
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_after_fork)
+forks.in_child(_after_fork)

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from dala import budget
 from dala.gpu.compute.dtypes import DTYPES, NUMPY
 from dala.gpu.compute.engines.base import (
     Bytes,
@@ -194,6 +195,10 @@ class Interpreter:
         self.values: dict[Value, NDArray] = {}
         self.slots: dict[Slot, NDArray] = {}
         self.broken: list[NDArray] = []
+        self.scope = budget.capture()
+        self.limit = None if self.scope is None else self.scope.limits.iterations
+        #: Iterations at each position so far.
+        self.iterations: NDArray = np.zeros(1, np.int64)
 
     def run(self) -> list[NDArray]:
         """Return the numbers to store, one array per channel."""
@@ -232,11 +237,21 @@ class Interpreter:
             live = live & ((counter < stop) if loop.step > 0 else (counter > stop))
             if not live.any():
                 return
+            self.count(live)
             self.set(loop.index, counter.astype(np.int32), live)
             self.broken.append(np.array([False]))
             self.block(loop.body, live)
             live = live & ~self.broken.pop()
             counter = counter + loop.step
+
+    def count(self, live: NDArray) -> None:
+        """Count an iteration, and end the work if it has to end."""
+        if self.scope is not None:
+            self.scope.check(self.program.name)
+        if self.limit is not None:
+            self.iterations = self.iterations + live
+            if (self.iterations > self.limit).any():
+                raise budget.limit_exceeded(self.program.name, self.limit)
 
     def set(self, slot: Slot, value: NDArray, live: NDArray) -> None:
         self.slots[slot] = value if live.all() else np.where(live, value, self.get(slot))
@@ -377,6 +392,7 @@ class ReferenceEngine(Engine):
             ]
             with np.errstate(all="ignore"):
                 for first in range(0, geometry.count, BLOCK):
+                    budget.check_deadline(program.name)
                     last = min(first + BLOCK, geometry.count)
                     result = Interpreter(program, geometry, arrays, params, first, last).run()
                     for channel, numbers in enumerate(result):
