@@ -20,6 +20,7 @@ ENGINES_KNOW = {
     "dala.errors",
     "dala.folders",
     "dala.trust",
+    "dala.budget",
     "dala.forks",
     "dala.typing",
     f"{COMPUTE}.dtypes",
