@@ -38,10 +38,10 @@ class Guard:
         self.cell = (ctypes.c_int64 * CELL_WORDS)()
         #: The last word of a job's head.
         self.word = struct.pack("=q", ctypes.addressof(self.cell))
-        self.main = threading.current_thread() is threading.main_thread()
+        self.main = threading.get_ident() == threading.main_thread().ident
         self.scope: budget.Scope | None = None
         self.deadline: float | None = None
-        #: Why the call was told to end.
+        #: Why the call has to end, or None.
         self.why: str | None = None
         #: What a signal handler raised.
         self.error: BaseException | None = None
@@ -71,7 +71,7 @@ class Guard:
             _wake_monitor()
 
     def end(self, name: str) -> None:
-        """End a call; raise the reason if it was told to end."""
+        """End a call; raise the reason if it ended early."""
         scope = self.discard()
         error, why = self.error, self.why
         self.error = None
@@ -130,17 +130,16 @@ def _run_handlers(guard: Guard) -> Generator[int, None, None]:
             guard.stop("interrupt")
 
 
-# the guards of this thread -----------------------------------------------------------------------
+# guards --------------------------------------------------------------------------------------
 
 _active: dict[Guard, None] = {}
-_local = threading.local()
+#: Unused guards: of the main thread, and of all others.
+_of_main: list[Guard] = []
+_of_others: list[Guard] = []
 
 
 def _free() -> list[Guard]:
-    found: list[Guard] | None = getattr(_local, "free", None)
-    if found is None:
-        found = _local.free = []
-    return found
+    return _of_main if threading.get_ident() == threading.main_thread().ident else _of_others
 
 
 class guarding:  # noqa: N801 - reads as a function
@@ -191,17 +190,17 @@ def stop_all(why: str) -> None:
 
 _wakeups: SimpleQueue[None] = forks.simple_queue()
 _awake = False
-_thread: threading.Thread | None = None
+_watcher: threading.Thread | None = None
 
 
 def _wake_monitor() -> None:
-    global _awake, _thread
+    global _awake, _watcher
     if _awake:
         return
     _awake = True
-    if _thread is None:
-        _thread = forks.thread(_monitor, name="dala-monitor")
-        _thread.start()
+    if _watcher is None:
+        _watcher = forks.thread(_monitor, name="dala-monitor")
+        _watcher.start()
     _wakeups.put(None)
 
 
@@ -224,10 +223,10 @@ def _monitor() -> None:
 
 
 def _after_fork() -> None:
-    global _awake, _thread, _wakeups, _local
-    _active.clear()
-    _awake, _thread, _wakeups = False, None, forks.simple_queue()
-    _local = threading.local()  # the main thread may be another one now
+    global _awake, _watcher, _wakeups
+    for guards in (_active, _of_main, _of_others):  # the main thread may be another one now
+        guards.clear()
+    _awake, _watcher, _wakeups = False, None, forks.simple_queue()
 
 
 forks.in_child(_after_fork)
