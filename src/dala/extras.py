@@ -24,7 +24,7 @@ EXTRAS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     ),
     "text": ("complex scripts, ligatures and kerning in text", ("uharfbuzz", "pymupdf-fonts")),
     "color": ("LUT files that OpenColorIO reads", ("opencolorio",)),
-    "ml": ("models (dala.ml)", ("onnxruntime",)),
+    "ml": ("models (dala.ml)", ("onnxruntime", "onnxruntime-ep-webgpu")),
     "view": ("windows", ("glfw",)),
 }
 

@@ -183,12 +183,14 @@ def test_a_copyleft_default_is_said(here, capsys):
 def test_the_default_of_background(here, capsys, tmp_path):
     out, other = tmp_path / "a.png", tmp_path / "b.png"
     text = said(capsys, "background", PHOTOS / "astronaut.png", out)
-    assert "(--model u2netp has softer edges, and is slower)" in text
-    text = said(capsys, "background", PHOTOS / "astronaut.png", other, "--model", "deeplab")
-    assert "u2netp" not in text
+    assert "(--quality best has softer edges, and is slower)" in text
+    text = said(capsys, "background", PHOTOS / "astronaut.png", other, "--model", "selfie")
+    assert "quality" not in text
     assert out.read_bytes() == other.read_bytes()
+    assert main(["background", "a.png", "b.png", "--model", "selfie", "--quality", "best"]) != 0
+    assert "--model and --quality choose the same thing" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["background", "--help"])
     shown = " ".join(capsys.readouterr().out.split())
-    assert f"{DEFAULT_MODEL} (the default" in shown
-    assert f"{BETTER_MODEL} (better" in shown
+    assert f"fast (the default): {DEFAULT_MODEL}" in shown
+    assert f"best: {BETTER_MODEL}" in shown

@@ -11,7 +11,7 @@ import pytest
 import dala
 from dala.gpu.compute import buffer_zeros
 from dala.ml import gpu
-from dala.ml.session import Session
+from dala.ml.runtime.session import Session
 from dala.offload import LoopWorker
 from tests.support.waiting import Waits
 

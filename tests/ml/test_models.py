@@ -7,9 +7,9 @@ import pytest
 
 import dala
 from dala.gpu.compute import from_array
-from dala.ml import providers, session
 from dala.ml.convert.onnx_file import Graph
 from dala.ml.gpu import load_model, predict, top_k
+from dala.ml.runtime import providers, session
 
 RED = np.zeros((8, 12, 3), np.uint8) + np.array([255, 0, 0], np.uint8)
 
@@ -402,7 +402,8 @@ def test_unavailable_providers(tiny):
 
 def test_auto_skips_providers_that_do_not_start(tiny, monkeypatch, caplog):
     """CUDA is listed but does not start: the next provider is used, and the reason reported."""
-    monkeypatch.setattr(providers, "available", lambda: ["cuda", "cpu"])
+    auto = providers.Candidates(["cuda", "cpu"], "the test says so")
+    monkeypatch.setattr(providers, "_for_device", lambda: auto)
     model = unit(tiny)
     assert model.provider == "cpu"
     assert model.info["providers"]["cuda"].startswith("did not start: ")
@@ -414,7 +415,9 @@ def test_auto_skips_providers_that_do_not_start(tiny, monkeypatch, caplog):
 def test_warmup_measures_all_providers(tiny, monkeypatch):
     """Two names for the CPU provider act as two providers: both are timed, one is kept."""
     monkeypatch.setitem(providers.PROVIDERS, "webgpu", "CPUExecutionProvider")
-    monkeypatch.setattr(providers, "available", lambda: ["webgpu", "cpu"])
+    auto = providers.Candidates(["webgpu", "cpu"], "the test says so")
+    monkeypatch.setattr(providers, "_for_device", lambda: auto)
+    monkeypatch.setattr(session.Session, "_start_runs", lambda self: None)
     model = unit(tiny)
     assert model.provider == "webgpu"
     before = model.predict(RED)

@@ -12,7 +12,7 @@ from dala.ml import preprocess
 from dala.ml.convert.onnx_file import Graph
 from dala.ml.gpu import load_model
 from dala.ml.models import NAMES, find_model
-from dala.ml.session import Session
+from dala.ml.runtime.session import Session
 
 PICTURE = np.random.default_rng(5).integers(0, 256, (40, 70, 3), np.uint8)
 

@@ -23,7 +23,7 @@ INSTALLED = {
     "numpy": "2.4.6", "llvmlite": "0.50.0", "wgpu": "0.32.0", "rendercanvas": "2.7.2",
     "av": "18.1.0", "pillow": "13.0.0", "freetype-py": "2.5.1", "font-source-sans-pro": "0.0.1",
     "uharfbuzz": "0.50", "pymupdf-fonts": "1.0.5", "opencolorio": "2.4", "onnxruntime": "1.31.1",
-    "glfw": "2.11.0",
+    "onnxruntime-ep-webgpu": "0.4.0", "glfw": "2.11.0",
 }  # fmt: skip
 NO_GPU = Choice("cpu", "no GPU was found")
 MESA_ICD = {"/usr/share/vulkan/icd.d/lvp_icd.x86_64.json": "libvulkan_lvp.so"}

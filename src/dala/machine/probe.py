@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 import dala
-from dala.errors import DeviceUnavailable
+from dala.errors import DeviceUnavailable, MissingPackage
 from dala.extras import CORE, EXTRAS
 from dala.gpu.compute.engines import auto, hardware
 from dala.gpu.compute.engines import devices as machine
@@ -70,6 +70,8 @@ class Probe:
     #: Why the adapters could not be listed, or "".
     adapter_error: str = ""
     choice: Choice = field(default_factory=lambda: Choice("cpu", ""))
+    #: The provider that models run on and why, and all that are available; "" without the extra.
+    models: str = ""
     #: The value of DALA_DEVICE, or "".
     setting: str = ""
     gpu_nodes: tuple[str, ...] = ()
@@ -114,6 +116,7 @@ def look() -> Probe:
         devices=tuple(machine.devices()),
         adapter_error=error,
         choice=auto.choice(),
+        models=_models(auto.choice().device),
         setting=os.environ.get("DALA_DEVICE", ""),
         gpu_nodes=nodes,
         locked_nodes=tuple(node for node in nodes if not os.access(node, os.R_OK | os.W_OK)),
@@ -169,6 +172,17 @@ def _version(package: str) -> str | None:
         except metadata.PackageNotFoundError:
             pass
     return None
+
+
+def _models(device: str) -> str:
+    """Return the provider that models run on and why, and all that are available."""
+    from dala.ml.runtime.providers import available, following
+
+    try:
+        wanted = following(device)
+        return f"{wanted.names[0]}: {wanted.reason}; available: {', '.join(available())}"
+    except MissingPackage:
+        return ""
 
 
 def _libc() -> str:

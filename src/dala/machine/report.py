@@ -90,6 +90,8 @@ class Report:
         lines += ["", f"auto selects {self.choice.device}: {self.choice.reason}"]
         if s["setting"]:
             lines.append(f"DALA_DEVICE={s['setting']} is set and overrides auto")
+        if s["models"]:
+            lines.append(f"Models run on {s['models']}")
         lines.append(f"Compiled kernels are cached in {s['cache'] or 'memory only'}")
         return "\n".join(lines)
 
@@ -149,6 +151,7 @@ def diagnose(probe: Probe) -> Report:
             "machine": probe.machine,
             "libc": probe.libc,
             "setting": probe.setting,
+            "models": probe.models,
             "cache": "" if probe.cache_error or probe.cache_distrust else probe.cache,
         },
         versions=dict(probe.versions),

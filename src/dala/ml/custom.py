@@ -13,7 +13,7 @@ from dala.gpu.compute.params import check_values
 from dala.ml.models import deeplab, mobilenet_v2, u2netp, yolo_v5
 from dala.ml.prepare import Placement
 from dala.ml.results import Detections, Matte, Outputs, Segmentation, Tensors
-from dala.ml.session import Session
+from dala.ml.runtime.session import Session
 from dala.ml.spec import Decode, ModelSpec
 from dala.typing import Params
 

@@ -29,9 +29,9 @@ from dala.ml.labels import read_labels
 from dala.ml.model import Model, ModelInput, R
 from dala.ml.models import NAMES, find_model
 from dala.ml.models.mobilenet_v2 import probabilities
-from dala.ml.providers import candidates
 from dala.ml.results import Outputs, Prediction, Scores, name_of
-from dala.ml.session import Session
+from dala.ml.runtime.providers import candidates
+from dala.ml.runtime.session import Session
 from dala.ml.weights.find import ensure_weights
 from dala.offload import LoopWorker, arrival
 from dala.typing import Params, PathLike

@@ -25,7 +25,7 @@ from dala.gpu.compute.params import CheckedParams
 from dala.media.frame import Frame
 from dala.ml.labels import Labels, check_labels, read_labels
 from dala.ml.prepare import Placement, as_input, kernel, prepared
-from dala.ml.session import Port, Session
+from dala.ml.runtime.session import Port, Session
 from dala.ml.spec import ModelSpec
 from dala.resources import Closing
 from dala.typing import ImageLike, NDArray, ParamValue
@@ -62,6 +62,10 @@ class ModelInfo(TypedDict):
     provider: str
     #: What happened with each provider that was tried.
     providers: dict[str, str]
+    #: Why the provider was taken.
+    reason: str
+    #: Whether runs are captured on the GPU ("yes", or "no" and why); "" on other providers.
+    capture: str
     path: str
     #: Bytes of the file.
     size: int
@@ -141,6 +145,8 @@ class Model(Closing, Generic[R]):
             "licence": self.spec.license,
             "provider": self.provider,
             "providers": dict(self._session.choice.tried),
+            "reason": self._session.choice.reason,
+            "capture": self._session.capture,
             "path": self.path,
             "size": os.path.getsize(self.path) if os.path.exists(self.path) else 0,
             "preprocess": self.preprocess,

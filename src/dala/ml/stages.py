@@ -17,7 +17,7 @@ from dala.gpu.compute.params import Parameter
 from dala.ml.model import Model
 from dala.ml.models import NAMES, find_model
 from dala.ml.results import Prediction
-from dala.ml.session import Port
+from dala.ml.runtime.session import Port
 from dala.ml.spec import ModelSpec
 from dala.typing import NDArray
 

@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dala.errors import DtypeMismatch, FreedError, ModelError, ShapeMismatch
-from dala.ml.providers import ProviderChoice, candidates, choose, first_line, open_session, runtime
+from dala.errors import DeviceLostError, DtypeMismatch, FreedError, ModelError, ShapeMismatch
+from dala.ml.runtime.device_runs import DeviceRuns
+from dala.ml.runtime.providers import (
+    ProviderChoice,
+    candidates,
+    choose,
+    first_line,
+    open_session,
+    runtime,
+)
 from dala.typing import NDArray
 
 if TYPE_CHECKING:
@@ -71,8 +79,9 @@ class Session:
         self._source = source
         self._asked = provider
         self._threads = threads
-        self._names = candidates(provider)
-        self._session, self.choice = choose(source, self._names, provider, threads, title)
+        wanted = candidates(provider)
+        self._names = wanted.names
+        self._session, self.choice = choose(source, wanted, provider, threads, title)
         #: False after an output had another shape than declared.
         self._trusted = True
         self.inputs = tuple(map(_port, self._session.get_inputs()))
@@ -84,6 +93,45 @@ class Session:
         plain = all(p.kind.startswith("tensor(") and p.dtype for p in self.outputs)
         self._binds = plain and any(_is_large(port) for port in self.outputs)
         self.metadata: dict[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
+        #: Device-bound runs, where the provider is WebGPU.
+        self._runs: DeviceRuns | None = None
+        #: Whether runs are captured on the device, and if not, why.
+        self.capture = ""
+        self._start_runs()
+
+    def _start_runs(self) -> None:
+        """Prepare device-bound runs if the provider is WebGPU, captured where the model allows."""
+        self._runs, self.capture = None, ""
+        if self.provider != "webgpu":
+            return
+        if not all(p.dtype is not None for p in (*self.inputs, *self.outputs)):
+            self.capture = "no: it has inputs or outputs that are no tensors of numbers"
+            return
+        session, captures = self._session, True
+        try:
+            session = open_session(self._source, "webgpu", self._threads, capture=True)
+            self.capture = "yes"
+        except Exception as error:
+            captures = False
+            self.capture = f"no: {first_line(error)}"
+        self._session = session
+        dtypes = {port.name: port.dtype for port in self.outputs if port.dtype is not None}
+        self._runs = DeviceRuns(session, self._output_shapes, dtypes, captures)
+
+    def _output_shapes(self, given: Mapping[str, NDArray]) -> dict[str, tuple[int, ...]] | None:
+        """Return the shapes of all outputs if they are known before the run, else None."""
+        found: dict[str, tuple[int, ...]] = {}
+        for port in self.outputs:
+            shape = self._known(port, given) if self._trusted else None
+            if shape is None:
+                return None
+            found[port.name] = shape
+        return found
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """Why runs with a shape are not captured, by shape."""
+        return dict(self._runs.notes) if self._runs is not None else {}
 
     @property
     def provider(self) -> str:
@@ -92,6 +140,9 @@ class Session:
 
     def close(self) -> None:
         """Release the session. Closing twice is allowed."""
+        runs, self._runs = self._runs, None
+        if runs is not None:
+            runs.close()
         self._session = None
 
     def run(self, given: Mapping[str, NDArray]) -> dict[str, NDArray]:
@@ -100,7 +151,30 @@ class Session:
         if session is None:
             raise FreedError(f"predict: the model {self.title} is closed. Load it again.")
         self._check(given)
-        return self._bound(session, given)
+        runs = self._runs
+        return self._bound(session, given) if runs is None else self._on_device(runs, given)
+
+    def _on_device(self, runs: DeviceRuns, given: Mapping[str, NDArray]) -> dict[str, NDArray]:
+        try:
+            try:
+                return runs.run(given)
+            except Exception as error:
+                if not self._trusted or "shape" not in str(error).lower():
+                    raise
+                # Files may declare other shapes than their outputs have.
+                self._trusted = False
+                return runs.run(given)
+        except Exception as error:
+            text = first_line(error)
+            if "device" in text.lower() and "lost" in text.lower():
+                raise DeviceLostError(
+                    f"predict: the GPU of {self.title} was lost ({text}). Load the model again, "
+                    "or with provider='cpu'."
+                ) from None
+            raise ModelError(
+                f"predict: {self.title} failed on provider {self.provider!r}: {text}. If it keeps "
+                "failing, load the model with provider='cpu'."
+            ) from None
 
     def measure(self, given: Mapping[str, NDArray], rounds: int = 5) -> ProviderChoice:
         """Run once; with provider "auto", measure all providers and switch to the fastest."""
@@ -116,7 +190,7 @@ class Session:
                 session = (
                     self._session if known else open_session(self._source, name, self._threads)
                 )
-                self._bound(session, given)
+                self._timed(session, given)
                 best = min(self._timed(session, given) for _ in range(rounds))
             except Exception as error:
                 tried[name] = f"failed: {first_line(error)}"
@@ -124,12 +198,19 @@ class Session:
             times[name], sessions[name] = best, session
             tried[name] = f"{best * 1e3:.2f} ms per run"
         fastest = min(times, key=lambda name: times[name])
-        self._session, self.choice = sessions[fastest], ProviderChoice(fastest, tried)
+        reason = f"{self.choice.reason}; it was the fastest of {', '.join(times)}"
+        changed = fastest != self.choice.name
+        self._session, self.choice = sessions[fastest], ProviderChoice(fastest, tried, reason)
+        if changed:
+            self._start_runs()
         return self.choice
 
     def _timed(self, session: InferenceSession, given: Mapping[str, NDArray]) -> float:
         start = time.perf_counter()
-        self._bound(session, given)
+        if session is self._session and self._runs is not None:
+            self._runs.run(given)
+        else:
+            self._bound(session, given)
         return time.perf_counter() - start
 
     def _bound(self, session: InferenceSession, given: Mapping[str, NDArray]) -> dict[str, NDArray]:
@@ -173,7 +254,7 @@ class Session:
 
     def _known(self, port: Port, given: Mapping[str, NDArray]) -> tuple[int, ...] | None:
         """Return the shape of an output if it is known before the run, else None."""
-        if self.provider != "cpu" or not port.shape or None in port.shape[1:]:
+        if self.provider not in ("cpu", "webgpu") or not port.shape or None in port.shape[1:]:
             return None
         first = port.shape[0]
         if first is None:

@@ -1,0 +1,1 @@
+"""ONNX Runtime: providers, sessions, runs on a GPU, and the files it is given."""

@@ -1,0 +1,255 @@
+"""ONNX Runtime's execution providers: which are available, and which one runs a model."""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+import dala
+from dala import forks
+from dala.errors import DeviceUnavailable, MissingPackage, ModelError, did_you_mean
+from dala.extras import pip_install
+from dala.gpu.compute import buffer_zeros
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+_log = logging.getLogger("dala")
+
+#: Our names of providers, best first, and those of ONNX Runtime.
+PROVIDERS: Final = {
+    "cuda": "CUDAExecutionProvider",
+    "coreml": "CoreMLExecutionProvider",
+    "directml": "DmlExecutionProvider",
+    "webgpu": "WebGpuExecutionProvider",
+    "cpu": "CPUExecutionProvider",
+}
+
+#: The package that has each provider.
+PACKAGES: Final = {
+    "cuda": "onnxruntime-gpu",
+    "coreml": "onnxruntime (on macOS)",
+    "directml": "onnxruntime-directml (on Windows)",
+    "webgpu": "onnxruntime-ep-webgpu, which needs a GPU",
+    "cpu": "onnxruntime",
+}
+#: The name under which the WebGPU plugin is registered.
+_PLUGIN: Final = "dala-webgpu"
+#: A device of a plugin; ONNX Runtime has no types.
+EpDevice: TypeAlias = Any
+
+_lock = forks.lock()
+#: The devices of the WebGPU plugin and why there are none, once it was registered.
+_plugin: tuple[list[EpDevice], str] | None = None
+#: Choices that were reported.
+_reported: set[str] = set()
+
+
+def runtime() -> ModuleType:
+    """Return the package ``onnxruntime``, from any of its builds."""
+    try:
+        import onnxruntime
+    except ImportError:
+        raise MissingPackage(
+            f"load_model: ONNX Runtime is not installed. Run: {pip_install('ml')} "
+            "(or install onnxruntime-gpu or onnxruntime-directml)."
+        ) from None
+    found: ModuleType = onnxruntime
+    return found
+
+
+def plugin() -> tuple[list[EpDevice], str]:
+    """Register the WebGPU plugin once; return its devices, and why there are none."""
+    global _plugin
+    with _lock:
+        if _plugin is None:
+            _plugin = _register()
+        return _plugin
+
+
+def _register() -> tuple[list[EpDevice], str]:
+    ort = runtime()
+    try:
+        import onnxruntime_ep_webgpu as package
+    except ImportError:
+        return [], f"onnxruntime-ep-webgpu is not installed ({pip_install('ml')})"
+    if not hasattr(ort, "register_execution_provider_library"):
+        return [], f"ONNX Runtime {ort.__version__} takes no plugins; 1.31 or newer does"
+    try:
+        ort.register_execution_provider_library(_PLUGIN, package.get_library_path())
+        found = [d for d in ort.get_ep_devices() if d.ep_name == PROVIDERS["webgpu"]]
+    except Exception as error:
+        return [], f"onnxruntime-ep-webgpu did not start: {first_line(error)}"
+    # Real GPUs first; the processor is listed where software adapters are allowed.
+    found.sort(key=lambda d: str(d.device.type).rpartition(".")[2] != "GPU")
+    return found, "" if found else "onnxruntime-ep-webgpu finds no GPU"
+
+
+def available() -> list[str]:
+    """Return the names of the available providers, best first."""
+    found = set(runtime().get_available_providers())
+    if plugin()[0]:
+        found.add(PROVIDERS["webgpu"])
+    return [name for name, title in PROVIDERS.items() if title in found]
+
+
+@dataclass
+class ProviderChoice:
+    """The provider that runs a model."""
+
+    name: str
+    #: What happened with each provider that was tried.
+    tried: dict[str, str] = field(default_factory=dict)
+    #: Why it was taken.
+    reason: str = ""
+
+
+class Candidates(NamedTuple):
+    """Providers to try, in order, and why these."""
+
+    names: list[str]
+    reason: str
+
+
+def candidates(provider: str) -> Candidates:
+    """Return the providers to try; raise if the requested one is unknown or unavailable.
+
+    "auto" follows the current device: on a GPU all that are available, else the CPU.
+    """
+    names = {title.lower(): name for name, title in PROVIDERS.items()}
+    asked = names.get(str(provider).lower(), provider)
+    if asked == "auto":
+        return _for_device()
+    if asked not in PROVIDERS:
+        known = ["auto", *PROVIDERS]
+        raise ModelError.invalid(
+            "load_model",
+            "provider",
+            f"one of {', '.join(map(repr, known))}",
+            provider,
+            did_you_mean(str(provider), known),
+        )
+    if asked == "cpu":
+        runtime()
+        return Candidates(["cpu"], "it was asked for")
+    here = available()
+    if asked not in here:
+        why = f" ({plugin()[1]})" if asked == "webgpu" and plugin()[1] else ""
+        raise DeviceUnavailable(
+            f"load_model: the installed ONNX Runtime has no provider {asked!r}{why}, only "
+            f"{', '.join(here)}. Install {PACKAGES[asked]}, or use provider='auto'."
+        )
+    return Candidates([asked], "it was asked for")
+
+
+def _for_device() -> Candidates:
+    runtime()
+    with buffer_zeros(1, "u8") as probe:
+        return following(probe.device)
+
+
+def following(device: str) -> Candidates:
+    """Return the providers that "auto" tries where a device is the current one."""
+    if not device.startswith("webgpu"):
+        return Candidates(["cpu"], f"the device is {device}")
+    facts = next((d for d in dala.devices() if d.id == device), None)
+    if facts is None or not facts.gpu:
+        name = facts.name if facts is not None else device
+        return Candidates(["cpu"], f"the device {device} ({name}) is a software adapter")
+    found = available()
+    if found == ["cpu"]:
+        return Candidates(found, f"the device is {device} ({facts.name}), but {plugin()[1]}")
+    return Candidates(found, f"the device is {device} ({facts.name})")
+
+
+def open_session(
+    model: bytes | str, provider: str, threads: int | None, capture: bool = False
+) -> InferenceSession:
+    """Open a session on a provider, with the CPU for unsupported operators.
+
+    Args:
+        model: the file, or its path.
+        provider: one of PROVIDERS.
+        threads: of the CPU provider.
+        capture: whether runs on WebGPU may be captured; raises where the model does not allow it.
+    """
+    ort = runtime()
+    options = ort.SessionOptions()
+    options.log_severity_level = 4  # failures are raised as exceptions
+    if threads is not None:
+        options.intra_op_num_threads = threads
+    extra = {"enableGraphCapture": "1"} if capture else {}
+    if capture:
+        options.enable_mem_pattern = False  # captured graphs need fixed memory
+    title = PROVIDERS[provider]
+    if provider == "webgpu" and title not in ort.get_available_providers():
+        plugin()
+    devices = plugin()[0] if provider == "webgpu" and title == "WebGpuExecutionProvider" else []
+    if devices:
+        options.add_provider_for_devices(devices[:1], extra)
+        session = ort.InferenceSession(model, options)
+    else:
+        titles = list(dict.fromkeys((title, PROVIDERS["cpu"])))
+        session = ort.InferenceSession(
+            model, options, providers=titles, provider_options=[extra, {}][: len(titles)]
+        )
+    if title not in session.get_providers():
+        raise RuntimeError("ONNX Runtime did not use it for the session")
+    return session
+
+
+def choose(
+    model: bytes | str, wanted: Candidates, asked: str, threads: int | None, title: str
+) -> tuple[InferenceSession, ProviderChoice]:
+    """Open a session on the first provider that starts."""
+    tried: dict[str, str] = {}
+    for name in wanted.names:
+        try:
+            session = open_session(model, name, threads)
+        except Exception as error:
+            if name == "cpu" or asked != "auto":
+                raise _refused(title, name, error) from None
+            tried[name] = f"did not start: {first_line(error)}"
+            _log.warning("dala: provider %r for %s %s", name, title, tried[name])
+            continue
+        tried[name] = "runs the model"
+        report(name, wanted.reason, asked)
+        return session, ProviderChoice(name, tried, wanted.reason)
+    raise DeviceUnavailable(f"load_model: ONNX Runtime has no provider for {title}.")
+
+
+def report(name: str, reason: str, asked: str) -> None:
+    """Log once which provider "auto" takes, and why; a warning where it is not the device's."""
+    text = f"models run on provider {name!r}: {reason}"
+    if asked == "auto" and text not in _reported:
+        _reported.add(text)
+        expected = name == "cpu" and reason in ("the device is cpu", "the device is reference")
+        _log.log(logging.INFO if expected else logging.WARNING, "dala: %s", text)
+
+
+def first_line(error: BaseException) -> str:
+    """Return the essential part of an ONNX Runtime message, on one line."""
+    text = " ".join(str(error).split())
+    text = re.sub(r"^\[ONNXRuntimeError\] : (\d+ : \w+ : )?", "", text)
+    text = text.rpartition("Status Message: ")[2]  # drops the location
+    return text[:300] + ("..." if len(text) > 300 else "")
+
+
+def _refused(title: str, provider: str, error: BaseException) -> Exception:
+    message = first_line(error)
+    kind = type(error).__name__
+    if kind in ("InvalidProtobuf", "InvalidGraph", "InvalidArgument", "Fail", "NotImplemented"):
+        reasons = {
+            "InvalidProtobuf": "is not an ONNX file, or is damaged",
+            "NotImplemented": "has an operator that the installed ONNX Runtime does not support",
+        }
+        reason = reasons.get(kind, "was rejected by ONNX Runtime")
+        if "not a registered function/op" in message or "No Op registered" in message:
+            reason = reasons["NotImplemented"]
+        return ModelError(f"load_model: {title} {reason}: {message}")
+    return DeviceUnavailable(
+        f"load_model: provider {provider!r} could not start with {title}: {message}"
+    )
