@@ -80,14 +80,14 @@ def running(*arguments, **options):
                 pipe.close()
 
 
-def sees(display, wanted, close=2):
+def assert_seen(display, wanted, close=2):
     until(lambda: difference(grab(display, WIDE, HIGH), wanted) <= close, "it on the screen")
 
 
 def test_picture_in_a_window(display, photo):
     path, pixels = photo
     with running(path, "--sepia", "--show", "window", env={"DISPLAY": display}):
-        sees(display, gpu.sepia(pixels, device="cpu"))
+        assert_seen(display, gpu.sepia(pixels, device="cpu"))
     until(lambda: not grab(display, WIDE, HIGH).any(), "an empty screen")
 
 
@@ -97,7 +97,7 @@ def test_video_in_a_window(display, clip):
     with running(path, "--invert", "--loop", env=where):  # a window is the first choice
         for color in (*colors, *colors):
             wanted = np.full((HIGH, WIDE, 3), [255 - c for c in color], np.uint8)
-            sees(display, wanted, close=6)
+            assert_seen(display, wanted, close=6)
 
 
 @pytest.fixture

@@ -67,6 +67,7 @@ def code(cell):
 def run(title):
     setup, table = SECTIONS[title]
     names = {}
+    compared = 0
     exec(setup, names)
     for _, python, gives in table:
         text = code(python)
@@ -79,16 +80,18 @@ def run(title):
         result = eval(expression, names)
         if gives:
             assert result == eval(code(gives), names), text
+            compared += 1
+    assert compared, f"no pair of {title!r} says what it gives"
     return names
 
 
 @pytest.mark.parametrize("title", sorted(SECTIONS.keys() - ONCE))
 def test_pairs_run_on_every_engine(title, engine_id):
-    run(title)
+    assert run(title)
 
 
 def test_pairs_of_surfaces_run():
-    run("Surfaces")
+    assert run("Surfaces")
 
 
 def test_pairs_of_models_run(weights, monkeypatch):
