@@ -9,6 +9,7 @@ operation runs the engine code.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, TypeAlias
 
@@ -88,13 +89,13 @@ class Operation(Runnable):
             self.want(output, wanted)
         return values
 
+    @abstractmethod
     def define(self, task: Task, *arrays: NDArray) -> NDArray:
         """Compute the result with NumPy. This defines the operation; the reference engine runs it.
 
         Arrays have their stored dtype. Floats returned for a u8 output are rounded (halves up) and
         clamped.
         """
-        raise NotImplementedError
 
     def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
         """Return an equivalent kernel of the language and its parameters, or None."""

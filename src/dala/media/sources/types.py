@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -32,7 +33,7 @@ class SourceOptions(TypedDict):
     stall: str
 
 
-class Source(Closing):
+class Source(Closing, ABC):
     """Moving pictures as a function of the scene's time, opened by :func:`open_source`.
 
     ``at`` does not raise errors of the stream; ``error`` has the last one.
@@ -133,9 +134,9 @@ class Source(Closing):
         self._error = error
         self._errors += 1
 
+    @abstractmethod
     def _at(self, when: Moment) -> Picture | None:
         """Return the picture at a time of the source, which is not negative."""
-        raise NotImplementedError
 
     def _first(self) -> Picture | None:
         """Return the first picture, if it is known."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cache
 from typing import ClassVar, NamedTuple, TypeAlias
@@ -59,8 +60,9 @@ class _Warp(Operation):
             fitted["matrix"] = values["matrix"]
         return fitted
 
+    @abstractmethod
     def _coordinates(self, task: Task, arrays: tuple[NDArray, ...]) -> Coordinates:
-        raise NotImplementedError
+        """Return where each output pixel is in the picture."""
 
     def define(self, task: Task, *arrays: NDArray) -> NDArray:
         image = arrays[0].reshape(*arrays[0].shape[:2], -1)
@@ -219,8 +221,9 @@ class _Placed(Operation):
     dtypes = ("f32", "u8")
     code = "place"
 
+    @abstractmethod
     def _place(self, height: int, width: int, values: OperationValues) -> _Placement:
-        raise NotImplementedError
+        """Return which rows and columns of a picture the output has."""
 
     def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
         height, width, _ = self.want_image(inputs)
