@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from dala.gpu.compute.engines.auto import devices as devices
     from dala.gpu.compute.engines.auto import use as use
     from dala.machine.report import doctor as doctor
+    from dala.memory import set_memory_limit as set_memory_limit
     from dala.resources import diagnostics as diagnostics
 
 __version__ = "0.1.0"
@@ -51,6 +52,7 @@ _HOMES = {
     "diagnostics": "dala.resources",
     "doctor": "dala.machine.report",
     "limits": "dala.budget",
+    "set_memory_limit": "dala.memory",
     "use": "dala.gpu.compute.engines.auto",
 }
 

@@ -18,11 +18,14 @@ from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from dala.errors import Cancelled, CommandTimeout, LimitExceeded, ParameterError
+from dala.resources import Account
 
 __all__ = [
+    "Charging",
     "Limits",
     "Scope",
     "Token",
+    "accounts",
     "applied",
     "cancelled",
     "capture",
@@ -129,6 +132,8 @@ class Scope:
     outer: Scope | None
     #: What cancels the work, or None.
     token: Token | None = None
+    #: The memory budgets that allocations count against, innermost first.
+    accounts: tuple[Account, ...] = ()
 
     def check(self, call: str) -> None:
         """Raise CommandTimeout after the deadline, and Cancelled if the work was cancelled."""
@@ -269,7 +274,7 @@ def scope_of(token: Token, own: Limits | None = None, outer: Scope | None = None
     3
     """
     made = _within(outer, own or _NONE)
-    return Scope(made.limits, made.deadline, made.seconds, None, token)
+    return Scope(made.limits, made.deadline, made.seconds, None, token, made.accounts)
 
 
 @contextmanager
@@ -286,16 +291,62 @@ def applied(scope: Scope | None) -> Iterator[None]:
         _scope.reset(token)
 
 
+def accounts() -> tuple[Account, ...]:
+    """Return the memory budgets that allocations count against here, beside the process's.
+
+    >>> import dala
+    >>> with dala.limits(memory=1000):
+    ...     [account.limit for account in accounts()]
+    [1000]
+    """
+    scope, found = _scope.get(), _charged.get()
+    if scope is None or not scope.accounts:
+        return found
+    return found + tuple(each for each in scope.accounts if each not in found)
+
+
+class Charging:
+    """A block whose allocations count against the memory budgets of an object, its accounts.
+
+    >>> from dala.resources import Account
+    >>> with Charging((Account("the example", 100, ""),)):
+    ...     len(accounts())
+    1
+    """
+
+    __slots__ = ("_accounts", "_token")
+
+    def __init__(self, accounts: tuple[Account, ...]) -> None:
+        self._accounts = accounts
+
+    def __enter__(self) -> Self:
+        self._token = _charged.set(self._accounts + _charged.get())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _charged.reset(self._token)
+
+
 def _within(outer: Scope | None, own: Limits) -> Scope:
     until, seconds = None, own.time
     if seconds is not None:
         until = clock.monotonic() + min(seconds, threading.TIMEOUT_MAX)
-    whole = own
+    whole, accounts = own, () if outer is None else outer.accounts
+    if own.memory is not None:
+        advice = "Allow more, or do less work."
+        block = Account(f"the block of dala.limits(memory={own.memory})", own.memory, advice)
+        accounts = (block, *accounts)
     if outer is not None:
         whole = own.tighter(outer.limits)
         if outer.deadline is not None and (until is None or outer.deadline <= until):
             until, seconds = outer.deadline, outer.seconds
-    return Scope(whole, until, seconds, outer, None if outer is None else outer.token)
+    token = None if outer is None else outer.token
+    return Scope(whole, until, seconds, outer, token, accounts)
 
 
 def _least(a: Number | None, b: Number | None) -> Number | None:

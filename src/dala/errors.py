@@ -30,6 +30,7 @@ __all__ = [
     "KernelExists",
     "KernelSyntaxError",
     "LimitExceeded",
+    "MemoryLimitExceeded",
     "MissingPackage",
     "ModelError",
     "ModelNotFound",
@@ -340,6 +341,30 @@ class LimitExceeded(DalaError, RuntimeError):
 
     ``argument`` is the name of the limit, such as ``"iterations"`` or ``"memory"``.
     """
+
+
+class MemoryLimitExceeded(LimitExceeded, MemoryError):
+    """An allocation would exceed a memory limit. Nothing was allocated.
+
+    Attributes:
+        asked: the bytes that were needed.
+        used: the bytes in use before.
+        limit: the bytes allowed.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        call: str | None = None,
+        asked: int = 0,
+        used: int = 0,
+        limit: int = 0,
+    ) -> None:
+        super().__init__(message, call=call, argument="memory", expected=f"at most {limit}")
+        self.asked = asked
+        self.used = used
+        self.limit = limit
 
 
 class FreedError(DalaError, RuntimeError):

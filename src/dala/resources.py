@@ -53,7 +53,13 @@ class Diagnostics(TypedDict):
 
 _changes: deque[tuple[str, str, int, int]] = deque()
 _totals: dict[tuple[str, str], list[int]] = {}
-_lock = forks.lock()
+#: Re-entrant, since a finalizer may allocate in the middle of a sum; ``_summing`` shows that.
+_lock = forks.rlock()
+_summing = False
+#: Bytes of host memory; the part of the sums that is compared with the machine's memory.
+_host_bytes = 0
+#: Engines whose buffers are not in host memory.
+_elsewhere: set[str] = {"null"}
 
 
 def track(kind: str, engine: str, nbytes: int) -> None:
@@ -70,8 +76,82 @@ def untrack(kind: str, engine: str, nbytes: int) -> None:
         _try_to_sum()
 
 
+def host_bytes() -> int:
+    """Return the bytes of host memory that live objects hold.
+
+    >>> before = host_bytes()
+    >>> track("doc-example", "cpu", 64)
+    >>> host_bytes() - before
+    64
+    >>> untrack("doc-example", "cpu", 64)
+    """
+    with _lock:
+        _sum_changes()
+        return _host_bytes
+
+
+def has_own_memory(engine: str) -> None:
+    """Exclude an engine from :func:`host_bytes`: its memory is that of a graphics card.
+
+    >>> has_own_memory("null")
+    """
+    _elsewhere.add(engine)
+
+
+def in_host_memory(engine: str) -> bool:
+    """Return whether the memory of an engine is counted by :func:`host_bytes`.
+
+    >>> in_host_memory("cpu"), in_host_memory("null")
+    (True, False)
+    """
+    return engine not in _elsewhere
+
+
+class Account:
+    """A number of bytes in use, and their limit. Charges and credits never wait.
+
+    Args:
+        owner: whose it is, such as "the surface", for messages.
+        limit: bytes at most.
+        advice: how the limit is changed.
+
+    >>> account = Account("the example", 100, "Use less.")
+    >>> account.charge(60)
+    >>> account.used
+    60
+    >>> account.charge(-60)
+    """
+
+    __slots__ = ("_changes", "_used", "advice", "limit", "owner")
+
+    def __init__(self, owner: str, limit: int, advice: str) -> None:
+        self.owner = owner
+        self.limit = limit
+        self.advice = advice
+        self._changes: deque[int] = deque()
+        self._used = 0
+
+    def charge(self, nbytes: int) -> None:
+        """Count bytes as used, or, where negative, as free again. Safe in finalizers."""
+        self._changes.append(nbytes)
+
+    @property
+    def used(self) -> int:
+        """The bytes in use."""
+        global _summing
+        with _lock:
+            if not _summing:
+                _summing = True
+                try:
+                    while self._changes:
+                        self._used += self._changes.popleft()
+                finally:
+                    _summing = False
+            return self._used
+
+
 def snapshot() -> dict[str, Kind]:
-    """Return the live objects by kind. Waits for a lock: do not call it in a finalizer."""
+    """Return the live objects by kind."""
     with _lock:
         _sum_changes()
         totals = {key: tuple(value) for key, value in _totals.items()}
@@ -93,6 +173,7 @@ def diagnostics() -> Diagnostics:
     Returns:
         ``engines``: for each engine in use, its counters (``live_buffers``, ``live_bytes``, ...).
         ``objects``: for each kind (``"buffer"``, ...) ``count``, ``bytes`` and ``by_engine``.
+        Memory that a buffer shares with its owner, such as a NumPy array, counts as 0 bytes.
 
     >>> import dala
     >>> sorted(dala.diagnostics())
@@ -136,9 +217,26 @@ def _try_to_sum() -> None:
 
 
 def _sum_changes() -> None:
-    # Runs under the lock, and never twice on one thread: finalizers do not wait.
-    while _changes:
-        kind, engine, count, nbytes = _changes.popleft()
-        total = _totals.setdefault((kind, engine), [0, 0])
-        total[0] += count
-        total[1] += nbytes
+    # Runs under the lock. A finalizer that runs in the middle of it finds ``_summing`` set.
+    global _host_bytes, _summing
+    if _summing:
+        return
+    _summing = True
+    try:
+        while _changes:
+            kind, engine, count, nbytes = _changes.popleft()
+            total = _totals.setdefault((kind, engine), [0, 0])
+            total[0] += count
+            total[1] += nbytes
+            if engine not in _elsewhere:
+                _host_bytes += nbytes
+    finally:
+        _summing = False
+
+
+def _after_fork() -> None:
+    global _summing
+    _summing = False  # another thread of the parent may have been at it
+
+
+forks.in_child(_after_fork)

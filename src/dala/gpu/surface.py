@@ -56,12 +56,13 @@ class Surface(Closing):
         title: str = "dala",
         nearest: bool = False,
         vsync: bool = True,
+        memory: int | str | None = None,
     ) -> None:
         self._renderer: Renderer | None = None
         width = checked_size("create_surface", "width", width)
         height = checked_size("create_surface", "height", height)
         self._errors: deque[DalaError] = deque(maxlen=KEPT_ERRORS)
-        self._renderer = Renderer(width, height, self._errors)
+        self._renderer = Renderer(width, height, self._errors, memory)
         self._renderer.canvas.nearest = bool(nearest)
         self._put = self._renderer.put
         self._resizes = count(1)
@@ -195,7 +196,9 @@ class Surface(Closing):
         renderer_of(self, "synchronize").sync(lambda: None)
 
     def take_reads(self) -> list[bytes]:
-        """Return and forget the results of ``read_pixels`` commands in streams; 16 are kept.
+        """Return and forget the results of ``read_pixels`` commands in streams.
+
+        The last 16 are kept, of at most 256 MiB together, or of one frame if that is more.
 
         >>> from dala.gpu import command, create_surface
         >>> with create_surface(4, 4) as s:
@@ -204,13 +207,7 @@ class Surface(Closing):
         [b'\\xff\\x00\\x00\\xff']
         """
         renderer = renderer_of(self, "take_reads")
-
-        def take() -> list[bytes]:
-            found = list(renderer.reads)
-            renderer.reads.clear()
-            return found
-
-        return renderer.sync(take)
+        return renderer.sync(renderer.take_reads)
 
     def to_array(self) -> NDArray:
         """Return a copy of the pixels as an array of shape (height, width, 4).
@@ -269,6 +266,7 @@ def create_surface(
     title: str = "dala",
     nearest: bool = False,
     vsync: bool = True,
+    memory: int | str | None = None,
 ) -> Surface:
     """Create a surface. All its pixels are transparent.
 
@@ -284,8 +282,13 @@ def create_surface(
         title: The title of the window.
         nearest: Scale images to the nearest pixel instead of bilinearly.
         vsync: Show no more frames than the screen can.
+        memory: The memory that the surface may use for pixels, images and sprites: bytes, or text
+            such as "2 GiB"; by default a quarter of the machine's, or 1 GiB. What would exceed it
+            is refused with MemoryLimitExceeded.
     """
-    return Surface(width, height, show=show, title=title, nearest=nearest, vsync=vsync)
+    return Surface(
+        width, height, show=show, title=title, nearest=nearest, vsync=vsync, memory=memory
+    )
 
 
 def _refuse(data: bytes) -> None:

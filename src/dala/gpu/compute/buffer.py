@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-import os
 import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from dala import resources
+from dala import memory, resources
 from dala.errors import (
     BufferTooLarge,
+    DalaError,
     DeviceError,
     FreedError,
     ReadOnlyError,
@@ -82,6 +82,7 @@ class Buffer(ArrayMethods, ShownArray, Closing):
         *,
         readonly: bool = False,
         transient: bool = False,
+        counted: bool = False,
     ) -> None:
         self.engine = engine
         self.shape = shape
@@ -97,7 +98,8 @@ class Buffer(ArrayMethods, ShownArray, Closing):
         self.node: Expression | None = None
         #: How an expression was computed, for ``explain``.
         self.origin = ""
-        resources.track("buffer", engine.id, storage.nbytes)
+        if not counted:  # memory that is shared with its owner
+            resources.track("buffer", engine.id, 0)
 
     @property
     def device(self) -> str:
@@ -309,7 +311,8 @@ class Buffer(ArrayMethods, ShownArray, Closing):
     def _release(self) -> None:
         storage, self._storage, self._key, self.node = self._storage, None, None, None
         if storage is not None:
-            resources.untrack("buffer", self.engine.id, storage.nbytes)
+            nbytes = 0 if storage.foreign else storage.nbytes
+            memory.release("buffer", self.engine.id, nbytes, storage.accounts)
             self.engine.release(storage)
 
     def close(self) -> None:
@@ -449,35 +452,24 @@ def check_dtype(engine: Engine, dtype: str, call: str) -> None:
         )
 
 
-_host_bytes: int | None = None
-
-
-def _host_limit() -> int:
-    """Return the size of the machine's memory in bytes."""
-    global _host_bytes
-    if _host_bytes is None:
-        try:
-            _host_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        except (AttributeError, ValueError, OSError):
-            _host_bytes = 1 << 46
-    return _host_bytes
-
-
 def allocate(
     engine: Engine, shape: tuple[int, ...], dtype: str, *, zero: bool, call: str
 ) -> Buffer:
     """Allocate a buffer on an engine, or raise a BufferTooLarge that names the limit."""
     nbytes = check_size(engine, shape, dtype, call)
+    accounts = memory.reserve("buffer", engine.id, nbytes, call)
     try:
         storage = engine.allocate(nbytes, zero=zero)
-    except BufferTooLarge:
+    except BaseException as error:
+        memory.release("buffer", engine.id, nbytes, accounts)
+        if isinstance(error, MemoryError) and not isinstance(error, DalaError):
+            raise BufferTooLarge(
+                f"{call}: {engine.id} has no {nbytes:,} bytes left for shape {shape} of {dtype!r}. "
+                "Free buffers, or split the data."
+            ) from None
         raise
-    except MemoryError:
-        raise BufferTooLarge(
-            f"{call}: {engine.id} has no {nbytes:,} bytes left for shape {shape} of {dtype!r}. "
-            "Free buffers, or split the data."
-        ) from None
-    return Buffer(engine, storage, shape, dtype)
+    storage.accounts = accounts
+    return Buffer(engine, storage, shape, dtype, counted=True)
 
 
 def check_size(engine: Engine, shape: tuple[int, ...], dtype: str, call: str) -> int:
@@ -485,7 +477,7 @@ def check_size(engine: Engine, shape: tuple[int, ...], dtype: str, call: str) ->
     nbytes = math.prod(shape) * ITEMSIZE[dtype]
     limit, what = engine.max_buffer_bytes, "allows buffers of"
     if limit is None:
-        limit, what = _host_limit(), "has memory for"
+        limit, what = memory.machine_bytes(), "has memory for"
     if nbytes > limit:
         raise BufferTooLarge(
             f"{call}: shape {shape} of {dtype!r} needs {nbytes:,} bytes; "

@@ -73,6 +73,16 @@ class Atlas:
         self._sprites[id] = sprite
         self._write(id, sprite)
 
+    def bytes_to_put(self, id: int, pixels: int) -> int:
+        """Return the bytes of the new arena that storing so many pixels needs; 0 if they fit."""
+        size_words = -(-pixels // ALIGN_WORDS) * ALIGN_WORDS
+        old = self._sprites.get(id)
+        if old is not None and old.width * old.height == pixels:
+            return 0
+        if size_words == 0 or any(room >= size_words for _, room in self._free):
+            return 0
+        return 4 * self._grown(size_words)
+
     def remove(self, id: int) -> bool:
         """Remove a sprite. Return False if there is none with this id."""
         sprite = self._sprites.pop(id, None)
@@ -107,11 +117,16 @@ class Atlas:
             self._free[n] = (start + size_words, size - size_words)
         return start
 
-    def _grow(self, size_words: int) -> None:
+    def _grown(self, size_words: int) -> int:
+        """Return the words of the arena that has room for so many more."""
         old = self.words.size
         size = max(2 * old, INITIAL_WORDS)
         while size - old < size_words:
             size *= 2
+        return size
+
+    def _grow(self, size_words: int) -> None:
+        old, size = self.words.size, self._grown(size_words)
         try:
             words = _aligned(size)
         except MemoryError:

@@ -95,6 +95,7 @@ class Canvas:
         self._taken_faults: list[Fault] = []
         self._atlas = Atlas()
         self._images: dict[int, StoredImage] = {}
+        self._image_bytes = 0
         self._scratch: Scratch | None = None
         self._bands: Bands | None = None
         self._spans: tuple[ArraySpan, ...] = ()
@@ -285,15 +286,20 @@ class Canvas:
         """Store a copy of RGBA pixels as an image, to be drawn at any size."""
         words = _words("load_image", id, pixels, w, h)
         try:
-            self._images[id] = make_image(words, w, h)
+            image = make_image(words, w, h)
         except MemoryError:
             raise BufferTooLarge(
                 f"load_image: cannot allocate {w} x {h} pixels. Remove other images."
             ) from None
+        self.remove_image(id)
+        self._images[id] = image
+        self._image_bytes += image.words.nbytes
 
     def remove_image(self, id: int) -> None:
         """Remove an image; an unknown id is ignored."""
-        self._images.pop(id, None)
+        removed = self._images.pop(id, None)
+        if removed is not None:
+            self._image_bytes -= removed.words.nbytes
 
     def load_sprite(self, id: int, pixels: BytesLike, w: int, h: int) -> None:
         """Store a copy of RGBA pixels in the atlas."""
@@ -316,6 +322,18 @@ class Canvas:
         return len(self._atlas)
 
     @property
+    def stored_bytes(self) -> int:
+        """The bytes of all images, and of the sprite atlas."""
+        return self._image_bytes + self._atlas.nbytes
+
+    def bytes_to_load(self, name: str, id: int, nbytes: int) -> int:
+        """Return the bytes that load_image or load_sprite will allocate for so many of pixels."""
+        if name == "load_image":
+            old = self._images.get(id)
+            return nbytes if old is None else max(nbytes - old.words.nbytes, 0)
+        return self._atlas.bytes_to_put(id, nbytes // 4)
+
+    @property
     def atlas_bytes(self) -> int:
         """The size of the sprite atlas in bytes."""
         return self._atlas.nbytes
@@ -324,13 +342,23 @@ class Canvas:
         """Free all memory; the canvas cannot be used afterwards."""
         self._pixels, self._spans = None, ()
         self._images.clear()
+        self._image_bytes = 0
         self._atlas.clear()
         self._scratch = self._bands = None
 
 
+def frame_bytes(width: int, height: int) -> int:
+    """Return the bytes of a framebuffer.
+
+    >>> frame_bytes(10, 10)
+    400
+    """
+    return width * height * 4
+
+
 def blank_pixels(width: int, height: int) -> Pixels:
     """Return transparent pixels (height, width, 4), aligned to 64 bytes."""
-    size = width * height * 4
+    size = frame_bytes(width, height)
     try:
         whole = np.zeros(size + 64, np.uint8)
     except MemoryError:

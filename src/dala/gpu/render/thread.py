@@ -18,14 +18,15 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from dala import forks, resources
-from dala.budget import current
+from dala import forks
+from dala.budget import Charging, current
 from dala.errors import CommandError, DalaError
 from dala.gpu.checks import checked_size
 from dala.gpu.protocol import BY_OPCODE, COMMANDS, OPCODES, DrawCommand, decode
 from dala.gpu.raster import Canvas, Stop
-from dala.gpu.raster.canvas import blank_pixels
+from dala.gpu.raster.canvas import blank_pixels, frame_bytes
 from dala.gpu.render.worker import POLL_SECONDS, Worker
+from dala.memory import Held, MemorySize, new_accounts
 from dala.typing import NDArray
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ T = TypeVar("T")
 KEPT_ERRORS: Final = 64
 #: The number of results of read_pixels commands that are kept.
 KEPT_READS: Final = 16
+#: The bytes of results of read_pixels commands that are kept, or one frame if that is more.
+KEPT_READ_BYTES: Final = 256 << 20
 #: The number of presents that the frame rate is computed from.
 FPS_WINDOW: Final = 120
 
@@ -51,11 +54,21 @@ _METHODS: Final = {row.name: f"_do_{row.name}" for row in COMMANDS}
 class Renderer(Worker):
     """The worker of a surface, with its canvas and its front framebuffer."""
 
-    def __init__(self, width: int, height: int, errors: deque[DalaError]) -> None:
+    def __init__(
+        self, width: int, height: int, errors: deque[DalaError], memory: MemorySize | None = None
+    ) -> None:
         super().__init__("dala-render")
-        self.canvas = Canvas(width, height)
-        #: The presented frame; presenters may read it until the next present.
-        self.front = blank_pixels(width, height)
+        #: The memory budgets that the surface counts against.
+        self.accounts = new_accounts("create_surface", "the surface", memory)
+        self._held = Held("surface", self.accounts)
+        self._held.resize(2 * frame_bytes(width, height), "create_surface")
+        try:
+            self.canvas = Canvas(width, height)
+            #: The presented frame; presenters may read it until the next present.
+            self.front = blank_pixels(width, height)
+        except BaseException:
+            self.uncount()
+            raise
         #: Held while the front framebuffer is read or swapped.
         self.front_lock = forks.lock()
         self.frames = 0
@@ -70,13 +83,15 @@ class Renderer(Worker):
         self._errors = weakref.ref(errors)
         self._pending_error: deque[DalaError] = deque(maxlen=1)
         self._presented: deque[float] = deque(maxlen=FPS_WINDOW)
-        self._counted: deque[int] = deque()
-        self._count()
         try:
             self.start()
         except DalaError:
             self.uncount()
             raise
+
+    def _work(self) -> None:
+        with Charging(self.accounts):  # what commands allocate counts against the surface
+            super()._work()
 
     def sync(self, work: Callable[[], T]) -> T:
         """Call a function in turn and wait; an error of an earlier command is raised instead."""
@@ -126,15 +141,18 @@ class Renderer(Worker):
                     self._holder = None
 
     # memory -----------------------------------------------------------------------------------
-    def _count(self) -> None:
-        nbytes = self.canvas.pixels.nbytes + self.front.nbytes
-        resources.track("surface", "host", nbytes)
-        self._counted.append(nbytes)
+    def _needed(self, width: int, height: int) -> int:
+        """Return the bytes of the surface at a size: framebuffers, images, sprites and reads."""
+        return 2 * frame_bytes(width, height) + self.canvas.stored_bytes + sum(map(len, self.reads))
+
+    def _hold(self, more: int, call: str) -> None:
+        """Count what the surface holds, and ``more`` bytes to come; raise beyond a limit."""
+        canvas = self.canvas
+        self._held.resize(self._needed(canvas.width, canvas.height) + more, call)
 
     def uncount(self) -> None:
         """Remove the surface from the resource counts. Safe in finalizers, and to call twice."""
-        with contextlib.suppress(IndexError):
-            resources.untrack("surface", "host", self._counted.pop())
+        self._held.release()
 
     def release(self) -> None:
         """Free the canvas; a presenter may still show the front framebuffer."""
@@ -191,8 +209,13 @@ class Renderer(Worker):
             self._do_present()
         elif stop.opcode in _LOADS:
             _, id, w, h = _LOAD.unpack_from(data, stop.offset)
-            load = getattr(self.canvas, BY_OPCODE[stop.opcode].name)
-            load(id, memoryview(data)[stop.offset + _LOAD.size : stop.end], w, h)
+            name = BY_OPCODE[stop.opcode].name
+            pixels = memoryview(data)[stop.offset + _LOAD.size : stop.end]
+            try:
+                self._hold(self.canvas.bytes_to_load(name, id, len(pixels)), name)
+                getattr(self.canvas, name)(id, pixels, w, h)
+            finally:
+                self._hold(0, name)
         else:
             (command,) = decode(data[stop.offset : stop.end])
             getattr(self, _METHODS[command.name])(command)
@@ -214,23 +237,45 @@ class Renderer(Worker):
         """Resize both framebuffers; pixels that fit are kept."""
         width = checked_size("resize", "w", command.w)
         height = checked_size("resize", "h", command.h)
-        front = blank_pixels(width, height)
-        self.canvas.resize(width, height)
+        # The old framebuffers are released one after the other, once their pixels are copied.
+        old_bytes = self.canvas.pixels.nbytes
+        self._held.resize(self._needed(width, height) + old_bytes, "resize")
+        try:
+            front = blank_pixels(width, height)
+            self.canvas.resize(width, height)
+        except BaseException:
+            self._hold(0, "resize")
+            raise
         with self.front_lock:
             old, self.front = self.front, front
             h, w = min(old.shape[0], height), min(old.shape[1], width)
             front[:h, :w] = old[:h, :w]
-        self.uncount()
-        self._count()
+        self._hold(0, "resize")
 
     def _do_remove_sprite(self, command: DrawCommand) -> None:
         self.canvas.remove_sprite(command.id)
+        self._hold(0, "remove_sprite")
 
     def _do_remove_image(self, command: DrawCommand) -> None:
         self.canvas.remove_image(command.id)
+        self._hold(0, "remove_image")
 
     def _do_read_pixels(self, command: DrawCommand) -> None:
-        self.reads.append(self.read(command.x, command.y, command.w, command.h))
+        reads, size = self.reads, 4 * command.w * command.h
+        self._check_inside(command.x, command.y, command.w, command.h)
+        room = max(KEPT_READ_BYTES, self.canvas.pixels.nbytes)
+        while reads and (len(reads) == KEPT_READS or sum(map(len, reads)) + size > room):
+            reads.popleft()  # the oldest gives way, as it does for its number
+        self._hold(size, "read_pixels")
+        reads.append(self.read(command.x, command.y, command.w, command.h))
+        self._hold(0, "read_pixels")
+
+    def take_reads(self) -> list[bytes]:
+        """Return and forget the results of read_pixels commands; call it on the render thread."""
+        found = list(self.reads)
+        self.reads.clear()
+        self._hold(0, "take_reads")
+        return found
 
     def compute(self) -> SurfaceShaders:
         """Return the object that executes compute commands; call it on the render thread."""
@@ -248,13 +293,16 @@ class Renderer(Worker):
     # pixels, on the render thread or while it is paused ---------------------------------------
     def read(self, x: int, y: int, w: int, h: int) -> bytes:
         """Return a rectangle of the back framebuffer."""
+        self._check_inside(x, y, w, h)
+        return self.canvas.pixels[y : y + h, x : x + w].tobytes()
+
+    def _check_inside(self, x: int, y: int, w: int, h: int) -> None:
         canvas = self.canvas
         if x + w > canvas.width or y + h > canvas.height:
             raise CommandError(
                 f"read_pixels: the rectangle at ({x}, {y}) of {w} x {h} must lie inside the "
                 f"surface of {canvas.width} x {canvas.height}."
             )
-        return canvas.pixels[y : y + h, x : x + w].tobytes()
 
     def write(self, call: str, pixels: NDArray) -> None:
         """Replace all pixels of the back framebuffer."""

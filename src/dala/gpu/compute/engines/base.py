@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from dala.gpu.compute.lang.ir import Program
+from dala.resources import Account
 from dala.typing import NDArray
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Storage:
     reader: weakref.ref[Any] | None = None
     #: The array behind all views of its host memory that were handed out.
     exposed: weakref.ref[NDArray] | None = None
+    #: The memory budgets that it counts against, beside that of the process.
+    accounts: tuple[Account, ...] = ()
 
 
 @dataclass(frozen=True)

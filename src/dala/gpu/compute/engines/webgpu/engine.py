@@ -45,6 +45,7 @@ from dala.gpu.compute.engines.webgpu.timing import DispatchTimes
 from dala.gpu.compute.engines.webgpu.upload import UPLOAD_BYTES, MappedWrite
 from dala.gpu.compute.engines.webgpu.wgsl.shader import Shader, shader_key, write_shader
 from dala.gpu.compute.lang.ir import Program
+from dala.resources import has_own_memory
 
 #: Allocations up to this size do not wait for the owner; the next wait raises if one failed.
 UNCHECKED_BYTES = 1 << 24
@@ -82,6 +83,8 @@ class WebGPUEngine(Engine):
     ) -> None:
         self.id = adapter.id
         self.adapter = adapter
+        if adapter.kind == "discrete":
+            has_own_memory(adapter.id)
         self.dtypes = adapter.dtypes
         self.gpu = not adapter.software
         self.max_buffer_bytes = adapter.max_buffer_bytes
