@@ -145,6 +145,9 @@ class Scope:
 
 _scope: ContextVar[Scope | None] = ContextVar("dala_limits", default=None)
 
+#: Returns the scope of this thread or task; :func:`capture` without its call, for hot paths.
+innermost: Final = _scope.get
+
 _NONE: Final = Limits()
 
 Number = TypeVar("Number", int, float)

@@ -5,8 +5,8 @@ There is a limit for the process, for each surface, for each scene, and for each
 :func:`release` gives them back, also from finalizers. The counts are those of
 :mod:`dala.resources`, so that there is one place that knows what is alive.
 
-Large reservations are exact: no two threads can both take the last bytes. Small ones outside of
-any block are counted at once, and compared with the limit every few hundred.
+Reservations are exact: no two threads can both take the last bytes. Small buffers outside of any
+block are only counted, and compared with the limit of the process every few hundred changes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from dala import budget, forks, resources
+from dala import forks, resources
+from dala.budget import innermost
 from dala.errors import MemoryLimitExceeded, ParameterError
 from dala.resources import Account
 
@@ -32,10 +33,11 @@ OBJECT_SHARE: Final = 0.25
 OBJECT_LEAST: Final = 1 << 30
 #: The environment variable with the limit of the process.
 VARIABLE: Final = "DALA_MEMORY"
-#: Reservations of fewer bytes are compared with the limit of the process only now and then.
-EXACT_FROM: Final = 1 << 16
-#: Small reservations between two comparisons, at most.
-_INTERVAL: Final = 512
+#: Buffers of fewer bytes are compared with the limit of the process only now and then.
+EXACT_FROM: Final = 1 << 18
+
+#: More bytes than any machine has.
+NO_LIMIT: Final = 1 << 62
 
 #: Whose bytes they are: the accounts that were charged beside the process.
 Accounts: TypeAlias = tuple[Account, ...]
@@ -46,7 +48,6 @@ _UNITS: Final = {"": 0, "b": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _SIZE: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(%|[kmgt]?(?:ib|b)?)\s*", re.IGNORECASE)
 
 _lock = forks.rlock()
-_small = 0
 _set_limit: int | None = None
 _is_set = False
 
@@ -73,22 +74,9 @@ def reserve(
     >>> held = reserve("doc-example", "host", 1000, "example")
     >>> release("doc-example", "host", 1000, held)
     """
-    global _small
     if accounts is None:
-        scope = budget.capture()
+        scope = innermost()
         accounts = () if scope is None else scope.accounts
-    if nbytes < EXACT_FROM and not accounts:
-        resources.track(kind, engine, nbytes)
-        _small += 1
-        if _small > _INTERVAL:
-            _small = 0
-            try:
-                check(0, call)
-            except MemoryLimitExceeded:
-                resources.untrack(kind, engine, nbytes)
-                _small = _INTERVAL  # the next one is compared again
-                raise
-        return accounts
     with _lock:
         check(nbytes, call, accounts, host=resources.in_host_memory(engine))
         for account in accounts:
@@ -135,6 +123,8 @@ class Held:
 
         The number is that of before where it raises. Fewer bytes than before are never refused.
         """
+        if nbytes == self.nbytes:
+            return
         with _lock:
             more = nbytes - self.nbytes
             if more > 0:
@@ -168,7 +158,7 @@ def check(nbytes: int, call: str, accounts: Accounts | None = None, *, host: boo
     dala.errors.MemoryLimitExceeded: load_image: needs 1024 PiB of memory, and this process uses ...
     """
     if accounts is None:
-        scope = budget.capture()
+        scope = innermost()
         accounts = () if scope is None else scope.accounts
     for account in accounts:
         if nbytes > account.limit - account.used:
@@ -203,7 +193,10 @@ def process_limit() -> int | None:
     >>> process_limit() > 0
     True
     """
-    return _set_limit if _is_set else _default_limit()
+    limit = _set_limit if _is_set else _default_limit()
+    if resources.too_many:
+        resources.set_alarm(NO_LIMIT if limit is None else limit)
+    return limit
 
 
 def set_memory_limit(limit: MemorySize | None) -> None:
@@ -226,6 +219,7 @@ def set_memory_limit(limit: MemorySize | None) -> None:
     global _set_limit, _is_set
     _set_limit = None if limit is None else parse_size("dala.set_memory_limit", "limit", limit)
     _is_set = True
+    resources.set_alarm(NO_LIMIT if _set_limit is None else _set_limit)
 
 
 def object_limit(call: str, memory: MemorySize | None) -> int:
@@ -247,7 +241,7 @@ def new_accounts(call: str, owner: str, memory: MemorySize | None) -> Accounts:
     """
     advice = f"Free something, or give it more: {call}(..., memory='8 GiB')."
     own = Account(owner, object_limit(call, memory), advice)
-    scope = budget.capture()
+    scope = innermost()
     return (own,) if scope is None else (own, *scope.accounts)
 
 
@@ -318,7 +312,7 @@ def _machine_sizes() -> list[int]:
         import resource
 
         sizes.append(resource.getrlimit(resource.RLIMIT_AS)[0])
-    return [size for size in sizes if 0 < size < 1 << 62]  # larger ones mean no limit
+    return [size for size in sizes if 0 < size < NO_LIMIT]  # larger ones mean no limit
 
 
 def _group_sizes(root: Path, membership: Path) -> list[int]:

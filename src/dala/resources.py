@@ -58,6 +58,10 @@ _lock = forks.rlock()
 _summing = False
 #: Bytes of host memory; the part of the sums that is compared with the machine's memory.
 _host_bytes = 0
+#: More bytes of host memory than this are too many; see :mod:`dala.memory`.
+_alarm = -1
+#: Whether the last sum found too many; True before the first.
+too_many = True
 #: Engines whose buffers are not in host memory.
 _elsewhere: set[str] = {"null"}
 
@@ -88,6 +92,19 @@ def host_bytes() -> int:
     with _lock:
         _sum_changes()
         return _host_bytes
+
+
+def set_alarm(nbytes: int) -> None:
+    """Set how many bytes of host memory are too many.
+
+    >>> set_alarm(1 << 60)
+    >>> too_many
+    False
+    """
+    global _alarm
+    with _lock:
+        _alarm = nbytes
+        _sum_changes()
 
 
 def has_own_memory(engine: str) -> None:
@@ -218,7 +235,7 @@ def _try_to_sum() -> None:
 
 def _sum_changes() -> None:
     # Runs under the lock. A finalizer that runs in the middle of it finds ``_summing`` set.
-    global _host_bytes, _summing
+    global _host_bytes, _summing, too_many
     if _summing:
         return
     _summing = True
@@ -230,6 +247,7 @@ def _sum_changes() -> None:
             total[1] += nbytes
             if engine not in _elsewhere:
                 _host_bytes += nbytes
+        too_many = _host_bytes > _alarm
     finally:
         _summing = False
 

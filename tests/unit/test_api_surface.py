@@ -134,7 +134,9 @@ GPU = {
     "clear": "(s, color)",
     "command": None,
     "compute": None,
-    "create_surface": ("(width, height, *, show=None, title='dala', nearest=False, vsync=True)"),
+    "create_surface": (
+        "(width, height, *, show=None, title='dala', nearest=False, vsync=True, memory=None)"
+    ),
     "destroy_surface": "(s)",
     "dispatch_compute": "(s, shader, params=b'', workgroups=(1, 1, 1))",
     "draw_circle": "(s, cx, cy, r, color)",

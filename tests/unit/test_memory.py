@@ -27,6 +27,7 @@ def room():
     before = memory._set_limit, memory._is_set
     yield leave
     memory._set_limit, memory._is_set = before
+    resources.set_alarm(memory.process_limit())
 
 
 def zeros(nbytes, device="cpu"):
@@ -66,14 +67,15 @@ def test_collected_buffers_are_given_back(room):
     zeros(MIB)
 
 
-def test_small_buffers_are_counted_too(room):
+def test_small_buffers_are_counted_too(room, monkeypatch):
+    monkeypatch.setattr(resources, "_BACKLOG", 32)
     room(2 * MIB)
-    held = []
+    held, size = [], 32 << 10
     with pytest.raises(MemoryLimitExceeded):
         for _ in range(2000):
-            held.append(zeros(memory.EXACT_FROM // 2))
+            held.append(zeros(size))
     # Small ones are compared now and then: a little more than the limit is possible.
-    assert len(held) <= 2 * MIB // (memory.EXACT_FROM // 2) + memory._INTERVAL + 1
+    assert len(held) * size <= 3 * MIB + size
     with pytest.raises(MemoryLimitExceeded):
         zeros(1)
     held.clear()

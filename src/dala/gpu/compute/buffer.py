@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from dala import memory, resources
+from dala.budget import innermost
 from dala.errors import (
     BufferTooLarge,
-    DalaError,
     DeviceError,
     FreedError,
     ReadOnlyError,
@@ -98,8 +98,9 @@ class Buffer(ArrayMethods, ShownArray, Closing):
         self.node: Expression | None = None
         #: How an expression was computed, for ``explain``.
         self.origin = ""
-        if not counted:  # memory that is shared with its owner
-            resources.track("buffer", engine.id, 0)
+        if not counted:
+            # Memory that is shared belongs to its owner.
+            resources.track("buffer", engine.id, 0 if storage.foreign else storage.nbytes)
 
     @property
     def device(self) -> str:
@@ -311,8 +312,11 @@ class Buffer(ArrayMethods, ShownArray, Closing):
     def _release(self) -> None:
         storage, self._storage, self._key, self.node = self._storage, None, None, None
         if storage is not None:
-            nbytes = 0 if storage.foreign else storage.nbytes
-            memory.release("buffer", self.engine.id, nbytes, storage.accounts)
+            if storage.accounts:
+                memory.release("buffer", self.engine.id, storage.nbytes, storage.accounts)
+            else:
+                nbytes = 0 if storage.foreign else storage.nbytes
+                resources.untrack("buffer", self.engine.id, nbytes)
             self.engine.release(storage)
 
     def close(self) -> None:
@@ -457,19 +461,30 @@ def allocate(
 ) -> Buffer:
     """Allocate a buffer on an engine, or raise a BufferTooLarge that names the limit."""
     nbytes = check_size(engine, shape, dtype, call)
+    if nbytes < memory.EXACT_FROM and innermost() is None and not resources.too_many:
+        return Buffer(engine, _storage(engine, shape, dtype, nbytes, zero, call), shape, dtype)
     accounts = memory.reserve("buffer", engine.id, nbytes, call)
     try:
-        storage = engine.allocate(nbytes, zero=zero)
-    except BaseException as error:
+        storage = _storage(engine, shape, dtype, nbytes, zero, call)
+    except BaseException:
         memory.release("buffer", engine.id, nbytes, accounts)
-        if isinstance(error, MemoryError) and not isinstance(error, DalaError):
-            raise BufferTooLarge(
-                f"{call}: {engine.id} has no {nbytes:,} bytes left for shape {shape} of {dtype!r}. "
-                "Free buffers, or split the data."
-            ) from None
         raise
     storage.accounts = accounts
     return Buffer(engine, storage, shape, dtype, counted=True)
+
+
+def _storage(
+    engine: Engine, shape: tuple[int, ...], dtype: str, nbytes: int, zero: bool, call: str
+) -> Storage:
+    try:
+        return engine.allocate(nbytes, zero=zero)
+    except BufferTooLarge:
+        raise
+    except MemoryError:
+        raise BufferTooLarge(
+            f"{call}: {engine.id} has no {nbytes:,} bytes left for shape {shape} of {dtype!r}. "
+            "Free buffers, or split the data."
+        ) from None
 
 
 def check_size(engine: Engine, shape: tuple[int, ...], dtype: str, call: str) -> int:

@@ -211,11 +211,14 @@ class Renderer(Worker):
             _, id, w, h = _LOAD.unpack_from(data, stop.offset)
             name = BY_OPCODE[stop.opcode].name
             pixels = memoryview(data)[stop.offset + _LOAD.size : stop.end]
+            more = self.canvas.bytes_to_load(name, id, len(pixels))
+            if more:
+                self._hold(more, name)
             try:
-                self._hold(self.canvas.bytes_to_load(name, id, len(pixels)), name)
                 getattr(self.canvas, name)(id, pixels, w, h)
             finally:
-                self._hold(0, name)
+                if more:
+                    self._hold(0, name)
         else:
             (command,) = decode(data[stop.offset : stop.end])
             getattr(self, _METHODS[command.name])(command)
