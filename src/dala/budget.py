@@ -145,8 +145,8 @@ class Scope:
 
 _scope: ContextVar[Scope | None] = ContextVar("dala_limits", default=None)
 
-#: Returns the scope of this thread or task; :func:`capture` without its call, for hot paths.
-innermost: Final = _scope.get
+#: The accounts of the surface or scene that this thread or task works for.
+_charged: ContextVar[tuple[Account, ...]] = ContextVar("dala_accounts", default=())
 
 _NONE: Final = Limits()
 

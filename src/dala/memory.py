@@ -20,8 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from dala import forks, resources
-from dala.budget import innermost
+from dala import budget, forks, resources
 from dala.errors import MemoryLimitExceeded, ParameterError
 from dala.resources import Account
 
@@ -75,8 +74,7 @@ def reserve(
     >>> release("doc-example", "host", 1000, held)
     """
     if accounts is None:
-        scope = innermost()
-        accounts = () if scope is None else scope.accounts
+        accounts = budget.accounts()
     with _lock:
         check(nbytes, call, accounts, host=resources.in_host_memory(engine))
         for account in accounts:
@@ -158,8 +156,7 @@ def check(nbytes: int, call: str, accounts: Accounts | None = None, *, host: boo
     dala.errors.MemoryLimitExceeded: load_image: needs 1024 PiB of memory, and this process uses ...
     """
     if accounts is None:
-        scope = innermost()
-        accounts = () if scope is None else scope.accounts
+        accounts = budget.accounts()
     for account in accounts:
         if nbytes > account.limit - account.used:
             raise _exceeded(
@@ -241,8 +238,7 @@ def new_accounts(call: str, owner: str, memory: MemorySize | None) -> Accounts:
     """
     advice = f"Free something, or give it more: {call}(..., memory='8 GiB')."
     own = Account(owner, object_limit(call, memory), advice)
-    scope = innermost()
-    return (own,) if scope is None else (own, *scope.accounts)
+    return (own, *budget.accounts())
 
 
 @cache

@@ -18,6 +18,7 @@ ENGINES = f"{COMPUTE}.engines"
 #: All that an engine may import, besides other engine modules.
 ENGINES_KNOW = {
     "dala.errors",
+    "dala.resources",
     "dala.folders",
     "dala.trust",
     "dala.budget",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from dala import memory, resources
-from dala.budget import innermost
+from dala.budget import accounts as accounts_here
 from dala.errors import (
     BufferTooLarge,
     DeviceError,
@@ -461,30 +461,21 @@ def allocate(
 ) -> Buffer:
     """Allocate a buffer on an engine, or raise a BufferTooLarge that names the limit."""
     nbytes = check_size(engine, shape, dtype, call)
-    if nbytes < memory.EXACT_FROM and innermost() is None and not resources.too_many:
-        return Buffer(engine, _storage(engine, shape, dtype, nbytes, zero, call), shape, dtype)
-    accounts = memory.reserve("buffer", engine.id, nbytes, call)
+    counted = nbytes >= memory.EXACT_FROM or resources.too_many or bool(accounts_here())
+    accounts = memory.reserve("buffer", engine.id, nbytes, call) if counted else ()
     try:
-        storage = _storage(engine, shape, dtype, nbytes, zero, call)
-    except BaseException:
-        memory.release("buffer", engine.id, nbytes, accounts)
+        storage = engine.allocate(nbytes, zero=zero)
+    except BaseException as error:
+        if counted:
+            memory.release("buffer", engine.id, nbytes, accounts)
+        if isinstance(error, MemoryError) and not isinstance(error, BufferTooLarge):
+            raise BufferTooLarge(
+                f"{call}: {engine.id} has no {nbytes:,} bytes left for shape {shape} of {dtype!r}. "
+                "Free buffers, or split the data."
+            ) from None
         raise
     storage.accounts = accounts
-    return Buffer(engine, storage, shape, dtype, counted=True)
-
-
-def _storage(
-    engine: Engine, shape: tuple[int, ...], dtype: str, nbytes: int, zero: bool, call: str
-) -> Storage:
-    try:
-        return engine.allocate(nbytes, zero=zero)
-    except BufferTooLarge:
-        raise
-    except MemoryError:
-        raise BufferTooLarge(
-            f"{call}: {engine.id} has no {nbytes:,} bytes left for shape {shape} of {dtype!r}. "
-            "Free buffers, or split the data."
-        ) from None
+    return Buffer(engine, storage, shape, dtype, counted=counted)
 
 
 def check_size(engine: Engine, shape: tuple[int, ...], dtype: str, call: str) -> int:
