@@ -118,7 +118,7 @@ def test_transposes_as_matrices():
 
 
 @pytest.mark.parametrize("nbytes", [1, 1 << 20, (8 << 20) + 3, (33 << 20) - 1, 300 << 20])
-def test_pieces_cover_a_transfer(nbytes):
+def test_pieces_cover_a_download(nbytes):
     found = pieces(nbytes)
     assert sum(length for _, length in found) == nbytes
     assert [start for start, _ in found] == [

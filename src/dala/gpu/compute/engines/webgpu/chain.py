@@ -68,7 +68,7 @@ def make_chain(
 
     order = [links[0].sources[0], *writer.beside]
     shader = write_blur(picture, radius, finish, out, workgroup=engine.workgroup)
-    pipeline = engine.shader(shader.source, len(order), shader.block.packer.size)
+    pipeline = engine.shader(shader.source, len(order), shader.block.packer.size, "indices")
     weights = gaussian_weights(radius, task["sigma"])[radius:].tolist()
     numbers = shader.numbers(weights, height, width)
     groups = shader.groups(height, width)

@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 PART_BYTES: Final = 4 << 20
 MAX_THREADS: Final = 4
 
-#: Larger transfers are cut into pieces, so that the device moves one while another is copied.
+#: Larger downloads are cut in two, so that the device moves one half while the other is copied.
 PIECE_BYTES: Final = 8 << 20
-MAX_PIECES: Final = 4
 
 Bytes = npt.NDArray[np.uint8]
 
 
 def pieces(nbytes: int) -> list[tuple[int, int]]:
-    """Return the start and length of the pieces of a transfer.
+    """Return the start and length of the pieces of a download.
 
     >>> pieces(1 << 20), len(pieces(33 << 20))
-    ([(0, 1048576)], 4)
+    ([(0, 1048576)], 2)
     """
-    count = max(1, min(MAX_PIECES, nbytes // PIECE_BYTES))
-    length = -(-nbytes // count // 256) * 256
-    return [(start, min(length, nbytes - start)) for start in range(0, nbytes, length)]
+    if nbytes < 2 * PIECE_BYTES:
+        return [(0, nbytes)]
+    half = nbytes // 512 * 256
+    return [(0, half), (half, nbytes - half)]
 
 
 def copy_bytes(target: Bytes, source: Bytes) -> None:

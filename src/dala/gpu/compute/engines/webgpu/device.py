@@ -22,6 +22,7 @@ from dala.gpu.compute.engines.webgpu.adapters import Adapter
 from dala.gpu.compute.engines.webgpu.bindings import Bindings
 from dala.gpu.compute.engines.webgpu.ffi import (
     DispatchRecorder,
+    ShaderChecks,
     WorkDone,
     poll,
     request_device,
@@ -144,16 +145,14 @@ class NativeDevice:
         self._start_waiting()
         self.uploads.request(nbytes, future)
 
-    def write_upload(
-        self, mapped: MappedWrite, buffer: DeviceBuffer, start: int, nbytes: int
-    ) -> None:
-        """Copy filled memory to a part of a buffer, in order with the commands so far."""
+    def write_upload(self, mapped: MappedWrite, buffer: DeviceBuffer, nbytes: int) -> None:
+        """Copy filled memory to a buffer, in order with the commands so far."""
         try:
             native = self.native_buffer(buffer)
         except DeviceError:
             self.uploads.give_back(mapped)
             raise
-        self.uploads.send(mapped, native, start, nbytes)
+        self.uploads.send(mapped, native, nbytes)
 
     def write_unordered(self, buffer: DeviceBuffer, data: bytes, start: int) -> None:
         """Write whole words without a submit first; no recorded command may read them."""
@@ -215,13 +214,10 @@ class NativeDevice:
     # work -------------------------------------------------------------------------------------
 
     def compile(
-        self, source: str, inputs: int, block: int, checked: bool = True
+        self, source: str, inputs: int, block: int, checks: ShaderChecks = "all"
     ) -> ComputePipeline:
-        """Compile a shader with a number of inputs and a uniform block of ``block`` bytes.
-
-        Shaders that are not ``checked`` run without wgpu's bounds on loops and indices.
-        """
-        module = shader_module(self.native, source, checked=checked)
+        """Compile a shader with a number of inputs and a uniform block of ``block`` bytes."""
+        module = shader_module(self.native, source, checks)
         native = self.native.create_compute_pipeline(
             layout=self._bindings.pipeline_layout(inputs),
             compute={"module": module, "entry_point": "main"},

@@ -33,6 +33,7 @@ from dala.gpu.compute.engines.cpu.memory import HostMemory
 from dala.gpu.compute.engines.webgpu.adapters import Adapter
 from dala.gpu.compute.engines.webgpu.copying import copy_bytes, pieces
 from dala.gpu.compute.engines.webgpu.device import UNIFORM_BYTES, ComputePipeline, NativeDevice
+from dala.gpu.compute.engines.webgpu.ffi import ShaderChecks
 from dala.gpu.compute.engines.webgpu.ops import IMPLEMENTATIONS
 from dala.gpu.compute.engines.webgpu.owner import Owner
 from dala.gpu.compute.engines.webgpu.pool import (
@@ -183,19 +184,17 @@ class WebGPUEngine(Engine):
 
     def _write(self, buffer: DeviceBuffer, view: memoryview) -> None:
         """Upload through mapped memory that this thread fills while the owner continues."""
-        data = np.frombuffer(view, np.uint8)
-        for start, nbytes in pieces(view.nbytes):
-            future: Future[MappedWrite] = Future()
-            self._owner.promise(future, self._device.request_upload, nbytes, future)
-            mapped = self._owner.wait(future)
-            try:
-                copy_bytes(mapped.memory, data[start : start + nbytes])
-            except BaseException:
-                mapped.released = True
-                self._owner.post_from_finalizer(self._device.uploads.give_back, mapped)
-                raise
+        future: Future[MappedWrite] = Future()
+        self._owner.promise(future, self._device.request_upload, view.nbytes, future)
+        mapped = self._owner.wait(future)
+        try:
+            copy_bytes(mapped.memory, np.frombuffer(view, np.uint8))
+        except BaseException:
             mapped.released = True
-            self._owner.post(self._device.write_upload, mapped, buffer, start, nbytes)
+            self._owner.post_from_finalizer(self._device.uploads.give_back, mapped)
+            raise
+        mapped.released = True
+        self._owner.post(self._device.write_upload, mapped, buffer, view.nbytes)
 
     def download(self, storage: Storage) -> memoryview:
         if storage.nbytes < MAPPED_BYTES:
@@ -252,17 +251,17 @@ class WebGPUEngine(Engine):
         return make_chain(self, links, inputs)
 
     def shader(
-        self, source: str, inputs: int, block: int, *, checked: bool = True
+        self, source: str, inputs: int, block: int, checks: ShaderChecks = "all"
     ) -> ComputePipeline:
         """Return the pipeline of a complete shader; equal text is compiled once.
 
-        Only shaders without any text or index from users may be unchecked.
+        Only shaders without any text or index from users may be without checks.
         """
         key = (source, inputs, block)
         found = self._shaders.get(key)
         if found is None:
             try:
-                made = self._owner.call(self._device.compile, source, inputs, block, checked)
+                made = self._owner.call(self._device.compile, source, inputs, block, checks)
             except DeviceError as error:
                 error.add_note(f"the WGSL:\n{_numbered(source)}")
                 raise
@@ -346,6 +345,7 @@ class WebGPUEngine(Engine):
                     shader.source,
                     len(shader.bound),
                     shader.block.packer.size,
+                    "indices",
                 )
             except DeviceError as error:
                 error.add_note(f"kernel {program.name!r}; its WGSL:\n{_numbered(shader.source)}")

@@ -78,13 +78,13 @@ class Uploads:
             self.device.poll()
         self.collect()
 
-    def send(self, mapped: MappedWrite, target: wgpu.GPUBuffer, start: int, nbytes: int) -> None:
-        """Record the copy of filled memory to a native buffer from ``start``; map it again."""
+    def send(self, mapped: MappedWrite, target: wgpu.GPUBuffer, nbytes: int) -> None:
+        """Record the copy of filled memory to a native buffer, and map the memory again."""
         buffer, _ = self._out.pop(mapped.key)
         try:
             buffer.unmap()
             size = -(-nbytes // 4) * 4
-            self.device.encoder().copy_buffer_to_buffer(buffer, 0, target, start, size)
+            self.device.encoder().copy_buffer_to_buffer(buffer, 0, target, 0, size)
             self.device.flush()  # buffers in unsubmitted commands cannot be mapped
             token, promise = map_to_write(self.device.native, buffer)
         except BaseException:

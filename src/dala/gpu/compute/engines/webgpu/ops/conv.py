@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 #: Groups with fewer outputs are computed directly, one result per invocation.
 MIN_PRODUCT_OUTPUTS: Final = 8
 
-#: The cost of the address of a number in a window, in flops of a product.
-FETCH: Final = 24.0
-FETCH_BY_CHANNEL: Final = 8.0
+#: The cost of reading a number of a window, in flops of a product.
+FETCH: Final = 70.0
+FETCH_BY_CHANNEL: Final = 60.0
 
 NUMBERS: Final = """    left_step: u32,
     parts: u32,

@@ -81,7 +81,7 @@ class Dispatches:
         groups: int,
     ) -> None:
         """Compile a shader and add its dispatch. Equal text is compiled once."""
-        pipeline = self.engine.shader(source, len(reads), max(len(numbers), 4), checked=False)
+        pipeline = self.engine.shader(source, len(reads), max(len(numbers), 4), "none")
         self._dispatches.append((pipeline, (*reads, writes), numbers or bytes(4), groups))
 
     def runner(self) -> Runner:

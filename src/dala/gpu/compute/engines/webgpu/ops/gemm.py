@@ -63,6 +63,8 @@ WORKGROUP_BYTES: Final = 16384
 #: Processors, and flops per microsecond of each.
 PROCESSORS: Final = 132
 FLOPS: Final = 350_000
+#: What a slice waits longer for numbers that are not read in order: their cost per microsecond.
+FETCHES: Final = 55.0
 #: Microseconds of a second dispatch that adds shares, and bytes per microsecond of its memory.
 DISPATCH: Final = 8.0
 BYTES: Final = 3_000_000
@@ -96,7 +98,7 @@ def choose(
 ) -> GemmPlan:
     """Return the plan that the cost model finds fastest.
 
-    ``fetch`` is the cost in flops of computing the address of one number of the right side.
+    ``fetch`` is the cost in flops of one number of the right side that is not read in order.
 
     >>> plan = choose(4096, 4096, 4096, 1, 4)
     >>> plan.tile.height, plan.shares
@@ -135,7 +137,7 @@ def cost(
     slices = plan.share / tile.depth
     flops = 2 * tile.height * tile.width * tile.depth + fetch * tile.width * tile.depth
     busy = -(-groups // PROCESSORS) * slices * flops / (FLOPS * tile.speed)
-    wait = slices * tile.wait
+    wait = slices * (tile.wait + fetch / FETCHES)
     shared = 0.0
     if plan.shares > 1:
         shared = DISPATCH + 2 * plan.shares * rows * columns * layers * itemsize / BYTES

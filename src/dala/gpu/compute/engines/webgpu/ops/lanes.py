@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from dala.gpu.compute.engines.webgpu.wgsl.numbers import SIZE
 
 #: Units per lane before an axis is split, and the number of lanes that keeps a device busy.
-UNITS: Final = 16
+UNITS: Final = 32
 ENOUGH_LANES: Final = 1 << 22
 
 Layout: TypeAlias = tuple[int, int, int]

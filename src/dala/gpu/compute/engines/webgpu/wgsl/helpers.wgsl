@@ -395,38 +395,31 @@ fn pow_core_f32(x: f32, y: f32) -> f32 {
     let high = 2.884765625f * sh;
     let t1 = head_f32((n + high) + low);
     let t2 = (hide_f32(n - t1) + high) + low;
-    let rough = y * t1;
-    if (rough > 200.0f) { return bits_f32(0x7f800000u); }
-    if (rough < -200.0f) { return 0.0f; }
     let y1 = head_f32(y);
     let wl = (y - y1) * t1 + y * t2;
     let wh = y1 * t1;
-    let whole = round(wh + wl);
-    if (whole > 128.0f) { return bits_f32(0x7f800000u); }
-    if (whole < -150.0f) { return 0.0f; }
-    return scale_f32(exp_core_f32((hide_f32(wh - whole) + wl) * 0.693147181f), i32(whole));
+    // Beyond the bounds the scaled result is infinite or zero by itself.
+    let whole = clamp(round(wh + wl), -160.0f, 130.0f);
+    let rest = clamp(hide_f32(wh - whole) + wl, -1.0f, 1.0f);
+    return scale_f32(exp_core_f32(rest * 0.693147181f), i32(whole));
 }
 
+// Special cases are chosen at the end: a branch would cost more than computing both sides.
 fn pow_f32(x: f32, y: f32) -> f32 {
-    if (y == 0.0f || x == 1.0f) { return 1.0f; }
-    if (isnan_f32(x) || isnan_f32(y)) { return bits_f32(0x7fc00000u); }
     let infinite = 0x7f800000u;
     let a = abs(x);
     let large = bitcast<u32>(a) == infinite;
     let whole = floor(y) == y;
     let odd = whole && abs(y) < 16777216.0f && !(floor(y * 0.5f) * 2.0f == y);
-    if (x < 0.0f && !whole && !large) { return bits_f32(0x7fc00000u); }
-    var r: f32;
-    if (a == 1.0f) {
-        r = 1.0f;
-    } else if (bitcast<u32>(abs(y)) == infinite) {
-        r = bits_f32(select(0u, infinite, (a > 1.0f) == (y > 0.0f)));
-    } else if (a == 0.0f || large) {
-        r = bits_f32(select(0u, infinite, large == (y > 0.0f)));
-    } else {
-        r = pow_core_f32(a, y);
-    }
-    return select(r, -r, odd && bitcast<u32>(x) >= 0x80000000u);
+    var r = pow_core_f32(a, y);
+    r = select(r, bits_f32(select(0u, infinite, large == (y > 0.0f))), a == 0.0f || large);
+    let boundless = bitcast<u32>(abs(y)) == infinite;
+    r = select(r, bits_f32(select(0u, infinite, (a > 1.0f) == (y > 0.0f))), boundless);
+    r = select(r, 1.0f, a == 1.0f);
+    r = select(r, -r, odd && bitcast<u32>(x) >= 0x80000000u);
+    let undefined = (x < 0.0f && !whole && !large) || isnan_f32(x) || isnan_f32(y);
+    r = select(r, bits_f32(0x7fc00000u), undefined);
+    return select(r, 1.0f, y == 0.0f || x == 1.0f);
 }
 
 // f64 functions: the hardware has none ---------------------------------------------------------------
