@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from fractions import Fraction
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from dala.cli import main
+from dala.media import video
 from tests.cli.test_filter import CPU, fails, works
 
 av = pytest.importorskip("av")
@@ -216,3 +218,24 @@ def test_hdr_and_deep_color_are_kept_or_made_sdr(tmp_path, capsys, transfer, cod
     assert ("HDR is tone-mapped to SDR" in said.err + said.out) == (transfer == "hlg")
     works(source, tmp_path / "hevc.mp4", "--invert", "--hdr", "keep")
     assert read(tmp_path / "hevc.mp4")[0].format.name == "yuv420p10le"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes")
+def test_a_named_pipe_is_waited_for_with_live_only(tmp_path, capsys):
+    pipe, out = tmp_path / "pipe.mkv", tmp_path / "out.mkv"
+    os.mkfifo(pipe)
+    assert main(["filter", str(pipe), str(out), "--sepia"]) == 2
+    assert f"'{pipe}' is a pipe, not a file. Give --live" in capsys.readouterr().err
+    whole = tmp_path / "whole.mkv"
+    video.write(whole, [np.full((48, 64, 3), 50 * n, np.uint8) for n in range(4)], fps=25)
+    sending = threading.Thread(target=lambda: pipe.write_bytes(whole.read_bytes()))
+    sending.start()
+    try:
+        assert main(["filter", str(pipe), str(out), "--sepia", "--live"]) == 0
+    finally:
+        sending.join()
+    with video.open(out) as reader:
+        assert sum(1 for _ in reader) == 4
+    for command in (["background", str(pipe), str(out)], ["classify", str(pipe)]):
+        assert main(command) == 2
+        assert "is a pipe, not a file" in capsys.readouterr().err

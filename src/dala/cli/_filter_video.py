@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from fractions import Fraction
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from dala.media.video.borrowed import BorrowedFrame
     from dala.media.video.chain import VideoChain
     from dala.media.video.files import Reader
+    from dala.media.video.source import VideoSource
 
 #: The most threads that decode: each holds frames of its own, and more are rarely faster.
 _DECODERS: Final = 4
@@ -50,7 +50,6 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Made, str, 
     from dala.media.video.tracks import Tracks
 
     remote = "://" in name
-    piped = name == "-"
     codec = args.codec
     if Path(out).suffix.lower() == ".png" and inputs.is_animation(Path(name), Path(out)):
         codec = "apng"
@@ -58,7 +57,7 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Made, str, 
     if not inputs.is_video(out) and animated is None:
         raise ParameterError(f"OUT must be a video such as out.mp4, as {name!r} is, got {out!r}.")
     used = chain.files(args.chain)
-    inputs.refuse_overwriting([*([] if remote or piped else [Path(name)]), *used], [Path(out)])
+    inputs.refuse_overwriting([*([] if remote else [Path(name)]), *used], [Path(out)])
     filters = chain.load(args.chain, args.max_pixels)
     options = {} if args.crf is None else {"crf": args.crf}
     if animated == "webp" and args.quality is not None:
@@ -140,12 +139,19 @@ def _start(
     """Open the video and start its filters at the same time, as both take a while."""
     from dala.media.video.chain import VideoChain
 
+    given: str | VideoSource = name
+    if "://" not in name and Path(name).is_fifo():
+        from dala.media.video.source import source_of
+
+        # Its bytes are kept, as the sound is read apart from the pictures.
+        pipe = held.enter_context(Path(name).open("rb"))  # noqa: SIM115 - entered, on this line
+        given = source_of(pipe)
     with forks.pool(1, "dala-video") as other:
         making = other.submit(VideoChain, filters, device=args.device, range="limited")
         try:
             source = held.enter_context(
                 open_planes(
-                    name,
+                    given,
                     args.device,
                     deinterlace="auto" if args.deinterlace else None,
                     on_resize=args.on_resize,
@@ -158,7 +164,7 @@ def _start(
 
 
 def open_planes(
-    name: str,
+    name: str | VideoSource,
     device: str | None,
     *,
     deinterlace: str | None = None,
@@ -168,7 +174,7 @@ def open_planes(
     """Open a video with native planes, unless they must be converted before the filters.
 
     Args:
-        name: the file, or "-" for standard input.
+        name: the file, a URL, or an opened source.
         device: of the frames.
         deinterlace: as of ``video.open``.
         on_resize: as of ``video.open``.
@@ -177,11 +183,10 @@ def open_planes(
     from functools import partial
 
     from dala.media import video
-    from dala.media.video.source import source_of
 
     opening = partial(
         video.open,
-        source_of(sys.stdin.buffer) if name == "-" else name,
+        name,
         device=device,
         policy="every",
         queue=1,
@@ -194,7 +199,7 @@ def open_planes(
         deep = bool(keep_hdr) and (source.bits > 8 or source.is_hdr)
         if source.is_hdr and not deep:
             advice = "" if keep_hdr is None else " --hdr keep keeps it."
-            notify(f"{name}: HDR is tone-mapped to SDR.{advice}")
+            notify(f"{source.name}: HDR is tone-mapped to SDR.{advice}")
         plain = not deep and source.codec not in _CENTERED and source.rotation == 0
     except BaseException:
         source.close()

@@ -127,6 +127,7 @@ def run(
     """Run a model on the pictures or the video; print the results, and draw them with --out."""
     import dala
 
+    inputs.refuse_waiting(args.paths, "Name a file.")
     if args.device:
         dala.use(args.device)
     try:

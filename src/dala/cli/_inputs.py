@@ -24,12 +24,7 @@ def is_video(name: str) -> bool:
 
 
 def is_one_video(name: str) -> bool:
-    """Return whether a name is that of one video, not a folder or a pattern of them.
-
-    Standard input ("-") is a video.
-    """
-    if name == "-":
-        return True
+    """Return whether a name is that of one video, not a folder or a pattern of them."""
     path = Path(name)
     pattern = "://" not in name and glob.has_magic(name) and not path.exists()
     return is_video(name) and not pattern and not path.is_dir()
@@ -82,6 +77,19 @@ def expand(names: Sequence[str], videos: bool = False) -> tuple[list[Path], bool
         else:
             raise FileNotFoundError(f"there is no file {name!r}.")
     return found, many
+
+
+def refuse_waiting(names: Sequence[str], advice: str) -> None:
+    """Raise if a name is that of a pipe or a device, which may never send anything.
+
+    Raises:
+        ParameterError: it is; ``advice`` says what to do.
+    """
+    for name in names:
+        path = Path(name)
+        if "://" not in name and (path.is_fifo() or path.is_char_device() or path.is_socket()):
+            what = "a pipe" if path.is_fifo() else "a device"
+            raise ParameterError(f"{name!r} is {what}, not a file. {advice}")
 
 
 def _is_wanted(path: Path, suffixes: frozenset[str]) -> bool:

@@ -97,6 +97,7 @@ def _process(args: argparse.Namespace) -> BackgroundReport:
     for path in read:
         if not path.exists():
             raise FileNotFoundError(f"there is no file '{path}'.")
+    inputs.refuse_waiting([args.source, *([args.image] if args.image else [])], "Name a file.")
     inputs.refuse_overwriting(read, [Path(args.out)])
     with (
         load(args, ("segment", "matte")) as model,

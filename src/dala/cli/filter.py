@@ -129,6 +129,10 @@ OPTIONS: Final[arguments.Options] = {
         "help": "plays of an animated GIF, APNG or WebP; 0 is forever (as the source has it)",
     },
     "--no-audio": {"action": "store_true", "help": "drop the sound"},
+    "--live": {
+        "action": "store_true",
+        "help": "wait for a named pipe or a device, and filter what comes until it ends",
+    },
 }
 
 
@@ -160,6 +164,8 @@ def run(args: argparse.Namespace) -> int:
     # The report makes way for a result on standard output.
     shown = sys.stderr if out == PIPE else sys.stdout
     given = args.paths
+    if not args.live:
+        inputs.refuse_waiting(names, "Give --live to wait for it, or '-' for standard input.")
     try:
         with (
             stopping(),

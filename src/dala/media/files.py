@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +15,7 @@ import numpy as np
 from dala.errors import MissingPackage, ParameterError
 from dala.extras import pip_install
 from dala.media.notices import notify
+from dala.media.parts import PartFile
 from dala.media.pictures.modes import check_scale, is_scaled, normalized, over, rgba
 from dala.media.pictures.plugins import open_image
 from dala.png import encode_png
@@ -289,15 +288,13 @@ def store(
     kind = _format(target.suffix if format is None else f".{format.lstrip('.')}", target.name)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"Frame.save: there is no folder '{target.parent}'. Make it first.")
-    part = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.part")
+    part = PartFile(target)
     try:
-        with part.open("wb") as file:
+        with part.path.open("wb") as file:
             _encode(file, pixels, kind, options, background, str(target))
-        part.replace(target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            part.unlink()
-        raise
+        part.complete()
+    finally:
+        part.discard()
 
 
 def _store_stream(

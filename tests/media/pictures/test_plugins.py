@@ -127,3 +127,15 @@ def test_only_the_decoder_of_its_kind_reads_an_animation(tmp_path):
     (tmp_path / "a.gif").write_bytes(b"GIF89a" + EPS)
     with pytest.raises(DalaError):
         video.open(tmp_path / "a.gif", device="cpu")
+
+
+def test_a_plugin_that_the_program_registers(monkeypatch):
+    """It is its own choice, as with pillow-heif."""
+    for table in ("ID", "OPEN"):
+        monkeypatch.setattr(Image, table, getattr(Image, table).copy())
+
+    def opened(file, name):
+        return Image.new("RGB", (3, 2), "red")
+
+    Image.register_open("OWN", opened, lambda head: head.startswith(b"OWN!"))
+    assert Frame.open(b"OWN!" + bytes(20), device="cpu").shape == (2, 3, 3)

@@ -7,11 +7,13 @@ import sys
 import threading
 from itertools import islice
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dala
+from dala.cli import main
 from dala.errors import (
     DalaError,
     DeviceUnavailable,
@@ -187,3 +189,40 @@ def test_any_damage_gives_frames_or_video_errors(tmp_path, whole, data):
     with contextlib.suppress(DalaError), video.open(path) as reader:
         for frame in islice(reader, 200):
             assert frame.width > 0
+
+
+# the end ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("suffix", ["mp4", "mkv", "webm", "mov", "avi", "ts", "ogv", "flv"])
+@pytest.mark.parametrize("lost", [0.02, 0.3])
+def test_a_video_that_lost_its_last_frames(tmp_path, suffix, lost):
+    rng = np.random.default_rng(5)
+    pictures = [rng.integers(0, 256, (48, 64, 3), np.uint8) for _ in range(25)]
+    path = tmp_path / f"a.{suffix}"
+    options = {} if suffix == "ogv" else {"g": 5}
+    video.write(path, pictures, fps=25, options=options)
+    with video.open(path) as reader:
+        whole = sum(1 for _ in reader)
+    data = path.read_bytes()
+    cut = tmp_path / f"cut.{suffix}"
+    cut.write_bytes(data[: int(len(data) * (1 - lost))])
+    for source in (cut, cut.read_bytes()):
+        found = []
+        with (
+            video.open(source) as reader,
+            pytest.raises(VideoError, match=r"is damaged (near|after)"),
+        ):
+            found.extend(1 for _ in reader)
+        assert 0 < len(found) <= whole
+    assert main(["filter", str(cut), str(tmp_path / "out.mp4"), "--sepia"]) == 2
+    assert (tmp_path / "out.mp4").is_file()
+    assert main(["filter", str(path), str(tmp_path / "out.mp4"), "--sepia"]) == 0
+
+
+def test_a_matroska_file_without_its_index_is_whole(tmp_path):
+    rng = np.random.default_rng(5)
+    path = tmp_path / "a.mkv"
+    video.write(path, [rng.integers(0, 256, (48, 64, 3), np.uint8) for _ in range(5)], fps=25)
+    data = path.read_bytes()
+    path.write_bytes(data[:-4])  # in the index behind the frames
+    with video.open(path) as reader:
+        assert sum(1 for _ in reader) == 5

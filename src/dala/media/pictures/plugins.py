@@ -3,7 +3,8 @@
 A decoder is chosen by what a file contains, not by its name. Some of Pillow's start another
 program (EPS runs Ghostscript), hand the file to the operating system (WMF), open a file inside the
 file with any decoder (IPTC), unpack without a limit (FITS), or call functions that a program
-registered (BUFR, GRIB, HDF5). None of these is used, whatever the file is called.
+registered (BUFR, GRIB, HDF5). None of these is used, whatever the file is called. Decoders that a
+program registers itself (``pillow_heif.register_heif_opener()``) are its own choice and are used.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage
 
 #: Pillow's names of the formats that are read. All are decoded from the bytes of the file alone,
-#: in this process. HEIF and JXL come with plugins that a program registers itself.
+#: in this process.
 FORMATS: Final = frozenset((
-    "AVIF", "BLP", "BMP", "CUR", "DCX", "DDS", "DIB", "FLI", "FTEX", "GBR", "GIF", "HEIF", "ICNS",
-    "ICO", "IM", "IMT", "JPEG", "JPEG2000", "JXL", "MCIDAS", "MPO", "MSP", "PCD", "PCX", "PIXAR",
+    "AVIF", "BLP", "BMP", "CUR", "DCX", "DDS", "DIB", "FLI", "FTEX", "GBR", "GIF", "ICNS",
+    "ICO", "IM", "IMT", "JPEG", "JPEG2000", "MCIDAS", "MPO", "MSP", "PCD", "PCX", "PIXAR",
     "PNG", "PPM", "PSD", "QOI", "SGI", "SPIDER", "SUN", "TGA", "TIFF", "WEBP", "XBM", "XPM",
     "XVTHUMB",
 ))  # fmt: skip
@@ -46,12 +47,12 @@ def open_image(source: Path | io.BytesIO) -> PillowImage:
             "it is a pipe. Open it and give the file object, which is read to its end"
         )
     Image.preinit()  # the usual formats; the others take longer to import
-    usual = [name for name in Image.ID if name in FORMATS]
+    usual = _listed()
     try:
         return Image.open(source, formats=usual)
     except UnidentifiedImageError:
         Image.init()
-        others = [name for name in Image.ID if name in FORMATS and name not in usual]
+        others = [name for name in _listed() if name not in usual]
         if _head(source).startswith(_POSTSCRIPT):
             raise UnidentifiedImageError(
                 "it is PostScript, a program, which is not run. Convert it to PNG first"
@@ -59,6 +60,17 @@ def open_image(source: Path | io.BytesIO) -> PillowImage:
         if not others:
             raise
         return Image.open(source, formats=others)
+
+
+def _listed() -> list[str]:
+    """Return the formats that may be used, of those that are registered now, in Pillow's order."""
+    from PIL import Image
+
+    def is_own(name: str) -> bool:
+        module = str(getattr(Image.OPEN[name][0], "__module__", "PIL"))
+        return module != "PIL" and not module.startswith("PIL.")
+
+    return [n for n in Image.ID if n in FORMATS or (n in Image.OPEN and is_own(n))]
 
 
 def _head(source: Path | io.BytesIO) -> bytes:

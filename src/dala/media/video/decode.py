@@ -479,10 +479,15 @@ class Decoder:
         count = frame_count(stream)
         if self._packets < count:
             # Edit lists may hide packets; the others then still fill the promised duration.
-            if promised is None or short:
+            half = 1 / (2 * (opened.rate or DEFAULT_RATE))
+            if promised is None or self._end is None or self._end + half < promised:
                 self._note(f"the file ends after {self._packets} of {count} frames")
         elif short and promised is not None:
             self._note(f"the file ends before the {float(promised):.3f} s that its header promises")
+        elif cut := opened.source.cut_off(opened.container.format.name):
+            whole = promised is not None and self._end is not None and self._end >= promised
+            if not whole:  # else only an index was lost
+                self._note(f"the file ends early: {cut}")
 
     def _error(self) -> VideoError:
         more = f" ({self._problems} errors in all)" if self._problems > 1 else ""

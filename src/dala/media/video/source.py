@@ -14,7 +14,7 @@ from dala import forks
 from dala.errors import MissingPackage, ParameterError, VideoError, VideoNotFound
 from dala.extras import pip_install
 from dala.media.video.reach import PROTOCOLS, container_options, is_named_as_picture, scheme_of
-from dala.media.video.streams import ByteStream, Cursor, SharedStream
+from dala.media.video.streams import ByteStream, Cursor, SharedStream, cut_off
 from dala.typing import PathLike
 
 #: An object of PyAV, which has no types: the module, a container, a stream or a packet.
@@ -82,6 +82,23 @@ class VideoSource:
                 return file.read(count)
         except Exception:  # a file object of the caller raises anything
             return b""
+
+    def cut_off(self, format: str) -> str:
+        """Return what shows that the file ends early, "" if nothing does; see ``streams.py``."""
+        try:
+            if self.stream is not None:
+                return cut_off(format, self.stream.read_at, self.stream.end())
+            if self.live or self.url:
+                return ""
+            with Path(self.label).open("rb") as file:
+
+                def read(at: int, count: int) -> bytes:
+                    file.seek(at)
+                    return file.read(count)
+
+                return cut_off(format, read, os.fstat(file.fileno()).st_size)
+        except Exception:  # a file object of the caller raises anything
+            return ""
 
     @property
     def reach(self) -> dict[str, str]:

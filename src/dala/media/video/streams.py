@@ -131,6 +131,58 @@ class Cursor:
         return self._at
 
 
+def cut_off(format: str, read: Callable[[int, int], bytes], size: int) -> str:
+    """Return what shows that a file ends early, "" if nothing does.
+
+    Containers say how long they are, or mark their end; FFmpeg does not look at that.
+
+    Args:
+        format: FFmpeg's name of the container.
+        read: returns ``count`` bytes from a position on.
+        size: the number of bytes of the file.
+
+    >>> cut_off("mpegts", lambda at, count: (b"G" + bytes(187)) * 2, 400)
+    'its last packet is incomplete'
+    """
+    if "matroska" in format:
+        missing = _segment_end(read) - size
+        return f"its last {missing:,} bytes are missing" if missing > 0 else ""
+    if format == "mpegts" and size % 188:
+        first = read(0, 189)
+        broadcast = len(first) == 189 and first[0] == first[188] == 0x47
+        return "its last packet is incomplete" if broadcast else ""
+    if format == "ogg":
+        start = max(size - _PAGE, 0)
+        tail = read(start, _PAGE)
+        at = tail.rfind(b"OggS")
+        if at < 0 or len(tail) < at + 27:
+            return "its last page is incomplete"
+        lengths = tail[at + 27 : at + 27 + tail[at + 26]]
+        if len(lengths) < tail[at + 26] or at + 27 + len(lengths) + sum(lengths) > len(tail):
+            return "its last page is incomplete"
+        return "" if tail[at + 5] & 4 else "it has no mark of its end"
+    return ""
+
+
+#: The most bytes of a page of Ogg.
+_PAGE = 27 + 255 + 255 * 255
+
+
+def _segment_end(read: Callable[[int, int], bytes]) -> int:
+    """Return where the segment of a Matroska file ends, 0 if the file does not say."""
+    at = 0
+    for name in (b"\x1a\x45\xdf\xa3", b"\x18\x53\x80\x67"):
+        head = read(at, 12)
+        if head[:4] != name or len(head) < 12 or not head[4]:
+            return 0
+        count = 9 - head[4].bit_length()  # leading zeros of the first byte tell
+        value = int.from_bytes(head[4 : 4 + count], "big") & ((1 << 7 * count) - 1)
+        if value == (1 << 7 * count) - 1:
+            return 0  # unknown, as in live recordings
+        at += 4 + count + value
+    return at
+
+
 def _checked(data: object) -> bytes:
     if not isinstance(data, bytes | bytearray | memoryview):
         raise TypeError(f"read() must return bytes, got {type(data).__name__}")

@@ -6,7 +6,6 @@ import contextlib
 import copy
 import json
 import os
-import secrets
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
@@ -15,6 +14,7 @@ import numpy as np
 
 from dala.errors import SceneFileError
 from dala.gpu.compute import Buffer
+from dala.media.parts import PartFile
 from dala.media.scene.file.record import (
     FILE_PARAMS,
     MAX_LISTED,
@@ -69,14 +69,12 @@ def save_scene(scene: Scene, path: PathLike) -> None:
             f"Scene.save: the folder '{target.parent}' does not exist. Create it first."
         )
     text = format_json(scene_to_dict(scene, base=target.resolve().parent, name=target.name))
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    part = PartFile(target)
     try:
-        part.write_text(text + "\n", encoding="utf-8")
-        part.replace(target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            part.unlink()
-        raise
+        part.path.write_text(text + "\n", encoding="utf-8")
+        part.complete()
+    finally:
+        part.discard()
 
 
 def scene_to_dict(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
 import shutil
 import tempfile
 import weakref
@@ -20,6 +18,7 @@ import numpy as np
 from dala.errors import FreedError, ParameterError, ShapeError, VideoError
 from dala.media.frame import Frame
 from dala.media.notices import notify
+from dala.media.parts import PartFile
 from dala.media.pixels import to_rgba
 from dala.media.video.animated.encoders import ENCODERS, OPTIONS, Palette, check_options
 from dala.media.video.writer import Writer
@@ -162,24 +161,29 @@ class AnimationWriter(Writer):
             )
         assert self.path is not None
         kept, times, unit = self._schedule()
-        part = self.path.with_name(f".{self.path.stem}.{secrets.token_hex(4)}.part")
+        try:
+            part = PartFile(self.path)
+        except OSError as error:
+            self.abandon()
+            raise VideoError(
+                f"{_CALL}: {str(self.path)!r} cannot be written: {error.strerror or error}."
+            ) from error
         work = FrameSchedule(
-            part, self._size, times, unit, self._plays, self._opaque, dict(self._given)
+            part.path, self._size, times, unit, self._plays, self._opaque, dict(self._given)
         )
         try:
             ENCODERS[self._kind](work, self._pictures(kept), self._palette)
             if self._stream is None:
-                os.replace(part, self.path)
+                part.complete()
             else:
-                with part.open("rb") as made:
+                with part.path.open("rb") as made:
                     shutil.copyfileobj(made, self._stream)
         except OSError as error:
             raise VideoError(
                 f"{_CALL}: {str(self.path)!r} cannot be written: {error.strerror or error}."
             ) from error
         finally:
-            with contextlib.suppress(OSError):
-                part.unlink(missing_ok=True)
+            part.discard()
             self.abandon()
 
     def abandon(self) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from dala.errors import ParameterError, VideoError
+from dala.media.parts import PartFile
 from dala.media.video.source import AvObject, pyav
 from dala.typing import PathLike
 
@@ -42,7 +42,7 @@ class Target:
         self.path: Path | None = None
         self._stream: _Stream | None = None
         self._owned: BinaryIO | None = None
-        self._temporary: Path | None = None
+        self._part: PartFile | None = None
         if isinstance(given, str | os.PathLike):
             if not os.fspath(given):
                 raise ParameterError.invalid(_CALL, "path", "the name of a file to write", given)
@@ -77,11 +77,15 @@ class Target:
         if self._stream is None:
             assert path is not None
             # The suffix stays last: FFmpeg chooses the container by it.
-            name = f".{path.stem}.{secrets.token_hex(4)}.part{path.suffix}"
-            self._temporary = path.with_name(name)
+            self._part = PartFile(path, path.suffix)
             same = path.suffix.lower() == f".{self.format}"
             chosen = None if same else muxer
-            return pyav().open(f"file:{self._temporary}", "w", format=chosen, options=options)
+            try:
+                name = f"file:{self._part.path}"
+                return pyav().open(name, "w", format=chosen, options=options)
+            except BaseException:
+                self._part.discard()
+                raise
         if self.format == "avi" and not self._stream.seekable():
             raise ParameterError(
                 f"{_CALL}: {self.label!r} cannot seek, which 'avi' needs. Use 'mkv' or 'mp4'."
@@ -103,12 +107,10 @@ class Target:
             self._stream.flush()
             self._release()
             return
-        assert self.path is not None
-        assert self._temporary is not None
+        assert self._part is not None
         try:
-            os.replace(self._temporary, self.path)
+            self._part.complete()
         except OSError as error:
-            self.discard()
             raise VideoError(
                 f"{_CALL}: {self.label!r} cannot be replaced: {error.strerror}."
             ) from error
@@ -123,9 +125,8 @@ class Target:
         if self._stream is not None:
             self._stream.rewind()
             self._release()
-        if self._temporary is not None:
-            with contextlib.suppress(OSError):
-                self._temporary.unlink(missing_ok=True)
+        if self._part is not None:
+            self._part.discard()
 
     def _release(self) -> None:
         owned, self._owned = self._owned, None
