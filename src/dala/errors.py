@@ -367,6 +367,13 @@ class MemoryLimitExceeded(LimitExceeded, MemoryError):
         self.limit = limit
 
 
+class KernelTooLarge(KernelSyntaxError, LimitExceeded):
+    """A kernel exceeds a limit of the kernel language, such as its number of operations.
+
+    The limits are the same on every device. The message names the one that is exceeded.
+    """
+
+
 class FreedError(DalaError, RuntimeError):
     """An object was used after it was freed or closed."""
 

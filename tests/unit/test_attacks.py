@@ -148,7 +148,7 @@ def test_growth_through_helpers_is_bounded():
     for level in range(1, 20):
         text += f"def h{level}(x): return h{level - 1}(x) + h{level - 1}(x)\n"
     Kernel.register("bomb", text)
-    with pytest.raises(KernelSyntaxError, match="more than 20000 operations"):
+    with pytest.raises(KernelSyntaxError, match="more than 20,000 operations"):
         kernel("def fuse(x): return bomb(x)")(buffer([1.0], device="reference"))
     Kernel.unregister("bomb")
     Kernel.unregister("fuse")

@@ -42,10 +42,12 @@ Term: TypeAlias = Scalar | Vec
 class Refused(Exception):
     """An error in a kernel, found while building IR; the front end adds the line."""
 
-    def __init__(self, problem: str, advice: str = "") -> None:
+    def __init__(self, problem: str, advice: str = "", limit: int | None = None) -> None:
         super().__init__(problem)
         self.problem = problem
         self.advice = advice
+        #: The limit that the kernel exceeds, if it is that.
+        self.limit = limit
 
 
 def refuse(problem: str, advice: str = "") -> NoReturn:
@@ -117,9 +119,10 @@ class Builder:
         """Append a statement to the current block."""
         self.count += 1
         if self.count > MAX_VALUES:
-            refuse(
-                f"the kernel has more than {MAX_VALUES} operations",
+            raise Refused(
+                f"the kernel has more than {MAX_VALUES:,} operations, with helpers inlined",
                 "Split it into several kernels, or use loops instead of repeated calls.",
+                limit=MAX_VALUES,
             )
         self.block.body.append(statement)
 

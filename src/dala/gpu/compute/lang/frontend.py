@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dala.errors import DtypeMismatch
+from dala.errors import DtypeMismatch, KernelSyntaxError
 from dala.gpu.compute.lang.builder import Builder, Refused, Scalar, Term, Vec, describe, type_of
 from dala.gpu.compute.lang.declaration import KernelDecl
 from dala.gpu.compute.lang.expressions import Restart, Site, Typing
@@ -20,6 +20,7 @@ from dala.gpu.compute.lang.ir import (
     Value,
     make_program,
 )
+from dala.gpu.compute.lang.limits import MAX_TYPING
 from dala.gpu.compute.lang.statements import Lowering
 
 #: Result types that fit in each dtype without loss.
@@ -54,14 +55,25 @@ def specialize(decl: KernelDecl, signature: Signature) -> Program:
 
     Raises:
         KernelSyntaxError: the kernel cannot run with these dtypes and ranks.
+        KernelTooLarge: the kernel exceeds a limit.
         DtypeMismatch: the output's dtype cannot hold the result.
     """
     typing = Typing(pixels=decl.pixels)
+    spent = 0
     while True:
+        builder = Builder()
         try:
-            return _attempt(decl, signature, typing)
+            return _attempt(decl, signature, typing, builder)
         except Restart:
-            continue  # a variable needs a wider type, or the kernel returns pixels
+            # A variable needs a wider type, or the kernel returns pixels.
+            spent += builder.count
+            if spent > MAX_TYPING:
+                decl.source.fail(
+                    decl.function,
+                    f"finding the types of the variables takes more than {MAX_TYPING:,} operations",
+                    "Give variables their widest type at once: x = 0.0 rather than x = 0.",
+                    limit=MAX_TYPING,
+                )
 
 
 def parameters(decl: KernelDecl, signature: Signature) -> tuple[Param, ...]:
@@ -82,8 +94,7 @@ def parameters(decl: KernelDecl, signature: Signature) -> tuple[Param, ...]:
     return tuple(found)
 
 
-def _attempt(decl: KernelDecl, signature: Signature, typing: Typing) -> Program:
-    builder = Builder()
+def _attempt(decl: KernelDecl, signature: Signature, typing: Typing, builder: Builder) -> Program:
     pixels = typing.pixels
     channels = 1
     if pixels:
@@ -101,7 +112,14 @@ def _attempt(decl: KernelDecl, signature: Signature, typing: Typing) -> Program:
     lowering = Lowering(builder, site, typing)
     bound = _bind_params(builder, decl, params)
     root = builder.block
-    result = lowering.kernel(decl, bound)
+    try:
+        result = lowering.kernel(decl, bound)
+    except KernelSyntaxError:
+        if lowering.widened:
+            raise Restart from None  # the error may be due to types that were too narrow
+        raise
+    if lowering.widened:
+        raise Restart
     dtype = signature.out_dtype or _natural(result, signature)
     try:
         stored = _store(builder, decl, result, dtype, channels, pixels)

@@ -28,6 +28,18 @@ from dala.gpu.compute.lang.ir import (
 
 #: The maximum number of operations in a stencil after inlining.
 MAX_FUSED_VALUES = 4000
+#: The maximum size of a pointwise program after inlining: larger ones run faster as two passes,
+#: because compilers optimize them less.
+MAX_FUSED_SIZE = 2500
+
+#: The size of functions beside that of a sum or product.
+_SIZES = {
+    "exp": 8, "log": 15, "sin": 12, "cos": 12, "tan": 14, "atan": 12, "atan2": 14, "pow": 38,
+}  # fmt: skip
+
+
+def _size(program: Program) -> int:
+    return sum(_SIZES.get(s.op, 1) if isinstance(s, Value) else 1 for s in statements(program.body))
 
 
 def pointwise(program: Program) -> bool:
@@ -43,7 +55,7 @@ def can_inline(producer: Program, consumer: Program, readers: tuple[int, ...]) -
     if any(consumer.args[i].channels != producer.out.channels for i in readers):
         return False
     if kinds <= {"element", "pixel"}:
-        return True
+        return _size(producer) + _size(consumer) <= MAX_FUSED_SIZE
     if kinds != {"image"} or not all(a.kind == "pixel" for a in producer.args):
         return False
     reads = {

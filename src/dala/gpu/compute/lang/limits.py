@@ -8,8 +8,10 @@ from typing import Final
 MAX_SOURCE: Final = 65_536
 #: Nesting of one expression or block, as the parser counts it.
 MAX_DEPTH: Final = 150
-#: Operations in one program, with helpers inlined.
+#: Operations in one program, with helpers inlined. One of this size compiles in about two seconds.
 MAX_VALUES: Final = 20_000
+#: Operations over all attempts to find the types of variables.
+MAX_TYPING: Final = 100_000
 #: Depth of kernels that call kernels.
 MAX_CALLS_DEEP: Final = 24
 #: Blocks in blocks, of a kernel and of the kernels that call it. Beyond 78 the software driver

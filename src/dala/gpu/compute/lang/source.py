@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
-from dala.errors import KernelSyntaxError
+from dala.errors import KernelSyntaxError, KernelTooLarge
 from dala.gpu.compute.lang.limits import MAX_DEPTH, MAX_SOURCE
 
 
@@ -22,20 +22,25 @@ class KernelSource:
     filename: str = "<kernel>"
     first_line: int = 1
 
-    def fail(self, node: ast.AST | None, problem: str, advice: str = "") -> NoReturn:
-        """Raise KernelSyntaxError at a node of this source."""
+    def fail(
+        self, node: ast.AST | None, problem: str, advice: str = "", limit: int | None = None
+    ) -> NoReturn:
+        """Raise KernelSyntaxError at a node of this source; KernelTooLarge if it names a limit."""
         line = getattr(node, "lineno", 1)
         column = getattr(node, "col_offset", 0)
-        self.fail_at(line, column, problem, advice)
+        self.fail_at(line, column, problem, advice, limit)
 
-    def fail_at(self, line: int, column: int, problem: str, advice: str = "") -> NoReturn:
-        """Raise KernelSyntaxError at a line (from 1) and a column (from 0)."""
+    def fail_at(
+        self, line: int, column: int, problem: str, advice: str = "", limit: int | None = None
+    ) -> NoReturn:
+        """Raise the error of :meth:`fail` at a line (from 1) and a column (from 0)."""
         lines = self.text.splitlines()
         shown = lines[line - 1] if 0 < line <= len(lines) else ""
         # ast counts columns in UTF-8 bytes; the caret is placed by characters.
         shown = shown.encode(errors="backslashreplace").decode()
         column = len(shown.encode()[:column].decode(errors="ignore"))
-        raise KernelSyntaxError(
+        error = KernelSyntaxError if limit is None else KernelTooLarge
+        raise error(
             problem,
             advice=advice,
             kernel=self.kernel,
@@ -53,6 +58,7 @@ class KernelSource:
                 0,
                 f"the source has {len(self.text)} characters; the limit is {MAX_SOURCE}",
                 "Split it into several kernels that call one another.",
+                limit=MAX_SOURCE,
             )
         self._check_characters()
         self._check_brackets()
@@ -89,7 +95,9 @@ class KernelSource:
                 if char in "([{":
                     depth += 1
                     if depth > MAX_DEPTH:
-                        self.fail_at(number, column, "brackets are nested too deeply", _SPLIT)
+                        self.fail_at(
+                            number, column, "brackets are nested too deeply", _SPLIT, MAX_DEPTH
+                        )
                 elif char in ")]}":
                     depth -= 1
 
@@ -101,7 +109,7 @@ class KernelSource:
             if not level:
                 return
         place = next((n for n in level if hasattr(n, "lineno")), None)
-        self.fail(place, "the expression or block is nested too deeply", _SPLIT)
+        self.fail(place, "the expression or block is nested too deeply", _SPLIT, MAX_DEPTH)
 
 
 _SPLIT = "Split it into several assignments."

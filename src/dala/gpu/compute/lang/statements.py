@@ -52,6 +52,8 @@ class Lowering(Expressions):
         #: Blocks and loops around the current statement, those of calling kernels included.
         self.blocks = 0
         self.loops = 0
+        #: True if a type is wider than an earlier use assumed, so that lowering must restart.
+        self.widened = False
 
     def kernel(self, decl: KernelDecl, params: Mapping[str, Term]) -> Term:
         """Lower the outermost kernel and return its result."""
@@ -270,7 +272,9 @@ class Lowering(Expressions):
             wide = found if known is None else join(known, found)
             self.typing.types[part] = wide
             if known is not None and wide != known:
-                raise Restart
+                # Go on, to find all types that are wider than assumed; the IR is discarded.
+                self.widened = True
+                self.slots[part] = Slot(name, wide)
             slot = self.slots.setdefault(part, Slot(name, wide))
             self.b.set(slot, item)
 
@@ -407,7 +411,8 @@ class Lowering(Expressions):
         self.b.append(For(index, first, last, int(step), body))
 
     def _fail(self, frame: FunctionScope, node: ast.AST, refused: Refused) -> NoReturn:
-        frame.decl.source.fail(getattr(refused, "node", node), refused.problem, refused.advice)
+        node = getattr(refused, "node", node)
+        frame.decl.source.fail(node, refused.problem, refused.advice, limit=refused.limit)
 
 
 def _returns_inside(body: list[ast.stmt]) -> bool:
