@@ -27,6 +27,8 @@ from dala.gpu.compute.engines.base import (
     Tensor,
 )
 from dala.gpu.compute.engines.cpu import cost as cpu_cost
+from dala.gpu.compute.engines.cpu.compiles import Compiles
+from dala.gpu.compute.engines.cpu.effort import effort_for
 from dala.gpu.compute.engines.cpu.guard import guarding
 from dala.gpu.compute.engines.cpu.jit import Code, Jit, jit
 from dala.gpu.compute.engines.cpu.job import (
@@ -78,7 +80,8 @@ class CPUEngine(Engine):
         self._memory = HostMemory()
         self._live: dict[int, int] = {}
         self._codes: dict[tuple[Hashable, ...], Code] = {}
-        self._compiling = forks.lock()
+        self._keeping = forks.lock()
+        self._compiles: Compiles[Code] = Compiles()
 
     @property
     def _jit(self) -> Jit:
@@ -171,7 +174,8 @@ class CPUEngine(Engine):
 
     def assembly(self, program: Program, geometry: Geometry) -> str:
         """Return the assembly of a program."""
-        return self._jit.assembly(self.source(program, geometry))
+        text = self.source(program, geometry)
+        return self._jit.assembly(text, effort=effort_for(text))
 
     def prepare(self, program: Program, geometry: Geometry) -> Runner:
         """Return the runner of a program for a geometry."""
@@ -245,7 +249,9 @@ class CPUEngine(Engine):
         counting: bool = False,
     ) -> Code:
         key = (program.key, geometry.layout, *known.items(), *(["counting"] if counting else ()))
-        return self.code_for(key, lambda: self._text(program, geometry, known, counting))
+        return self.code_for(
+            key, lambda: self._text(program, geometry, known, counting), program.name
+        )
 
     def _text(
         self,
@@ -267,20 +273,35 @@ class CPUEngine(Engine):
 
         return analyze(program, known, tables=bool(self.machine.lookup))
 
-    def code_for(self, key: tuple[Hashable, ...], text: Callable[[], str]) -> Code:
-        """Return the functions ``body`` and ``all`` of a module, compiled on first use."""
+    def code_for(
+        self, key: tuple[Hashable, ...], text: Callable[[], str], call: str = "cpu"
+    ) -> Code:
+        """Return the functions ``body`` and ``all`` of a module, compiled on first use.
+
+        Callers wait for the compilation of their own key only; ``call`` names them in errors.
+        """
         found = self._codes.get(key)
         if found is not None:
             return found
-        with self._compiling:
-            found = self._codes.get(key)
-            if found is None:
-                rows = key[0] == "rows"
-                found = self._jit.compile(text(), ("body", "all"), vectors=rows)
-                if len(self._codes) >= MAX_PROGRAMS:
-                    self._codes.pop(next(iter(self._codes)))
-                self._codes[key] = found
-        return found
+        compiler, exports = self._jit, ("body", "all")
+        module = text()
+        loaded = compiler.load_cached(module, exports)
+        if loaded is not None:
+            return self._kept(key, loaded)
+
+        def make() -> Code:
+            code = compiler.compile_new(
+                module, exports, vectors=key[0] == "rows", effort=effort_for(module)
+            )
+            return self._kept(key, code)
+
+        return self._compiles.run(key, make, call)
+
+    def _kept(self, key: tuple[Hashable, ...], code: Code) -> Code:
+        with self._keeping:
+            if len(self._codes) >= MAX_PROGRAMS:
+                self._codes.pop(next(iter(self._codes)))
+            return self._codes.setdefault(key, code)
 
     def _runner(
         self,

@@ -19,13 +19,17 @@ from typing import TYPE_CHECKING, Final
 from dala import forks
 from dala.errors import DeviceError
 from dala.gpu.compute.engines.cpu.cache import ObjectCache, cache_folder
+from dala.gpu.compute.engines.cpu.effort import FULL, Effort, with_calls
 from dala.gpu.compute.engines.cpu.llvm.tiles import Host, tiles_text
 
 if TYPE_CHECKING:
-    from llvmlite.binding import ModuleRef
+    from llvmlite.binding import LLJIT, ModuleRef, TargetMachine
 
 #: Part of every key on disk. Increase it when the meaning of stored code changes.
 CACHE_VERSION: Final = "2"
+
+#: Modules that one linker takes. It keeps a little memory of each, also when their code is dropped.
+MODULES_PER_LINKER: Final = 64
 
 _X86: Final = ("x86_64", "amd64")
 
@@ -58,11 +62,12 @@ class Jit:
         self.version = ".".join(str(n) for n in llvm.llvm_version_info)
         self.cache = ObjectCache(cache_folder()) if cache is None else cache
         flags = ",".join(f"{'-+'[on]}{name}" for name, on in sorted(self.features.items()))
-        target = llvm.Target.from_triple(llvm.get_process_triple())
-        self._machine = target.create_target_machine(
-            cpu=self.cpu, features=flags, opt=3, jit=True, codemodel="jitdefault"
-        )
-        self._linker = llvm.create_lljit_compiler(self._machine)
+        self._flags = flags
+        #: By level of the code generator.
+        self._machines: dict[int, TargetMachine] = {}
+        self._machine = self._machine_for(3)
+        self._linker: LLJIT | None = None
+        self._linked = 0
         wrapper = importlib.import_module("llvmlite").__version__
         self._identity = "\n".join(
             [CACHE_VERSION, wrapper, self.version, self._machine.triple, self.cpu, flags]
@@ -102,16 +107,47 @@ class Jit:
                 self._tiles = self.compile(tiles_text(self.host), ("share", "wait", "serve"))
             return self._tiles
 
-    def compile(self, text: str, exports: tuple[str, ...], *, vectors: bool = False) -> Code:
+    def _machine_for(self, level: int) -> TargetMachine:
+        found = self._machines.get(level)
+        if found is None:
+            target = self._llvm.Target.from_triple(self._llvm.get_process_triple())
+            found = self._machines[level] = target.create_target_machine(
+                cpu=self.cpu, features=self._flags, opt=level, jit=True, codemodel="jitdefault"
+            )
+        return found
+
+    def compile(
+        self,
+        text: str,
+        exports: tuple[str, ...],
+        *,
+        vectors: bool = False,
+        effort: Effort = FULL,
+    ) -> Code:
         """Return the functions of a module, from disk if it was compiled before.
 
-        With ``vectors``, the module already uses vectors, and LLVM does not vectorize loops.
+        Args:
+            text: the module.
+            exports: the functions.
+            vectors: the module already uses vectors, and LLVM does not vectorize loops.
+            effort: how much LLVM optimizes it.
         """
         stored = self.load_cached(text, exports)
         if stored is not None:
             return stored
+        return self.compile_new(text, exports, vectors=vectors, effort=effort)
+
+    def compile_new(
+        self,
+        text: str,
+        exports: tuple[str, ...],
+        *,
+        vectors: bool = False,
+        effort: Effort = FULL,
+    ) -> Code:
+        """Compile a module that is not on disk; see :meth:`compile`."""
         began = time.perf_counter()
-        made = self.object_code(text, vectors=vectors)
+        made = self.object_code(text, vectors=vectors, effort=effort)
         code = self._link(made, exports)
         self.compiled += 1
         self.compile_seconds += time.perf_counter() - began
@@ -133,20 +169,26 @@ class Jit:
     def _key(self, text: str) -> str:
         return hashlib.sha256(f"{self._identity}\n{text}".encode()).hexdigest()
 
-    def object_code(self, text: str, *, vectors: bool = False) -> bytes:
-        """Return the optimized object code of a module."""
+    def object_code(self, text: str, *, vectors: bool = False, effort: Effort = FULL) -> bytes:
+        """Return the object code of a module, optimized."""
+        # Locked step by step: others link their code in between.
         with self._lock:
-            code: bytes = self._machine.emit_object(self._optimized(text, vectors))
-            return code
+            module = self._optimized(text, vectors, effort)
+        with self._lock:
+            code: bytes = self._machine_for(effort.codegen).emit_object(module)
+        return code
 
-    def assembly(self, text: str) -> str:
+    def assembly(self, text: str, *, effort: Effort = FULL) -> str:
         """Return the assembly of a module."""
         with self._lock:
-            listing: str = self._machine.emit_assembly(self._optimized(text))
+            module = self._optimized(text, False, effort)
+            listing: str = self._machine_for(effort.codegen).emit_assembly(module)
             return listing
 
-    def _optimized(self, text: str, vectors: bool = False) -> ModuleRef:
+    def _optimized(self, text: str, vectors: bool, effort: Effort) -> ModuleRef:
         llvm = self._llvm
+        if effort.calls:
+            text = with_calls(text)
         # A context of its own, so that nothing of the module stays in memory.
         module = llvm.parse_assembly(text, llvm.create_context())
         module.verify()
@@ -154,7 +196,19 @@ class Jit:
         options.loop_vectorization = True
         options.slp_vectorization = not vectors
         builder = llvm.create_pass_builder(self._machine, options)
-        builder.getModulePassManager().run(module, builder)
+        if effort.passes:
+            manager = llvm.create_new_module_pass_manager()
+            for name in effort.passes:
+                getattr(manager, f"add_{name}_pass")()
+        else:
+            manager = builder.getModulePassManager()
+        try:
+            manager.run(module, builder)
+        finally:
+            # llvmlite 0.45 to 0.50 never frees a manager, which takes about 95 KB. Detached, it
+            # is not freed again by a version that does.
+            llvm.ffi.lib.LLVMPY_DisposeNewModulePassManger(manager)
+            manager.detach()
         return module
 
     def _link(self, code: bytes, exports: tuple[str, ...]) -> Code:
@@ -165,8 +219,13 @@ class Jit:
         for name, address in self._imports.items():
             library.import_symbol(name, address)
         with self._lock:
+            if self._linker is None or self._linked >= MODULES_PER_LINKER:
+                # The last one lives as long as code that it linked.
+                self._linker = self._llvm.create_lljit_compiler(self._machine)
+                self._linked = 0
+            self._linked += 1
             tracker = library.link(self._linker, f"dala{next(self._names)}")
-        return Code({name: tracker[name] for name in exports}, (tracker, self._linker))
+            return Code({name: tracker[name] for name in exports}, (tracker, self._linker))
 
 
 def _rounding_functions() -> dict[str, int]:

@@ -1,0 +1,78 @@
+"""How much LLVM optimizes a module: less for larger ones, so that compile time grows linearly.
+
+LLVM's vectorizer takes time that grows with the square of a loop's length, and some passes over
+loops with the square of their number. A module is optimized fully up to a size that takes about a
+second. Beyond it the scalar passes remain, and functions such as ``sin`` are called, not inlined.
+Beyond a second size LLVM only selects instructions. All three compute the same numbers. The sizes
+depend on the text alone, so every machine decides alike.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+#: A function that LLVM inlines at every call: its name and its instructions.
+_INLINED: Final = re.compile(
+    r"^define internal [^@\n]*(@[\w.]+)\([^\n]*alwaysinline[^\n]*\{\n(.*?)^\}", re.M | re.S
+)
+#: A scalar function that could be called instead.
+_SCALAR: Final = re.compile(
+    r"^(define internal (?:float|double) @[^\n]*)alwaysinline", re.MULTILINE
+)
+#: The cost of a block, and of a conversion that saturates, beside that of one instruction.
+_BLOCK: Final = 3
+_SATURATE: Final = 20
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What LLVM does with a module.
+
+    Attributes:
+        passes: passes by llvmlite's names; empty for the whole pipeline of ``-O3``.
+        codegen: the level of the code generator, 0 to 3.
+        calls: whether scalar functions are called rather than inlined.
+    """
+
+    passes: tuple[str, ...]
+    codegen: int
+    calls: bool
+
+
+FULL: Final = Effort((), 3, False)
+SCALAR: Final = Effort(("sroa", "instruction_combine", "simplify_cfg"), 1, True)
+QUICK: Final = Effort(("sroa", "simplify_cfg"), 0, True)
+
+#: The largest sizes that are optimized fully, and by the scalar passes.
+MAX_FULL: Final = 4_000
+MAX_SCALAR: Final = 12_000
+
+
+def inlined_size(text: str) -> int:
+    """Return the size of a module of LLVM IR after inlining, in instructions.
+
+    >>> inlined_size("define void @body() {\\nentry:\\n  ret void\\n}\\n")
+    7
+    """
+    size = text.count("\n") + _BLOCK * text.count(":\n") + _SATURATE * text.count("i.sat.")
+    for name, body in _INLINED.findall(text):
+        # One of the occurrences is its definition, whose lines are counted already.
+        size += body.count("\n") * (text.count(f"{name}(") - 2)
+    return size
+
+
+def effort_for(text: str) -> Effort:
+    """Return how much a module is optimized.
+
+    >>> effort_for("define void @body() {\\nentry:\\n  ret void\\n}\\n") is FULL
+    True
+    """
+    size = inlined_size(text)
+    return FULL if size <= MAX_FULL else SCALAR if size <= MAX_SCALAR else QUICK
+
+
+def with_calls(text: str) -> str:
+    """Return a module whose scalar functions are called rather than inlined."""
+    return _SCALAR.sub(r"\1noinline", text)
