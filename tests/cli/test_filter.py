@@ -178,6 +178,7 @@ def test_failures_do_not_stop_the_others(tmp_path, capsys):
 
 # errors ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("option", "message"), [
+    (["--resize", "9x9", "--fit", "cover"], "a parameter of resize: --resize 9x9,fit=.."),
     (["--sepai"], "--sepai: no such filter or option. Did you mean 'sepia'?"),
     (["--blur", "radus=3"], "--blur: no parameter 'radus'. Did you mean 'radius'?"),
     (["--invert", "x=1"], "--invert: takes no value, got 'x=1'."),

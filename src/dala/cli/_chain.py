@@ -172,7 +172,7 @@ def join(words: Sequence[str], flags: Mapping[str, bool], paths: str) -> list[st
             options.append(word)
             continue
         if not option.startswith("--") or name not in (*filters(), *SHORT):
-            raise _unknown(option, name, flags)
+            raise _unknown(option, name, flags, options[-1] if options else "")
         takes = name in SHORT or bool(params(name))
         if not equals and takes and waiting and _is_value(waiting[0]):
             equals, value = "=", waiting.pop(0)
@@ -210,7 +210,15 @@ def _stray(word: str, before: str, paths: str) -> ParameterError:
     )
 
 
-def _unknown(option: str, name: str, flags: Mapping[str, bool]) -> ParameterError:
+def _unknown(option: str, name: str, flags: Mapping[str, bool], before: str) -> ParameterError:
+    """Return the error of an unknown option; ``before`` is the option that it follows."""
+    last, _, value = before[2:].partition("=")
+    if name and last in filters() and name in params(last):
+        value = f"{value}," if value else ""
+        return ParameterError(
+            f"{option}: no such filter or option. It is a parameter of {last}: "
+            f"--{last} {value}{name}=.."
+        )
     known = [*filters(), *SHORT, *(flag.lstrip("-") for flag in flags)]
     hint = did_you_mean(name, known) if name else ""
     return ParameterError(

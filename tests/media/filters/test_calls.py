@@ -332,6 +332,8 @@ def test_first_number_by_position(engine_id):
         gpu.brightness(rgba, 26, 18, 0.2, value=0.3)
     with pytest.raises(TypeError, match=r"^overlay_alpha\(\): .*over"):
         gpu.overlay_alpha(PHOTO)
+    with pytest.raises(ShapeMismatch, match=r"Did you mean rotate\(\.\.\., angle=30\)\?$"):
+        gpu.rotate(np.zeros((4, 4, 3), np.uint8), 30)  # a required one too
     with pytest.raises(ShapeMismatch, match=r"Did you mean brightness\(\.\.\., value=0\.2\)\?$"):
         gpu.brightness(PHOTO, 0.2)
     with pytest.raises(ShapeMismatch, match=r"only bytes need them\.$"):

@@ -63,6 +63,12 @@ def test_fixed_threshold_matches_opencv(engine_id, kind):
     assert np.array_equal(color[..., 3], with_alpha(photo())[..., 3])
 
 
+def test_adaptive_is_the_mean():
+    made = gpu.threshold(photo(), method="adaptive", block_size=5, device="cpu")
+    assert np.array_equal(made, gpu.threshold(photo(), method="mean", block_size=5, device="cpu"))
+    assert 0 < made[..., 0].mean() < 255
+
+
 def test_otsu_matches_opencv(engine_id):
     _, want = cv2.threshold(gray(), 0, 255, cv2.THRESH_OTSU)
     assert np.array_equal(gpu.threshold(gray(), method="otsu"), want)
@@ -246,7 +252,7 @@ def test_small_and_empty_pictures_and_frames(engine_id, name):
 @pytest.mark.parametrize(
     ("name", "params", "text"),
     [
-        ("threshold", {"method": "adaptive"}, "method must be one of 'fixed', 'otsu', 'mean'"),
+        ("threshold", {"method": "local"}, "must be one of 'fixed', 'otsu', 'adaptive', 'mean'"),
         ("threshold", {"method": "mean", "block_size": 4}, "block_size must be odd, got 4"),
         ("threshold", {"block_size": 999}, "threshold: block_size must be an int from 3 to 401"),
         ("equalize", {"channels": "rgb"}, "equalize: channels must be one of 'luma', 'each'"),

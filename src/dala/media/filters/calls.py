@@ -143,6 +143,7 @@ def call(name: str, module: str) -> Callable[..., ImageLike]:
     needed = [p.name for p in pictures if p.required]
     values = [p.name for p in first if not p.required]
     positional = [*leading, "width", "height", *values]
+    meant = next((p.name for p in spec.parameters if not p.is_input), "")
     run = convert if spec.kind == "conversion" else apply
 
     def function(
@@ -164,10 +165,10 @@ def call(name: str, module: str) -> Callable[..., ImageLike]:
         try:
             return run(img, width, height, name, given, out, device)
         except ShapeMismatch as error:
-            if error.argument != "width" or height is not None or not values:
+            if error.argument != "width" or height is not None or not meant:
                 raise
             # brightness(picture, 0.2): the number was meant for the first parameter
-            hint = f"Did you mean {name}(..., {values[0]}={width!r})?"
+            hint = f"Did you mean {name}(..., {meant}={width!r})?"
             raise ShapeMismatch(f"{error} {hint}", call=name, argument="width") from None
 
     def refuse(*args: FilterValue | ImageLike, **given: FilterValue) -> None:

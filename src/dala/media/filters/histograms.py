@@ -127,7 +127,9 @@ def _luma_kernel(luma: str, white: float) -> Kernel:
     is_recipe=True,
     options=(
         Parameter("value", "float", 0.5, -1e6, 1e6),
-        Parameter("method", "choice", "fixed", choices=("fixed", "otsu", "mean", "gaussian")),
+        Parameter(
+            "method", "choice", "fixed", choices=("fixed", "otsu", "adaptive", "mean", "gaussian")
+        ),
         Parameter("type", "choice", "binary", choices=tuple(_TYPES)),
         Parameter("block_size", "int", 11, 3, _MAX_BLOCK),
         Parameter("offset", "float", 0.02, -1.0, 1.0),
@@ -143,7 +145,8 @@ def threshold(shape: Shape, dtype: str, values: Values) -> list[Step]:
     the level that separates dark and bright pixels best ("otsu"); or the mean of a square around
     the pixel, plain ("mean") or weighted by a Gaussian with
     ``sigma = max(0.15 * block_size + 0.35, 0.85)`` ("gaussian"), minus ``offset``. Otsu's method
-    counts 256 levels in f32 pictures too. Reads beyond the border are clamped.
+    counts 256 levels in f32 pictures too. "adaptive" is the same as "mean". Reads beyond the border
+    are clamped.
 
     Args:
         value: the threshold of "fixed", where 1.0 is white.
@@ -182,7 +185,7 @@ def threshold(shape: Shape, dtype: str, values: Values) -> list[Step]:
     if len(shape) == 3:
         steps.append(Step(_luma_kernel(luma, white), (PICTURE,), shape[:2], dtype))
         source = 0
-    if method == "mean":
+    if method in ("adaptive", "mean"):
         blur, around = "box_blur", {"radius": radius}
     else:
         # At least the sigma of OpenCV's weights for a block of 3, (1, 2, 1) / 4.
