@@ -311,19 +311,26 @@ def accounts() -> tuple[Account, ...]:
 class Charging:
     """A block whose allocations count against the memory budgets of an object, its accounts.
 
+    Args:
+        accounts: the budgets, beside those of objects around the block.
+        alone: only these, and those of ``dala.limits``: what the block allocates belongs to its
+            caller, not to the objects that work for it.
+
     >>> from dala.resources import Account
     >>> with Charging((Account("the example", 100, ""),)):
     ...     len(accounts())
     1
     """
 
-    __slots__ = ("_accounts", "_token")
+    __slots__ = ("_accounts", "_alone", "_token")
 
-    def __init__(self, accounts: tuple[Account, ...]) -> None:
+    def __init__(self, accounts: tuple[Account, ...], *, alone: bool = False) -> None:
         self._accounts = accounts
+        self._alone = alone
 
     def __enter__(self) -> Self:
-        self._token = _charged.set(self._accounts + _charged.get())
+        around = () if self._alone else _charged.get()
+        self._token = _charged.set(self._accounts + around if around else self._accounts)
         return self
 
     def __exit__(

@@ -76,7 +76,7 @@ def reserve(
     if accounts is None:
         accounts = budget.accounts()
     with _lock:
-        check(nbytes, call, accounts, host=resources.in_host_memory(engine))
+        check(nbytes, call, accounts, host=resources.in_host_memory(kind, engine))
         for account in accounts:
             account.charge(nbytes)
         resources.track(kind, engine, nbytes)

@@ -62,6 +62,8 @@ _host_bytes = 0
 _alarm = -1
 #: Whether the last sum found too many; True before the first.
 too_many = True
+#: Objects whose memory is that of other objects: on these engines pictures are not copies.
+_ALIASES: Final = frozenset(("picture", engine) for engine in ("cpu", "reference", "null"))
 #: Engines whose buffers are not in host memory.
 _elsewhere: set[str] = {"null"}
 
@@ -115,13 +117,13 @@ def has_own_memory(engine: str) -> None:
     _elsewhere.add(engine)
 
 
-def in_host_memory(engine: str) -> bool:
-    """Return whether the memory of an engine is counted by :func:`host_bytes`.
+def in_host_memory(kind: str, engine: str) -> bool:
+    """Return whether the memory of such objects on an engine is counted by :func:`host_bytes`.
 
-    >>> in_host_memory("cpu"), in_host_memory("null")
+    >>> in_host_memory("buffer", "cpu"), in_host_memory("buffer", "null")
     (True, False)
     """
-    return engine not in _elsewhere
+    return engine not in _elsewhere and (kind, engine) not in _ALIASES
 
 
 class Account:
@@ -245,7 +247,7 @@ def _sum_changes() -> None:
             total = _totals.setdefault((kind, engine), [0, 0])
             total[0] += count
             total[1] += nbytes
-            if engine not in _elsewhere:
+            if engine not in _elsewhere and (kind, engine) not in _ALIASES:
                 _host_bytes += nbytes
         too_many = _host_bytes > _alarm
     finally:

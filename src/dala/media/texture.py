@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Final
 
-from dala import forks, resources
+from dala import forks, memory
 from dala.errors import BufferTooLarge, FreedError, ParameterError
 from dala.gpu.compute import Buffer, from_dlpack
 from dala.media.pixels import Pixels, to_rgba
@@ -296,6 +296,6 @@ def _source(key: Hashable, source: ImageLike | PathLike | None) -> ImageLike | P
 def _tracked(array: Pixels) -> Pixels:
     """Make an array read-only and count it in diagnostics until it is garbage collected."""
     array.flags.writeable = False
-    resources.track("texture", _HOST, array.nbytes)
-    weakref.finalize(array, resources.untrack, "texture", _HOST, array.nbytes).atexit = False
+    accounts = memory.reserve("texture", _HOST, array.nbytes, "TexturePool.load")
+    weakref.finalize(array, memory.release, "texture", _HOST, array.nbytes, accounts).atexit = False
     return array

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from dala import resources
+from dala import memory
 from dala.errors import DeviceMismatch, DtypeError, FreedError, ShapeError
 from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.engines import auto
@@ -63,7 +63,9 @@ class Picture(Closing):
         "width",
     )
 
-    def __init__(self, compositor: Compositor, width: int, height: int) -> None:
+    def __init__(
+        self, compositor: Compositor, width: int, height: int, accounts: memory.Accounts = ()
+    ) -> None:
         self.compositor = compositor
         self.width = width
         self.height = height
@@ -73,11 +75,15 @@ class Picture(Closing):
         #: The shape of the last array if it had color channels; None for other sources.
         self._like: tuple[int, ...] | None = None
         self._closed = False
-        composer = compositor.composer
-        self.number = composer.picture(width, height)
-        resources.track("picture", compositor.device, self.nbytes)
+        composer, device = compositor.composer, compositor.device
+        memory.reserve("picture", device, self.nbytes, "Scene", accounts)
+        try:
+            self.number = composer.picture(width, height)
+        except BaseException:
+            memory.release("picture", device, self.nbytes, accounts)
+            raise
         self._end = weakref.finalize(
-            self, _drop, composer, self.number, compositor.device, self.nbytes
+            self, _drop, composer, self.number, device, self.nbytes, accounts
         )
         self._end.atexit = False
 
@@ -162,6 +168,8 @@ class Compositor(Closing):
     def __init__(self, device: str | None = None) -> None:
         self.engine = auto.current() if device is None else auto.get(device)
         self.composer: Composer = self.engine.composer()
+        #: The memory budgets that its pictures count against.
+        self.accounts: memory.Accounts = ()
         self._batches = type(self.engine).batched is not Engine.batched
 
     @property
@@ -181,7 +189,9 @@ class Compositor(Closing):
             raise ShapeError.invalid(
                 "Compositor.picture", "source", "of shape (height, width[, 3 or 4])", shape
             )
-        made = Picture(self, shape[1], shape[0])
+        # The pixels of a buffer count where they are, unless the device copies them.
+        copied = self.engine.queued or not isinstance(source, Buffer)
+        made = Picture(self, shape[1], shape[0], self.accounts if copied else ())
         try:
             made.update(source)
         except BaseException:
@@ -243,6 +253,8 @@ def _clip(rects: Sequence[Rect], width: int, height: int) -> list[Rect]:
     return [r for r in cut if r[0] < r[2] and r[1] < r[3]]
 
 
-def _drop(composer: Composer, number: int, device: str, nbytes: int) -> None:
+def _drop(
+    composer: Composer, number: int, device: str, nbytes: int, accounts: memory.Accounts
+) -> None:
     composer.drop(number)
-    resources.untrack("picture", device, nbytes)
+    memory.release("picture", device, nbytes, accounts)

@@ -19,6 +19,7 @@ from time import perf_counter
 from typing import Protocol, Self, TypeVar, cast
 from weakref import WeakKeyDictionary
 
+from dala.budget import Charging
 from dala.errors import DalaError, FreedError, ParameterError, did_you_mean
 from dala.gpu.compute.composite import Compositor
 from dala.media.frame import Frame
@@ -39,6 +40,7 @@ from dala.media.scene.nodes.node import Node
 from dala.media.scene.nodes.property_types import ChoiceType, ColorType, Rgba
 from dala.media.scene.output import SceneOutput
 from dala.media.texture import Texture, TexturePool
+from dala.memory import new_accounts
 from dala.resources import Closing, track, untrack
 from dala.typing import ColorLike
 
@@ -70,6 +72,9 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput):
         fps: frame rate of ``render()`` without a time: 30, 29.97 or "30000/1001".
         device: the device to draw on; by default the current one.
         blend_space: "srgb", as browsers blend, or "linear".
+        memory: the memory that the scene may use for its pictures, groups and effects: bytes, or
+            text such as "2 GiB"; by default a quarter of the machine's, or 1 GiB. What would exceed
+            it is refused with MemoryLimitExceeded. Frames that you keep do not count.
 
     >>> with Scene(64, 36, background="navy", device="cpu") as scene:
     ...     title = scene.add_overlay(color="white", position="center", size=(16, 8))
@@ -86,6 +91,7 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput):
         fps: float | str | Fraction = 30,
         device: str | None = None,
         blend_space: str = "srgb",
+        memory: int | str | None = None,
     ) -> None:
         self._closed = True
         self.width, self.height = _side("width", width), _side("height", height)
@@ -96,6 +102,9 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput):
         self._clock = Clock(fps)
         self.fps = fps
         self._compositor = Compositor(device)
+        #: The memory budgets that the scene counts against, its own first.
+        self.accounts = self._compositor.accounts = new_accounts("Scene", "the scene", memory)
+        self._charging = Charging(self.accounts)
         linear = self._blend_space == "linear"
         self._drawer = NodeDrawer(self._compositor, linear)
         self._base = BaseLayer(self._compositor, self._background, self._drawer.flags)
@@ -230,7 +239,7 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput):
         if self._closed:
             self._check_open("Scene.render")
         moment = self._clock.moment(time)
-        with self._compositor.batched():
+        with self._charging, self._compositor.batched():
             self.animator.advance(moment.seconds)
             if self.animator.error is not None:
                 self.errors["animation"] = self.animator.error

@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from dala.budget import Charging
 from dala.gpu.compute import Buffer
 from dala.gpu.compute.buffer import BorrowedBuffer, allocate
 from dala.gpu.compute.composite import Compositor, Picture, Rect
@@ -21,6 +22,8 @@ Color = tuple[int, int, int, int]
 
 #: References to frames are pruned when there are this many.
 _MOST_REFERENCES: Final = 64
+#: Framebuffers that count against the scene's memory; further ones are for frames that are kept.
+_OWN_FRAMEBUFFERS: Final = 3
 #: A surface with more damaged rectangles is drawn as a whole.
 _MOST_RECTANGLES: Final = 1024
 
@@ -167,10 +170,16 @@ class FramebufferPool:
                 self.framebuffers.remove(framebuffer)
                 break
         else:
-            framebuffer = Framebuffer(self._compositor, self.width, self.height)
+            framebuffer = self._new()
         self.framebuffers.append(framebuffer)
         self.front = framebuffer
         return framebuffer
+
+    def _new(self) -> Framebuffer:
+        if len(self.framebuffers) < _OWN_FRAMEBUFFERS:
+            return Framebuffer(self._compositor, self.width, self.height)
+        with Charging((), alone=True):  # for frames that the caller keeps
+            return Framebuffer(self._compositor, self.width, self.height)
 
     def add_damage(self, rects: list[Rect]) -> None:
         """Mark rectangles of all framebuffers as out of date."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, TypeVarTuple
 
 import numpy as np
 
+from dala.budget import Charging
 from dala.errors import DalaError, SceneFileError, did_you_mean
 from dala.extras import pip_install
 from dala.media.scene.file.record import (
@@ -62,6 +63,7 @@ def load_scene(
     device: str | None = None,
     *,
     base: PathLike | None = None,
+    memory: int | str | None = None,
 ) -> Scene:
     """Load a scene from a scene file.
 
@@ -70,6 +72,7 @@ def load_scene(
         device: the device to draw on; by default the current one.
         base: the folder that paths in the file are relative to; by default that of the file, or
             the current one for a dict.
+        memory: the memory that the scene may use, as of :class:`Scene`.
 
     Raises:
         SceneFileError: the file has mistakes; ``problems`` lists them all.
@@ -96,7 +99,7 @@ def load_scene(
             scene_object().check(data, "", problems)
             _check_ids(data, problems)
         if not problems:
-            made = _Loader(data, folder.resolve(), device, problems).scene()
+            made = _Loader(data, folder.resolve(), device, problems, memory=memory).scene()
             if not problems:
                 return made
             made.close()
@@ -221,9 +224,11 @@ class _Loader:
         device: str | None,
         problems: list[str],
         home: str = "",
+        memory: int | str | None = None,
     ) -> None:
         self.data = data
         self.home = home
+        self.memory = memory
         self.base = base
         self.device = device
         self.problems = problems
@@ -238,7 +243,8 @@ class _Loader:
         """Return the scene; parts that were refused are missing and listed in ``problems``."""
         data, home = self.data, self.home
         options = {k: data[k] for k in ("fps", "background", "blend_space") if k in data}
-        made = Scene(int(data["width"]), int(data["height"]), device=self.device, **options)
+        size = int(data["width"]), int(data["height"])
+        made = Scene(*size, device=self.device, memory=self.memory, **options)
         try:
             made.duration = data.get("duration")
             self._nodes(made, data["nodes"], join(home, "nodes"))
@@ -309,8 +315,10 @@ class _Loader:
 
     def _inner(self, home: NodeBuilder, data: dict[str, JsonValue], at: str, given: Values) -> Node:
         """Add an inner scene, which is closed together with the outer one."""
-        loader = _Loader(data, self.base, home.scene_of().device, self.problems, at)
-        inner = loader.scene()
+        outer = home.scene_of()
+        loader = _Loader(data, self.base, outer.device, self.problems, at, self.memory)
+        with Charging(outer.accounts):  # what the inner scene uses, the outer one does
+            inner = loader.scene()
         self.record.files |= loader.record.files
         try:
             made: SceneNode = home.add_scene(inner, **given)
