@@ -194,3 +194,17 @@ def test_the_default_of_background(here, capsys, tmp_path):
     shown = " ".join(capsys.readouterr().out.split())
     assert f"fast (the default): {DEFAULT_MODEL}" in shown
     assert f"best: {BETTER_MODEL}" in shown
+
+
+def test_check_of_a_file(capsys):
+    text = said(capsys, "models", "check", "blazeface")
+    assert "input     input (1, 128, 128, 3) float32" in text
+    assert "operators Conv 37, Relu 17, Add 16" in text
+    assert " ms a run" in text
+    assert main(["models", "check", "blazeface", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["opsets"] == {"ai.onnx": 13}
+    assert found["providers"]["cpu"]["status"] == "runs"
+    assert main(["models", "check", "missing.onnx"]) != 0
+    assert "there is no file 'missing.onnx'" in capsys.readouterr().err
+    assert main(["models", "check"]) != 0

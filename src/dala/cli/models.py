@@ -1,4 +1,4 @@
-"""List the models, download and verify their weights."""
+"""List the models, download and verify their weights, check ONNX files."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ examples:
   dala models pull --all
   dala models path mobilenet_v2    the path of its ONNX file
   dala models verify               compare files with their recorded hashes
+  dala models check my.onnx        its inputs, outputs and operators, and each provider that runs it
 
 Models are searched in the folders of DALA_MODELS and in the cache, and downloaded otherwise.
 """
-ACTIONS: Final = ("list", "pull", "path", "verify")
+ACTIONS: Final = ("list", "pull", "path", "verify", "check")
 
 
 class ModelFacts(TypedDict):
@@ -38,7 +39,9 @@ class ModelFacts(TypedDict):
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     parser.add_argument("action", nargs="?", default="list", choices=ACTIONS)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="models, for pull and path")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="models; for check also ONNX files"
+    )
     parser.add_argument("--all", action="store_true", help="pull every model")
     parser.add_argument("--json", action="store_true", help="print as JSON")
 
@@ -46,19 +49,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the action."""
     _check(args)
-    return int({"list": _list, "pull": _pull, "path": _path, "verify": _verify}[args.action](args))
+    actions = {
+        "list": _list,
+        "pull": _pull,
+        "path": _path,
+        "verify": _verify,
+        "check": _check_files,
+    }
+    return int(actions[args.action](args))
 
 
 def _check(args: argparse.Namespace) -> None:
     from dala.errors import did_you_mean
     from dala.ml.models import NAMES
 
-    for name in args.names:
+    for name in args.names if args.action != "check" else ():
         if name not in NAMES:
             hint = did_you_mean(name, NAMES) or f"There are: {', '.join(NAMES)}."
             raise UnknownModel(f"there is no model {name!r}. {hint}")
-    if args.action in ("pull", "path") and not args.names and not args.all:
-        raise ParameterError(f"{args.action} needs the name of a model: {', '.join(NAMES)}.")
+    if args.action in ("pull", "path", "check") and not args.names and not args.all:
+        also = " or an ONNX file" if args.action == "check" else ""
+        raise ParameterError(f"{args.action} needs the name of a model{also}: {', '.join(NAMES)}.")
     if args.all:
         args.names = list(NAMES)
 
@@ -147,3 +158,43 @@ def _verify(args: argparse.Namespace) -> int:
             print("no model is on this machine yet: dala models pull NAME")
     bad = [s for s in here.values() if s != "ok" and not s.startswith("not pulled by dala")]
     return 1 if bad else 0
+
+
+def _check_files(args: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from dala.ml.models import NAMES
+    from dala.ml.runtime.check import check_model
+    from dala.ml.weights.find import ensure_weights
+
+    reports = []
+    for name in args.names:
+        path = ensure_weights(name, pull=False) if name in NAMES else Path(name)
+        if not path.is_file():
+            raise ModelNotFound(f"there is no file {str(path)!r}.")
+        reports.append(check_model(path))
+    if args.json:
+        print(json.dumps(reports, indent=2))
+        return 0
+    for found in reports:
+        operators = ", ".join(f"{op} {count}" for op, count in found["operators"].items())
+        versions = ", ".join(f"{domain} {n}" for domain, n in found["opsets"].items())
+        weights = f"{found['weight_bytes'] / 1e6:.1f} MB of weights"
+        print(f"{found['path']}: {found['size'] / 1e6:.1f} MB, {weights}, opset {versions}")
+        for title, ports in (("input", found["inputs"]), ("output", found["outputs"])):
+            for port in ports:
+                print(f"  {title:9} {port}")
+        print(f"  operators {operators}")
+        for provider, facts in found["providers"].items():
+            if "milliseconds" not in facts:
+                print(f"  {provider:9} {facts['status']}")
+                continue
+            parts = [f"{facts['milliseconds']:.2f} ms a run"]
+            if "memory" in facts:
+                parts.append(f"{facts['memory'] / 1e6:.0f} MB of memory")
+            if "difference" in facts:
+                parts.append(f"differs from cpu by {facts['difference']:.1e} of the range")
+            if "capture" in facts:
+                parts.append(f"captured: {facts['capture']}")
+            print(f"  {provider:9} {', '.join(parts)}")
+    return 0

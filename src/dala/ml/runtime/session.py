@@ -6,12 +6,22 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dala.errors import DeviceLostError, DtypeMismatch, FreedError, ModelError, ShapeMismatch
+from dala import budget
+from dala.errors import (
+    DeviceLostError,
+    DtypeMismatch,
+    FreedError,
+    LimitExceeded,
+    ModelError,
+    ShapeMismatch,
+)
 from dala.ml.runtime.device_runs import DeviceRuns
+from dala.ml.runtime.onnx_graph import MAX_ELEMENTS, check_file
 from dala.ml.runtime.providers import (
     ProviderChoice,
     candidates,
@@ -79,6 +89,8 @@ class Session:
         self._source = source
         self._asked = provider
         self._threads = threads
+        #: The structure of the file; None for bytes.
+        self.graph = check_file(Path(source), title) if isinstance(source, str) else None
         wanted = candidates(provider)
         self._names = wanted.names
         self._session, self.choice = choose(source, wanted, provider, threads, title)
@@ -86,6 +98,10 @@ class Session:
         self._trusted = True
         self.inputs = tuple(map(_port, self._session.get_inputs()))
         self.outputs = tuple(map(_port, self._session.get_outputs()))
+        for port in (*self.inputs, *self.outputs):
+            if math.prod(n or 1 for n in port.shape) > MAX_ELEMENTS:
+                self._session = None
+                raise ModelError(f"load_model: {title} is refused: {port} has an absurd shape")
         self._names_in = {port.name for port in self.inputs}
         self._names_out = [port.name for port in self.outputs]
         #: Whether memory is bound to the outputs. This saves a copy of large tensors; for small
@@ -151,6 +167,9 @@ class Session:
         if session is None:
             raise FreedError(f"predict: the model {self.title} is closed. Load it again.")
         self._check(given)
+        most = budget.current().memory
+        if most is not None:
+            self._check_memory(given, most)
         runs = self._runs
         return self._bound(session, given) if runs is None else self._on_device(runs, given)
 
@@ -265,6 +284,21 @@ class Session:
                 return None
             first = same[0]
         return (first, *(n or 0 for n in port.shape[1:]))
+
+    def _check_memory(self, given: Mapping[str, NDArray], most: int) -> None:
+        """Raise LimitExceeded if the known tensors of a run need more than ``most`` bytes."""
+        count = sum(array.nbytes for array in given.values())
+        for port in self.outputs:
+            shape = self._known(port, given)
+            if shape is not None and port.dtype is not None:
+                count += math.prod(shape) * np.dtype(port.dtype).itemsize
+        if count > most:
+            raise LimitExceeded(
+                f"predict: the tensors of {self.title} need {count:,} bytes, more than "
+                f"dala.limits(memory={most}). Run fewer pictures at once.",
+                call="predict",
+                argument="memory",
+            )
 
     def _check(self, given: Mapping[str, NDArray]) -> None:
         if given.keys() != self._names_in:
