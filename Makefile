@@ -1,6 +1,7 @@
 # Every target creates its virtual environment on first use.
 #   make demo    render a video and a picture to out/     make bench   run the benchmarks with their peers
 #   make test    lint and all tests                       make lint    style, types and layers only
+#   make fuzz MINUTES=10   mutated input for everything that reads bytes
 # Use another Python: make PYTHON=python3.13 ...
 
 PYTHON ?= python3
@@ -11,7 +12,7 @@ OLDEST := .venv-oldest
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long lint bench test-oldest clean
+.PHONY: help demo test test-long fuzz lint bench test-oldest clean
 .DELETE_ON_ERROR:
 
 help:
@@ -28,6 +29,11 @@ test: $(VENV)/.ready-dev
 # Tests that take minutes, such as a million mutated command streams.
 test-long: $(VENV)/.ready-dev
 	$(VENV)/bin/python -m pytest -m long
+
+# All targets in turn; an input that fails is kept, and the command to replay it is printed.
+MINUTES ?= 10
+fuzz: $(VENV)/.ready-dev
+	$(VENV)/bin/python -m tests.fuzz --minutes $(MINUTES) --jobs $(WORKERS)
 
 lint: $(VENV)/.ready-dev
 	$(VENV)/bin/ruff check .

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -206,7 +207,8 @@ def _decode(path: PictureSource, max_pixels: int, color: str) -> _Decoded:
 
 
 def _unreadable(name: str, error: Exception) -> ParameterError:
-    text = str(error) or type(error).__name__
+    # Pillow names the object that it read from, with its address.
+    text = re.sub(r" *<\S+ object at 0x[0-9a-f]+>", "", str(error)) or type(error).__name__
     return ParameterError(f"Frame.open: {name} cannot be read as a picture ({text}).")
 
 

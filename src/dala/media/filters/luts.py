@@ -117,6 +117,10 @@ def _ocio(path: Path) -> Cube:
         )
     except ocio.Exception as error:
         raise CubeError(f"load_lut: OpenColorIO cannot read {name}: {error}") from None
+    except UnicodeDecodeError:  # its own message quotes bytes of the file
+        raise CubeError(
+            f"load_lut: OpenColorIO cannot read {name}: it has text that is not UTF-8."
+        ) from None
 
 
 def _package(path: Path) -> OcioObject:

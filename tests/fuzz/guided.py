@@ -1,0 +1,47 @@
+"""Fuzz one target guided by coverage, with Atheris.
+
+    python -m tests.fuzz.guided cube -max_total_time=60
+
+Options with one dash are those of libFuzzer. An input that fails is kept in the target's corpus.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+try:
+    import atheris
+except ImportError:
+    sys.exit("Atheris is not installed. Run: pip install atheris")
+
+with atheris.instrument_imports(include=["dala"]):
+    from tests.fuzz import targets
+
+    target = targets.make(sys.argv[1] if len(sys.argv) > 1 else sys.exit(__doc__))
+    target.check(target.seeds()[0])  # whatever loads on first use is instrumented too
+
+
+def one_input(data: bytes) -> None:
+    try:
+        target.check(data, twice=False)
+    except BaseException:
+        sys.stderr.write(f"Kept as {target.keep(data)}\n")
+        raise
+
+
+def main() -> None:
+    folder = Path(tempfile.mkdtemp(prefix=f"dala-fuzz-{target.name}-"))
+    for number, data in enumerate(target.corpus):
+        (folder / f"{number}").write_bytes(data)
+    words = folder.with_suffix(".dict")
+    listed = ("".join(f"\\x{byte:02x}" for byte in word) for word in target.words)
+    words.write_text("".join(f'"{word}"\n' for word in listed))
+    options = [f"-dict={words}"] if target.words else []
+    atheris.Setup([sys.argv[0], *sys.argv[2:], *options, str(folder)], one_input)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""Everything that reads bytes ends in a result or in one of our errors, twice alike."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.fuzz import targets
+from tests.fuzz.target import CORPUS, Failed, Target
+
+NAMES = targets.available()
+made = cache(targets.make)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_intact_and_kept_inputs(name):
+    target = made(name)
+    assert target.seeds()
+    for data in target.corpus:
+        target.check(data)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_mutated_inputs(name):
+    target = made(name)
+    found = [target.check(target.input(1, number)) for number in range(50)]
+    assert found.count("refused") > 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_edited_inputs(name):
+    """By Hypothesis, which finds the smallest edit that fails."""
+    target = made(name)
+    places = st.integers(0, max(map(len, target.seeds())))
+    pieces = st.binary(max_size=6)
+    if target.words:
+        pieces |= st.sampled_from(target.words)
+    edits = st.lists(st.tuples(places, st.integers(0, 9), pieces), max_size=4)
+
+    @settings(max_examples=25, database=None)
+    @given(st.sampled_from(target.seeds()), edits)
+    def every(data, made_edits):
+        changed = bytearray(data)
+        for at, cut, piece in made_edits:
+            changed[at : at + cut] = piece
+        target.check(bytes(changed))
+
+    every()
+
+
+def test_corpus_has_no_strangers():
+    assert {path.name for path in CORPUS.iterdir()} <= {*targets.TABLE, "programs"}
+
+
+def test_inputs_do_not_depend_on_the_machine():
+    assert made("cube").input(1, 7) == made("cube").input(1, 7)
+    assert made("cube").input(1, 7) != made("cube").input(2, 7)
+
+
+class Broken(Target):
+    """A reader with every fault that a target is checked for."""
+
+    name = "broken"
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def seeds(self) -> list[bytes]:
+        return [b"x"]
+
+    def read(self, data: bytes) -> object:
+        self.count += 1
+        return {}["absent"] if data == b"raise" else self.count
+
+
+def test_faults_are_found():
+    with pytest.raises(Failed, match="KeyError: 'absent'"):
+        Broken().check(b"raise")
+    with pytest.raises(Failed, match="the second time it ends otherwise"):
+        Broken().check(b"x")
+    assert Broken().check(b"x", twice=False) == "read"
+
+
+def run(*args: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.fuzz", *args], capture_output=True, text=True
+    )
+    assert done.returncode == 0, f"{done.stdout[-3000:]}{done.stderr[-3000:]}"
+    return done.stdout
+
+
+def test_runner_counts():
+    out = run("cube", "torch", "--count", "40", "--jobs", "2")
+    assert "cube: 40 inputs, " in out
+    assert "80 inputs in " in out
+    assert "0 failures" in out
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", NAMES)
+def test_many_inputs(name):
+    run(name, "--minutes", "2")
