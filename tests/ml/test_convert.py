@@ -1,5 +1,6 @@
 """Readers of weight files: values, malicious and damaged files. The ONNX writer."""
 
+import copy
 import io
 import json
 import os
@@ -390,3 +391,90 @@ def test_graph_model_of_two_convolutions():
     assert np.allclose(got[0], wanted, atol=1e-4)
     with pytest.raises(dala.ModelError):
         convert_tfjs(json.dumps(model).encode(), data[:-8])
+
+
+# torch files whose few bytes ask for much work ----------------------------------------------------
+def torch_zip(body, members=()):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("a/data.pkl", body)
+        for name, data in members:
+            archive.writestr(name, data)
+    return file.getvalue()
+
+
+def named(module, name):
+    return f"c{module}\n{name}\n".encode()
+
+
+def again_and_again(function, container, count):
+    """A pickle that gives one large container to a function many times."""
+    call = b"h\x01h\x00\x85R0"
+    return torch_zip(b"\x80\x02" + container + b"q\x00" + function + b"q\x01" + call * count + b".")
+
+
+PAIRS = b"](" + b"(K\x01K\x02t" * 3000 + b"e"
+NUMBERS = b"](" + b"".join(b"J" + struct.pack("<i", n) for n in range(3000)) + b"e"
+TEXT = b"X" + struct.pack("<I", 9000) + b"a" * 9000
+STATE = b"}(" + b"".join(b"X\x04\0\0\0%04dK\x01" % n for n in range(3000)) + b"u"
+EXPENSIVE = {
+    "dicts": again_and_again(named("collections", "OrderedDict"), PAIRS, 3000),
+    "sets": again_and_again(named("builtins", "set"), NUMBERS, 3000),
+    "sizes": again_and_again(named("torch", "Size"), PAIRS, 3000),
+    "texts": again_and_again(named("_codecs", "encode"), TEXT, 3000),
+    "states": torch_zip(
+        b"\x80\x02" + STATE + b"q\x00" + named("torch.nn.x", "M") + b")\x81q\x01"
+        + b"h\x01h\x00b0" * 3000 + b"."
+    ),
+    "equal hashes": torch_zip(
+        b"\x80\x02}("
+        + b"".join(
+            b"\x8a\x0a" + (n * (2**61 - 1)).to_bytes(10, "little") + b"K\x01"
+            for n in range(1, 3000)
+        )
+        + b"u."
+    ),
+    "classes": torch_zip(
+        b"\x80\x02" + b"".join(named("torch.nn.x", f"M{n}") + b"0" for n in range(5000)) + b"N."
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", EXPENSIVE)
+def test_torch_files_whose_work_is_quadratic_are_refused(kind):
+    wanted = (
+        "copy more than the file has|more than 60 bits|more than 4,096 classes|storage or shape"
+    )
+    with pytest.raises(dala.ModelError, match=wanted):
+        read_torch(EXPENSIVE[kind])
+
+
+def test_torch_files_whose_members_overlap_are_refused():
+    """Many names for the same bytes: each would be read into memory of its own."""
+    count = 40
+    body = b"\x80\x02]("
+    for n in range(count):
+        body += named("torch._utils", "_rebuild_tensor_v2") + b"((X\x07\0\0\0storage"
+        body += named("torch", "ByteStorage") + b"X\x02\0\0\0%02d" % n
+        body += b"X\x03\0\0\0cpuK\x01tQK\x00K\x01\x85K\x01\x85\x89NtR"
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("a/data.pkl", body + b"e.")
+        archive.writestr("a/data/00", bytes(20000))
+        for n in range(1, count):
+            other = copy.copy(archive.getinfo("a/data/00"))
+            other.filename = f"a/data/{n:02d}"
+            archive.filelist.append(other)
+    data = file.getvalue()
+    # Newer Pythons refuse other names in the headers, or overlaps, themselves.
+    with pytest.raises(dala.ModelError, match=r"larger than the file|differ|Overlapped"):
+        read_torch(data)
+
+
+def test_members_of_one_torch_file_may_fill_it():
+    numbers = np.arange(6, dtype="<f4")
+    body = b"\x80\x02" + named("torch._utils", "_rebuild_tensor_v2") + b"((X\x07\0\0\0storage"
+    body += named("torch", "FloatStorage") + b"X\x01\0\0\x000X\x03\0\0\0cpuK\x06tQK\x00"
+    body += b"K\x02K\x03\x86K\x03K\x01\x86\x89NtR."
+    data = torch_zip(body, [("a/data/0", numbers.tobytes())])
+    assert read_torch(data).tolist() == numbers.reshape(2, 3).tolist()

@@ -44,6 +44,8 @@ _OBJECT_MODULES: Final = (
 _NUMPY: Final = ("ndarray", "dtype")
 #: The size of all arrays, as a multiple of the file size, at most. Arrays can share storage.
 _MAX_EXPANSION: Final = 8
+#: Classes in a file, at most; a class takes a hundred times the memory of its name.
+_MAX_KINDS: Final = 4096
 
 
 class PickledObject:
@@ -133,6 +135,10 @@ _FUNCTIONS: Final = {
 class _TorchUnpickler(Unpickler):
     """Reads the pickles of torch files."""
 
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file)
+        self._kinds: dict[tuple[str, str], type[PickledObject]] = {}
+
     def find_class(self, module: str, name: str) -> Pickled:
         """Return the replacement of an allowed name; raise for all others."""
         if module in ("torch", "torch.storage") and name in _STORAGES:
@@ -141,7 +147,13 @@ class _TorchUnpickler(Unpickler):
         if found is not None:
             return found
         if module.startswith(_OBJECT_MODULES) or (module == "numpy" and name in _NUMPY):
-            return type(name, (PickledObject,), {"kind": f"{module}.{name}"})
+            kind = self._kinds.get((module, name))
+            if kind is None:
+                if len(self._kinds) >= _MAX_KINDS:
+                    raise pickle.UnpicklingError(f"more than {_MAX_KINDS:,} classes")
+                kind = type(name, (PickledObject,), {"kind": f"{module}.{name}"})
+                self._kinds[module, name] = kind
+            return kind
         raise pickle.UnpicklingError(f"the file uses {module}.{name}")
 
     def persistent_load(self, pid: Pickled) -> Pickled:
@@ -197,11 +209,15 @@ def _from_zip(data: bytes) -> tuple[Pickled, Callable[[_Storage], NDArray]]:
         raise pickle.UnpicklingError("the archive has no data.pkl")
     folder = names[0].removesuffix("data.pkl")
     arrays: dict[str, bytes] = {}
+    room = len(data)
 
     def member(name: str) -> bytes:
-        # torch does not compress, so a member larger than the file is an attack.
+        # torch does not compress, so members that are larger than the file, one or all together
+        # (they may overlap), are an attack.
+        nonlocal room
         facts = archive.getinfo(name)
-        if facts.compress_type != zipfile.ZIP_STORED or facts.file_size > len(data):
+        room -= facts.file_size
+        if facts.compress_type != zipfile.ZIP_STORED or room < 0:
             raise pickle.UnpicklingError(f"{name} is compressed or larger than the file")
         return archive.read(facts)
 

@@ -18,6 +18,8 @@ Pickled: TypeAlias = Any
 
 #: The newest protocol that the reader knows.
 _PROTOCOL: Final = 5
+#: Larger numbers can have the same hash, and a dict of them takes quadratic time.
+_LARGEST_KEY: Final = (1 << 60) - 1
 
 
 def checked_key(value: Pickled) -> Pickled:
@@ -27,6 +29,8 @@ def checked_key(value: Pickled) -> Pickled:
     """
     if not isinstance(value, str | bytes | int | float | None):
         raise pickle.UnpicklingError(f"a key of type {type(value).__name__}")
+    if isinstance(value, int) and abs(value) > _LARGEST_KEY:
+        raise pickle.UnpicklingError("a key of more than 60 bits")
     return value
 
 
@@ -38,6 +42,9 @@ class Unpickler(ABC):
         self._stack: list[Pickled] = []
         self._marked: list[list[Pickled]] = []
         self._memo: dict[int, Pickled] = {}
+        #: Items that calls may still copy. An opcode of a few bytes can name a container of any
+        #: size, again and again; a call for each tensor copies no more than the file has.
+        self._copies = 1000 + file.getbuffer().nbytes
 
     @abstractmethod
     def find_class(self, module: str, name: str) -> Pickled:
@@ -154,29 +161,42 @@ class Unpickler(ABC):
             raise pickle.UnpicklingError("a global name that is not text")
         self._push(self.find_class(module, name))
 
+    def _spend(self, *values: Pickled) -> None:
+        """Count the items of containers and texts that a call copies."""
+        self._copies -= sum(
+            len(v) for v in values if isinstance(v, str | bytes | list | tuple | dict | set)
+        )
+        if self._copies < 0:
+            raise pickle.UnpicklingError("calls that copy more than the file has")
+
+    def _create(self, function: Pickled, args: tuple[Pickled, ...]) -> Pickled:
+        self._spend(args, *args)
+        return self.create(function, args)
+
     def _call(self, _: Pickled) -> None:
         function, args = self._take(2)
         if not isinstance(args, tuple):
             raise pickle.UnpicklingError("arguments that are not a tuple")
-        self._push(self.create(function, args))
+        self._push(self._create(function, args))
 
     def _new_with_keywords(self, _: Pickled) -> None:
         function, args, keywords = self._take(3)
         if not isinstance(args, tuple) or keywords:
             raise pickle.UnpicklingError("keyword arguments")
-        self._push(self.create(function, args))
+        self._push(self._create(function, args))
 
     def _obj(self, _: Pickled) -> None:
         function, *args = self._take_marked()
-        self._push(self.create(function, tuple(args)))
+        self._push(self._create(function, tuple(args)))
 
     def _inst(self, names: str) -> None:
         module, _, name = names.partition(" ")
         args = tuple(self._take_marked())
-        self._push(self.create(self.find_class(module, name), args))
+        self._push(self._create(self.find_class(module, name), args))
 
     def _build(self, _: Pickled) -> None:
         (state,) = self._take(1)
+        self._spend(state)
         self.set_state(self._stack[-1], state)
 
     def _persistent(self, pid: Pickled) -> None:
