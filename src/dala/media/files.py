@@ -17,7 +17,7 @@ from dala.errors import MissingPackage, ParameterError
 from dala.extras import pip_install
 from dala.media.notices import notify
 from dala.media.parts import PartFile
-from dala.media.pictures.modes import check_scale, is_scaled, normalized, over, rgba
+from dala.media.pictures.modes import NUMBERS, is_scaled, normalized, over, rgba, scaled
 from dala.media.pictures.plugins import open_image
 from dala.png import encode_png
 from dala.typing import ColorLike, NDArray, ParamValue, PathLike, PictureSource
@@ -98,8 +98,11 @@ def load(path: PictureSource, max_pixels: int, *, color: str = "srgb") -> Pillow
     image = found.image
     from PIL import Image
 
-    if is_scaled(image):
-        return Image.fromarray(np.asarray(image).astype(np.uint16))
+    if image.mode in NUMBERS:
+        if is_scaled(image):
+            return Image.fromarray(np.asarray(image).astype(np.uint16))
+        levels = np.clip(np.nan_to_num(scaled(image, found.name)), 0, 1) * 65535
+        return Image.fromarray(np.rint(levels).astype(np.uint16))
     if image.mode == "RGB" and found.bits > 8 and "transparency" in image.info:
         deep = _deep(found)  # Pillow compares the 16-bit key with eight bits
         if deep is not None:
@@ -117,7 +120,7 @@ def read_picture(
     image, profile = found.image, None
     if color == "raw":
         profile = image.info.get("icc_profile")
-    pixels = _sixteen(found) if depth is not None or image.mode[0] == "I" else None
+    pixels = _sixteen(found) if depth is not None or image.mode[0] in "IF" else None
     bits = 8 if pixels is None else 16
     if pixels is None and found.bits > 8 and "transparency" in image.info:
         deep = _deep(found)
@@ -139,6 +142,8 @@ def _check(name: str, value: str | None, allowed: tuple[str | None, ...]) -> Non
 def _sixteen(found: _Decoded) -> NDArray | None:
     """Return a picture of more than eight bits as f32; None if it has eight."""
     image = found.image
+    if image.mode in NUMBERS and not is_scaled(image):
+        return scaled(image, f"Frame.open: {found.name}")
     if image.mode[0] == "I":
         top = 65535 if found.bits >= 16 else (1 << found.bits) - 1  # 12 bits in TIFF
         gray = np.asarray(image).astype(np.float32) / np.float32(top)
@@ -184,7 +189,6 @@ def _decode(path: PictureSource, max_pixels: int, color: str) -> _Decoded:
                     f"Frame.open: {name} has {width} x {height} pixels, more than "
                     f"max_pixels={max_pixels:,}. Raise it if you trust the file."
                 )
-            check_scale(image, name)
             bits, count = _bits(image), _count(image)
             format = image.format
             image.load()
@@ -257,7 +261,7 @@ def _in_srgb(image: PillowImage, name: str, bits: int) -> PillowImage:
     profile = image.info.get("icc_profile")
     if image.mode in ("P", "PA"):
         image = normalized(image)
-    if not profile or image.mode[0] == "I":
+    if not profile or image.mode[0] in "IF":
         if image.mode == "CMYK":
             notify(f"Frame.open: {name} is CMYK without a profile; its colors are approximate.")
         return image

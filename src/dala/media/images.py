@@ -23,7 +23,7 @@ from dala.gpu.compute import Buffer, from_dlpack
 from dala.gpu.compute.call.foreign import is_tensor, tensor_like
 from dala.gpu.compute.convert import as_array
 from dala.media.frame import Frame
-from dala.media.pictures.modes import NUMBERS, normalized
+from dala.media.pictures.modes import NUMBERS, normalized, scaled
 from dala.typing import ImageLike, KernelInput, NDArray
 
 if TYPE_CHECKING:
@@ -246,19 +246,13 @@ def _check_shape(shape: Shape, call: str) -> None:
 
 
 def from_pillow(image: PillowImage, call: str) -> NDArray:
-    """Return a Pillow image as an array; 16-bit gray becomes f32, palettes and CMYK become RGB.
+    """Return a Pillow image as an array; palettes and CMYK become RGB, a color key becomes alpha.
 
-    A color key becomes alpha.
+    Modes of numbers become f32: I;16 and I count as x / 65535, F as 0 to 1.
     """
     mode: str = image.mode
-    if mode.startswith("I;16"):
-        return (np.asarray(image) / np.float32(65535)).astype(np.float32)
-    if mode in NUMBERS:
-        raise DtypeError(
-            f"{call}: a Pillow image of mode {mode!r} has numbers of unknown scale. Give an f32 "
-            "array of 0 to 1, or image.convert('L').",
-            call=call,
-        )
+    if mode in NUMBERS or mode.startswith("I;16"):
+        return scaled(image, call)
     if mode in ("1", "L", "RGB") and "transparency" in image.info:
         image = normalized(image)
     return as_array(image, call)
@@ -274,6 +268,9 @@ def _to_pillow(array: NDArray, mode: str) -> PillowImage:
 
     if mode.startswith("I;16"):
         return Image.fromarray(np.rint(np.clip(array, 0, 1) * 65535).astype(np.uint16))
+    if mode == "I" and array.dtype == np.float32 and array.ndim == 2:
+        whole = np.rint(np.nan_to_num(array.astype(np.float64)) * 65535)
+        return Image.fromarray(np.clip(whole, -(2**31), 2**31 - 1).astype(np.int32))
     return Image.fromarray(array)
 
 

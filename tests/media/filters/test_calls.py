@@ -22,6 +22,7 @@ from dala.gpu.compute.kernel import get as find_kernel
 from dala.media import Frame, gpu
 from dala.media.filters import plans
 from dala.media.filters.declarations import declared
+from dala.media.notices import MediaNotice
 from tests.support.filter_formulas import neighbors
 from tests.support.tolerances import assert_close
 
@@ -185,8 +186,6 @@ def test_pillow_modes(engine_id):
     got = gpu.invert(image.fromarray(deep))
     assert got.mode == "I;16"
     assert np.asarray(got).tolist() == [[65535, 65534, 35535, 0]]
-    with pytest.raises(DtypeError, match="mode 'F'"):
-        gpu.invert(rgb.convert("F"))
 
 
 def test_pictures_of_16_bits_and_other_floats(engine_id):
@@ -426,3 +425,25 @@ def test_passes_compute_what_the_kernel_defines(engine_id, name):
         getattr(gpu, name)(image, radius=33)
     with pytest.raises(ParameterError, match=f"^{name}: radius must be an int from 0 to 32"):
         getattr(gpu, name)(image, radius=2.5)
+
+
+@pytest.mark.parametrize(
+    ("mode", "numbers", "inverted"),
+    [
+        ("F", np.array([[0, 0.25, 1]], np.float32), [[1, 0.75, 0]]),
+        ("I", np.array([[0, 20000, 65535]], np.int32), [[65535, 45535, 0]]),
+        ("I;16", np.array([[0, 20000, 65535]], np.uint16), [[65535, 45535, 0]]),
+    ],
+)
+def test_pillow_images_of_numbers(mode, numbers, inverted):
+    from PIL import Image
+
+    image = Image.fromarray(numbers)
+    assert image.mode == mode
+    made = gpu.invert(image, device="cpu")
+    assert made.mode == mode
+    np.testing.assert_allclose(np.asarray(made), inverted, atol=1e-6)
+    frame = Frame.from_array(image, device="cpu")
+    np.testing.assert_allclose(np.asarray(frame), numbers / numbers.max(), atol=1e-6)
+    with pytest.warns(MediaNotice, match="counts as 0 to"):
+        gpu.invert(Image.new("L", (2, 2), 200).convert("F"), device="cpu")

@@ -4,6 +4,7 @@ import contextlib
 import copy
 import io
 import pickle
+import re
 import struct
 import warnings
 import zlib
@@ -13,8 +14,8 @@ import pytest
 
 from dala.errors import DeviceError, ParameterError
 from dala.gpu.compute import buffer
-from dala.media import Frame
-from dala.media.notices import MediaNotice
+from dala.media import Frame, files
+from dala.media.notices import MediaNotice, collected
 from dala.media.pictures.modes import normalized, over
 
 Image = pytest.importorskip("PIL.Image")
@@ -127,11 +128,26 @@ def test_sixteen_bit_pgm():
     np.testing.assert_allclose(opened(data), [[1, 1 / 3]], atol=1e-4)
 
 
-def test_numbers_of_unknown_scale():
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [
+        (np.array([[0, 0.25, 1]], np.float32), ""),
+        (np.array([[0, 64, 255]], np.float32), "mode 'F' counts as 0 to 1.*up to 255"),
+        (np.array([[0, 16384, 65535]], np.int32), ""),
+        (np.array([[0, 64, 255]], np.int32), "mode 'I' counts as 0 to 65535.*is 255"),
+        (np.array([[-9, 0, 1 << 20]], np.int32), "mode 'I' counts as 0 to 65535"),
+    ],
+)
+def test_files_of_numbers(numbers, said):
     out = io.BytesIO()
-    Image.fromarray(np.zeros((1, 1), np.float32)).save(out, "TIFF")
-    with pytest.raises(ParameterError, match="numbers of unknown scale"):
-        opened(out.getvalue())
+    Image.fromarray(numbers).save(out, "TIFF")
+    expected = numbers if numbers.dtype == np.float32 else numbers / 65535
+    with collected() as notices:
+        np.testing.assert_allclose(opened(out.getvalue()), expected, rtol=1e-6)
+        levels = np.asarray(files.load(out.getvalue(), 100))
+    np.testing.assert_array_equal(levels, np.rint(np.clip(expected, 0, 1) * 65535))
+    assert (len(notices) > 0) == bool(said)
+    assert not said or re.search(said, notices[0])
 
 
 # profiles -------------------------------------------------------------------------------------

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dala.errors import ParameterError
+from dala.media.notices import notify
 from dala.typing import NDArray
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage
 
-#: Pillow modes of numbers without a known scale.
+#: Pillow modes of numbers that have no scale by themselves.
 NUMBERS: Final = ("I", "F")
 #: Formats whose mode "I" is gray from 0 to 65535.
 _SCALED: Final = ("PNG", "PPM")
@@ -20,17 +20,31 @@ _SCALED: Final = ("PNG", "PPM")
 WITH_ALPHA: Final = {"LA": "RGBA", "La": "RGBA", "PA": "RGBA", "RGBa": "RGBA", "RGBA": "RGBA"}
 
 
-def check_scale(image: PillowImage, name: str) -> None:
-    """Raise if the numbers of an image have no known scale.
+def scaled(image: PillowImage, name: str) -> NDArray:
+    """Return an image of numbers (I;16, I or F) as f32, with white at 1.
 
-    Raises:
-        ParameterError: they have not; ``name`` is that of the file.
+    I;16 and I count as x / 65535, as Pillow stores 16-bit gray in both; F counts as 0 to 1, as
+    float arrays do. If the numbers look otherwise, a notice says so.
+
+    >>> from PIL import Image
+    >>> scaled(Image.new("I", (1, 1), 65535), "example").tolist()
+    [[1.0]]
     """
-    if image.mode in NUMBERS and not is_scaled(image):
-        raise ParameterError(
-            f"Frame.open: {name} has numbers of unknown scale (mode {image.mode!r}). Save it with "
-            "8 or 16 bits, or give an f32 array of 0 to 1."
+    numbers = np.asarray(image)
+    most = float(np.nanmax(numbers)) if numbers.size and not np.isnan(numbers).all() else 0.0
+    if image.mode == "F":
+        if most > 2.0:
+            notify(
+                f"{name}: an image of mode 'F' counts as 0 to 1, and it has values up to {most:g}. "
+                "Divide it by its white first."
+            )
+        return np.ascontiguousarray(numbers, np.float32)
+    if image.mode == "I" and (most > 65535 or 0 < most <= 255):
+        notify(
+            f"{name}: an image of mode 'I' counts as 0 to 65535, and its largest value is "
+            f"{most:g}. Convert it to 'L' or 'I;16' first if it has another scale."
         )
+    return (numbers / np.float64(65535)).astype(np.float32)
 
 
 def is_scaled(image: PillowImage) -> bool:
