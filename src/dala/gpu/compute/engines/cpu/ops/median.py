@@ -9,18 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.native import compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     T,
     Vector,
-    f32,
     i64,
-    independent,
     load,
     local,
     select,
@@ -30,12 +25,9 @@ from dala.gpu.compute.engines.cpu.native.names import (
     u8,
 )
 from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.place import indexes, place_rows
+from dala.gpu.compute.engines.cpu.ops.place import Bordered, keep_alpha, store_vector
 from dala.gpu.compute.engines.cpu.ops.shared import memories
-from dala.gpu.compute.engines.cpu.threads import pool
 
-#: Bytes per vector; floats have a quarter.
-LANES: Final = 64
 #: The highest bit first.
 BITS: Final = (128, 64, 32, 16, 8, 4, 2, 1)
 
@@ -138,47 +130,31 @@ def median_rows(
                 found = median_of_25(wide, at, pitch, channels=channels, lanes=lanes)
             else:
                 found = median_at(wide, at, pitch, radius=radius, channels=channels, lanes=lanes)
-            if i + lanes <= size:
-                store(row, i, found)
-            else:
-                store(row, i, found, size - i)
+            store_vector(row, i, found, lanes=lanes)
             i += lanes
         if channels == 4:
-            same = src[y * size : (y + 1) * size]
-            for x in independent(range(size // 4)):
-                row[4 * x + 3] = same[4 * x + 3]
+            keep_alpha(src, row, y * size)
 
 
 @implements("median")
 def make_median(engine: Engine, task: Task) -> Runner | None:
     """Return the runner for radius 2, and for more of bytes; None for others, which are kernels."""
-    shape, radius = task.output.shape, task["radius"]
+    radius = task["radius"]
     if radius < 2 or (radius > 2 and task.output.dtype != "u8"):
         return None
-    is_bytes = task.output.dtype == "u8"
-    kind, dtype, lanes = (u8, np.uint8, LANES) if is_bytes else (f32, np.float32, LANES // 4)
-    height, width = shape[:2]
-    channels = shape[2] if len(shape) == 3 else 1
-    size = width * channels
-    wide_rows, wide_width = height + 2 * radius, width + 2 * radius
-    rows = indexes(-radius, 1, wide_rows, height, "clamp")
-    columns = indexes(-radius, 1, wide_width, width, "clamp")
-    fill = np.zeros(4, dtype)
-    tile = max(1, -(-height // (pool().threads * 4)))
-    pad = compile_native(place_rows, T=kind, channels=channels, turned=False)
-    widen = pad.parallel(wide_rows, tile)
-    code = compile_native(median_rows, T=kind, radius=radius, channels=channels, lanes=lanes)
-    run_rows = code.parallel(height, tile)
-    spare: list[npt.NDArray[np.generic]] = []
+    picture = Bordered(task, radius)
+    code = compile_native(
+        median_rows,
+        T=picture.kind,
+        radius=radius,
+        channels=picture.channels,
+        lanes=picture.lanes,
+    )
+    run_rows = code.parallel(picture.height, picture.tile)
+    size = picture.width * picture.channels
 
     def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         (src,), out = memories(inputs, output)
-        try:
-            wide = spare.pop()
-        except IndexError:
-            wide = np.zeros(wide_rows * wide_width * channels + lanes, dtype)
-        widen(src, wide, rows, columns, fill, width, wide_width, radius, radius + width)
-        run_rows(src, wide, out, size)
-        spare.append(wide)
+        picture.run(src, lambda wide: run_rows(src, wide, out, size))
 
     return run

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
 
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
+from dala.gpu.compute.engines.cpu.memory import Memory
 from dala.gpu.compute.engines.cpu.native import compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     T,
+    Vector,
     f32,
     i64,
     independent,
@@ -24,7 +26,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     view,
 )
 from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.shared import memories
+from dala.gpu.compute.engines.cpu.ops.shared import memories, native_type, numpy_type
 from dala.gpu.compute.engines.cpu.threads import pool
 from dala.typing import NDArray
 
@@ -142,6 +144,70 @@ def run_of(first: int, step: int, count: int, size: int) -> tuple[int, int]:
         low, high = first - size + 1, first + 1
     low = min(max(low, 0), count)
     return low, min(max(high, low), count)
+
+
+# pictures with a border ---------------------------------------------------------------------------
+#: Bytes per vector of code that reads around pixels; floats have a quarter.
+LANES: Final = 64
+
+
+@native
+def store_vector(row: Array[T], at: i64, vector: Vector, *, T: type, lanes: int) -> None:  # noqa: N803
+    """Store a vector to a row, and only its first lanes at the end."""
+    if at + lanes <= len(row):
+        store(row, at, vector)
+    else:
+        store(row, at, vector, len(row) - at)
+
+
+@native
+def keep_alpha(src: Array[T], row: Array[T], at: i64, *, T: type) -> None:  # noqa: N803
+    """Copy the alpha of a row that begins at a position of the picture."""
+    same = src[at : at + len(row)]
+    for x in independent(range(len(row) // 4)):
+        row[4 * x + 3] = same[4 * x + 3]
+
+
+class Bordered:
+    """Copies pictures with their edge pixels repeated, for code that reads around each pixel.
+
+    ``run(src, work)`` calls ``work(wide)``: ``wide`` has ``reach`` more pixels on each side, and a
+    vector at the end.
+    """
+
+    def __init__(self, task: Task, reach: int) -> None:
+        shape = task.output.shape
+        is_bytes = task.output.dtype == "u8"
+        self.height, self.width = shape[:2]
+        self.channels = shape[2] if len(shape) == 3 else 1
+        self.kind = native_type(task.output.dtype)
+        self.lanes = LANES if is_bytes else LANES // 4
+        #: Rows per piece of work.
+        self.tile = max(1, -(-self.height // (pool().threads * 4)))
+        self._dtype = numpy_type(self.kind)
+        self._reach = reach
+        rows, self._wide = self.height + 2 * reach, self.width + 2 * reach
+        self._size = rows * self._wide * self.channels + self.lanes
+        self._rows = indexes(-reach, 1, rows, self.height, "clamp")
+        self._columns = indexes(-reach, 1, self._wide, self.width, "clamp")
+        self._fill = np.zeros(4, self._dtype)
+        code = compile_native(place_rows, T=self.kind, channels=self.channels, turned=False)
+        self._widen = code.parallel(rows, self.tile)
+        self._spare: list[NDArray] = []
+
+    def run(self, src: Memory, work: Callable[[NDArray], None]) -> None:
+        """Copy a picture, and call a function with the copy."""
+        try:
+            wide = self._spare.pop()
+        except IndexError:
+            wide = np.zeros(self._size, self._dtype)
+        reach, width = self._reach, self.width
+        self._widen(
+            src, wide, self._rows, self._columns, self._fill, width, self._wide, reach,
+            reach + width,
+        )  # fmt: skip
+        work(wide)
+        self._spare.append(wide)
 
 
 @implements("place")
