@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -220,26 +221,35 @@ def _tetrahedral(table: NDArray, cell: NDArray, part: NDArray) -> NDArray:
     return found
 
 
+def _positions(
+    source: str, low: str, scale: str, last: str, cells: Sequence[str], parts: Sequence[str]
+) -> str:
+    """Return the code of the positions of three values in a table.
+
+    Args:
+        source: what stands before the names of the channels, such as "px.".
+        low: the parameter with the values of the first entry.
+        scale: the parameter with entries per value.
+        last: the index of the last entry.
+        cells: names for the entries below, one a channel.
+        parts: names for the distances to them.
+    """
+    at = [f"at_{part}" for part in parts]
+    lines = [f"top = float({last})"]
+    lines += [
+        f"{t} = ({source}{c} - {low}.{c}) * {scale}.{c}" for t, c in zip(at, "rgb", strict=True)
+    ]
+    lines += [f"{t} = {t} if {t} > 0.0 else 0.0" for t in at]
+    lines += [f"{t} = {t} if {t} < top else top" for t in at]
+    lines += [f"{i} = min(int({t}), {last} - 1)" for i, t in zip(cells, at, strict=True)]
+    lines += [f"{p} = {t} - float({i})" for p, t, i in zip(parts, at, cells, strict=True)]
+    return "".join(f"    {line}\n" for line in lines)
+
+
 _PLACE = """
 def lut_apply(px: Pixel, lut: Array, *, low: vec3, scale: vec3, amount: float):
     last = lut.shape[0] - 1
-    top = float(last)
-    tr = (px.r - low.r) * scale.r
-    tg = (px.g - low.g) * scale.g
-    tb = (px.b - low.b) * scale.b
-    tr = tr if tr > 0.0 else 0.0
-    tg = tg if tg > 0.0 else 0.0
-    tb = tb if tb > 0.0 else 0.0
-    tr = tr if tr < top else top
-    tg = tg if tg < top else top
-    tb = tb if tb < top else top
-    i = min(int(tr), last - 1)
-    j = min(int(tg), last - 1)
-    k = min(int(tb), last - 1)
-    r = tr - float(i)
-    g = tg - float(j)
-    b = tb - float(k)
-"""
+""" + _positions("px.", "low", "scale", "last", "ijk", "rgb")
 
 _METHODS = {
     "tetrahedral": """
@@ -293,46 +303,32 @@ def _lookup_kernel(method: str) -> Kernel:
 
 
 #: The same with the position behind curves, in a packed table.
-_SHAPED_PLACE = """
+_SHAPED_PLACE = (
+    """
 def lut_apply(px: Pixel, lut: Array, *, low: vec3, scale: vec3, amount: float, count: int,
               size: int, shaper_low: vec3, shaper_scale: vec3):
-    end = float(count - 1)
-    sr = (px.r - shaper_low.r) * shaper_scale.r
-    sg = (px.g - shaper_low.g) * shaper_scale.g
-    sb = (px.b - shaper_low.b) * shaper_scale.b
-    sr = sr if sr > 0.0 else 0.0
-    sg = sg if sg > 0.0 else 0.0
-    sb = sb if sb > 0.0 else 0.0
-    sr = sr if sr < end else end
-    sg = sg if sg < end else end
-    sb = sb if sb < end else end
-    er = min(int(sr), count - 2)
-    eg = min(int(sg), count - 2)
-    eb = min(int(sb), count - 2)
-    fr = sr - float(er)
-    fg = sg - float(eg)
-    fb = sb - float(eb)
+    end = count - 1
+"""
+    + _positions("px.", "shaper_low", "shaper_scale", "end", ("er", "eg", "eb"), ("fr", "fg", "fb"))
+    + """
     cr = lut[er, 0] * (1.0 - fr) + lut[er + 1, 0] * fr
     cg = lut[eg, 1] * (1.0 - fg) + lut[eg + 1, 1] * fg
     cb = lut[eb, 2] * (1.0 - fb) + lut[eb + 1, 2] * fb
     last = size - 1
-    top = float(last)
-    tr = (cr - low.r) * scale.r
-    tg = (cg - low.g) * scale.g
-    tb = (cb - low.b) * scale.b
 """
+    + _positions("c", "low", "scale", "last", "ijk", "rgb")
+)
 
 
 @cache
 def _shaped_kernel(method: str) -> Kernel:
     """Return the look-up behind curves as a kernel of the language."""
-    after = _PLACE[_PLACE.index("    tr = tr if") :]
     cube = re.sub(
         r"lut\[([^,\]]+), ([^,\]]+), ([^,\]]+), (\d)\]",
         r"lut[count + ((\1) * size + (\2)) * size + (\3), \4]",
         _METHODS[method],
     )
-    text = (_SHAPED_PLACE + after + cube + _MIX).strip().replace("\n\n", "\n")
+    text = (_SHAPED_PLACE + cube + _MIX).strip().replace("\n\n", "\n")
     return Kernel("lut_apply", declare(sources.from_text(text, "lut_apply")))
 
 
