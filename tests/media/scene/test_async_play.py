@@ -152,3 +152,79 @@ def test_outside_a_loop_it_can_be_awaited_too():
         return await stats
 
     assert asyncio.run(late()) is stats
+
+
+# opening ------------------------------------------------------------------------------------------
+def test_add_video_async_opens_on_another_thread(monkeypatch, tmp_path):
+    import av
+
+    from dala.media import video
+
+    path = tmp_path / "a.mp4"
+    video.write(path, [np.full((16, 32, 3), 80 * n, np.uint8) for n in range(3)], fps=10)
+    waits = Waits(monkeypatch)
+    waits.watch(av, "open")
+
+    async def main():
+        with Scene(32, 16, fps=10) as scene:
+            node = await scene.add_video_async(path, loop=True, position=(0, 0))
+            group = scene.add_group()
+            other = await group.add_video_async(path)
+            assert node.stream == path
+            assert node.options == {"loop": True}
+            assert node.natural() == other.natural() == (32.0, 16.0)
+            here = waits.on(threading.get_ident())
+            frame = await asyncio.to_thread(scene.render, 0.2)
+            return here, np.asarray(frame)[8, 8, 0]
+
+    here, level = asyncio.run(main())
+    assert here == []
+    assert "av.open" in waits.names
+    assert abs(int(level) - 160) < 8
+
+
+def test_add_video_async_that_fails_or_is_cancelled(tmp_path, monkeypatch):
+    from dala.media.sources import open as opening
+    from dala.media.sources.types import StillSource
+
+    closed, go = [], threading.Event()
+    close = StillSource.close
+    monkeypatch.setattr(StillSource, "close", lambda s: (closed.append(s), close(s))[1])
+    picture = np.zeros((4, 4, 3), np.uint8)
+
+    async def main():
+        with Scene(8, 8) as scene:
+            with pytest.raises(dala.VideoNotFound):
+                await scene.add_video_async(tmp_path / "none.mp4")
+            with pytest.raises(dala.ParameterError):
+                await scene.add_video_async(picture, colour="red")
+            assert closed
+            closed.clear()
+            real = opening.open_source
+            monkeypatch.setattr(
+                opening, "open_source", lambda *a, **k: (go.wait(9), real(*a, **k))[1]
+            )
+            task = asyncio.create_task(scene.add_video_async(picture))
+            await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            go.set()
+            while not closed:
+                await asyncio.sleep(0)
+            assert list(scene.nodes) == []
+
+    asyncio.run(main())
+
+
+def test_play_in_a_notebook_returns_at_once():
+    """Cells run in the event loop of the kernel, so playing goes on beside them."""
+
+    async def cell():
+        with moving() as scene:
+            playback = scene.play(None, 0.03)
+            assert playback.get("frames") is None
+            stats = await playback
+            return stats["frames"] + stats["dropped"]
+
+    assert asyncio.run(cell()) == 3

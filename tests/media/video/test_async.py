@@ -22,6 +22,7 @@ from dala.media.video.decode import Decoder, VideoInput  # noqa: E402
 from dala.media.video.encode import Encoder  # noqa: E402
 from dala.media.video.reader import Reader  # noqa: E402
 from dala.media.video.source import FrameQueue  # noqa: E402
+from tests.media.video.clips import encode, numbered  # noqa: E402
 
 TIMES = [k / 25 for k in range(8)]
 
@@ -277,3 +278,37 @@ def test_a_reader_outlives_its_loop(clips):
     assert asyncio.run(some()) == TIMES[3:6]
     assert [float(frame.time) for frame in reader] == TIMES[6:]
     reader.close()
+
+
+def test_tracks_are_opened_on_the_writers_thread(tmp_path, monkeypatch):
+    import av
+
+    source = encode(tmp_path / "tone.mp4", numbered(6), tone=True)
+    waits = Waits(monkeypatch)
+    waits.watch(av, "open")
+    pictures = [np.full((48, 64, 3), 30 * n, np.uint8) for n in range(6)]
+
+    async def main():
+        for argument in ("audio_from", "tracks_from"):
+            given = {argument: source}
+            async with video.write(tmp_path / f"{argument}.mp4", fps=25, **given) as sink:
+                for picture in pictures:
+                    await sink.write_async(picture)
+        with pytest.raises(dala.VideoError):
+            async with video.write(tmp_path / "x.mp4", fps=25, audio_from=tmp_path) as sink:
+                pass
+        (tmp_path / "text.mp4").write_text("no video")
+        with pytest.raises(dala.VideoError, match="cannot open audio_from"):
+            async with video.write(
+                tmp_path / "x.mp4", fps=25, audio_from=tmp_path / "text.mp4"
+            ) as sink:
+                await sink.write_async(pictures[0])
+        return threading.get_ident()
+
+    thread = asyncio.run(main())
+    assert "av.open" not in waits.on(thread)
+    assert "av.open" in waits.names
+    assert not (tmp_path / "x.mp4").exists()
+    for argument in ("audio_from", "tracks_from"):
+        with av.open(str(tmp_path / f"{argument}.mp4")) as made:
+            assert len(made.streams.audio) == 1

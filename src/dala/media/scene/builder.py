@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
@@ -10,6 +11,8 @@ from dala.media.scene.builder_methods import BuilderMethods
 from dala.media.scene.nodes.registry import NODE_TYPES
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from dala.media.scene.animation.animation import Animation
     from dala.media.scene.animation.easing import EasingLike
     from dala.media.scene.animation.interpolation import AnimatedValue
@@ -17,7 +20,10 @@ if TYPE_CHECKING:
     from dala.media.scene.nodes.group import GroupNode
     from dala.media.scene.nodes.node import Node
     from dala.media.scene.nodes.property_types import NodeArgument
+    from dala.media.scene.nodes.video import VideoNode
     from dala.media.scene.scene import Scene
+    from dala.media.sources import Source
+    from dala.media.sources.open import VideoInput
 
 
 class NodeBuilder(BuilderMethods):
@@ -78,6 +84,46 @@ class NodeBuilder(BuilderMethods):
         )  # fmt: skip
         return scene.animator.add(made)
 
+    async def add_video_async(self, stream: VideoInput, /, **properties: NodeArgument) -> VideoNode:
+        """Add a video as ``add_video`` does, without blocking the event loop.
+
+        A thread opens the file, URL or camera; the node is made on the loop's thread.
+
+        >>> import asyncio
+        >>> import dala
+        >>> async def main():
+        ...     with dala.media.Scene(64, 36, device="cpu") as scene:
+        ...         return (await scene.add_video_async(dala.samples.video("bars"))).natural()
+        >>> asyncio.run(main())
+        (320.0, 240.0)
+        """
+        from dala.media.scene.nodes.video import SOURCE_ARGUMENTS, OpenedStream
+        from dala.media.sources.open import open_source
+        from dala.offload import LoopWorker, arrival
+
+        scene = self.scene_of()
+        scene._check_open("add_video_async")
+        options = {name: properties[name] for name in SOURCE_ARGUMENTS if name in properties}
+
+        def opened() -> Source:
+            source = open_source(stream, device=scene.device, **options)  # type: ignore[arg-type]
+            with contextlib.suppress(Exception):  # the first render reports it
+                _ = source.size  # may wait for the first frame
+            return source
+
+        opening = LoopWorker("dala source").submit(opened)
+        try:
+            source = await arrival(opening)
+        except BaseException:  # cancelled: what the thread still opens is closed
+            opening.add_done_callback(_close_late)
+            raise
+        try:
+            made = self.add_video(OpenedStream(stream, source), **properties)  # type: ignore[arg-type]
+        except BaseException:
+            source.close()
+            raise
+        return made
+
     def add_node(
         self, node_type: str | None = None, /, *args: NodeArgument, **properties: NodeArgument
     ) -> Node | Animation:
@@ -97,3 +143,8 @@ class NodeBuilder(BuilderMethods):
             raise ParameterError.invalid("add_node", "type", expected, node_type, hint)
         made: Node | Animation = getattr(self, f"add_{node_type}")(*args, **properties)
         return made
+
+
+def _close_late(opening: Future[Source]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()

@@ -35,9 +35,9 @@ from dala.media.video.output.layouts import (
 )
 from dala.media.video.output.target import Target
 from dala.media.video.reader import Reader, check_choice, check_count
-from dala.media.video.source import pyav, source_of
+from dala.media.video.source import VideoSource, pyav, source_of
 from dala.media.video.tracks import TrackGroup, Tracks
-from dala.offload import AsyncClosing, LoopWorker
+from dala.offload import AsyncClosing, LoopWorker, in_event_loop
 from dala.typing import ImageLike, PathLike
 
 _CALL = "video.write"
@@ -135,13 +135,14 @@ class Writer(AsyncClosing):
         #: Number of frames written.
         self.frames = 0
         self._resources = _Resources()
-        tracks = [
-            self._tracks(given, argument, audio_from is None)
+        self._track_sources = [
+            (self._track_source(given, argument), argument, audio_from is None)
             for given, argument in ((tracks_from, "tracks_from"), (audio_from, "audio_from"))
             if given is not None
         ]
-        if tracks:
-            self._resources.audio = tracks[0] if len(tracks) == 1 else TrackGroup(tracks)
+        # In an event loop the first frame opens files, on its thread.
+        if not in_event_loop() or any(isinstance(s, Tracks) for s, _, _ in self._track_sources):
+            self._open_tracks()
         self._worker = LoopWorker("dala video writer")
         self._finalizer = weakref.finalize(self, self._resources.abandon)
 
@@ -193,8 +194,10 @@ class Writer(AsyncClosing):
         """Return the pixel format for an encoder."""
         return choose_layout(encoder, pixel_format, alpha)
 
-    def _tracks(self, given: PathLike | Reader | Tracks, argument: str, sound: bool) -> Tracks:
-        """Return the tracks of a source: its sound, or with ``tracks_from`` everything."""
+    def _track_source(
+        self, given: PathLike | Reader | Tracks, argument: str
+    ) -> VideoSource | Tracks:
+        """Return the source of tracks, checked."""
         if isinstance(given, Tracks):
             return given
         source = given.source if isinstance(given, Reader) else source_of(given, _CALL)
@@ -206,9 +209,26 @@ class Writer(AsyncClosing):
             raise ParameterError(
                 f"{_CALL}: {self._target.label!r} is also the {what}. Write to another file."
             )
-        if argument == "audio_from":
-            return Tracks(source, _CALL)
-        return Tracks(source, _CALL, sound=sound, everything=True)
+        return source
+
+    def _open_tracks(self) -> None:
+        """Open the sound, or with ``tracks_from`` everything but the pictures."""
+        sources, self._track_sources = self._track_sources, []
+        tracks = []
+        try:
+            for source, argument, sound in sources:
+                if isinstance(source, Tracks):
+                    tracks.append(source)
+                elif argument == "audio_from":
+                    tracks.append(Tracks(source, _CALL))
+                else:
+                    tracks.append(Tracks(source, _CALL, sound=sound, everything=True))
+        except BaseException:
+            for opened in tracks:
+                opened.close()
+            raise
+        if tracks:
+            self._resources.audio = tracks[0] if len(tracks) == 1 else TrackGroup(tracks)
 
     # facts ------------------------------------------------------------------------------------
     @property
@@ -364,6 +384,7 @@ class Writer(AsyncClosing):
                 "keep the size.",
                 stacklevel=4,
             )
+        self._open_tracks()
         audio, self._resources.audio = self._resources.audio, None  # the encoder closes it
         encoder = Encoder(
             self._target,

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from dala.media.moment import Moment
     from dala.media.scene.nodes.group import GroupNode
     from dala.media.scene.scene import Scene
+    from dala.media.sources import Source
+    from dala.media.sources.open import VideoInput
 
 RATE: Final = OneOf(
     JsonNumber(0.001, 1000.0), ParsedString("a rate such as '30000/1001'", (), frame_rate)
@@ -48,6 +50,16 @@ SOURCE_ARGUMENTS: Final[dict[str, Argument]] = {
         "Hardware that decodes the video, such as 'cuda', or 'auto'.",
     ),
 }
+
+
+class OpenedStream:
+    """A stream that ``add_video_async`` has opened, with the options of the node."""
+
+    __slots__ = ("given", "source")
+
+    def __init__(self, given: VideoInput, source: Source) -> None:
+        self.given = given
+        self.source = source
 
 
 class VideoNode(Node):
@@ -92,7 +104,10 @@ class VideoNode(Node):
         #: The source as it was given, and the options it was opened with.
         self.stream = given.pop("stream", None)
         self.options = {name: given.pop(name) for name in SOURCE_ARGUMENTS if name in given}
-        self.source = open_source(self.stream, device=scene.device, **self.options)
+        if isinstance(self.stream, OpenedStream):
+            self.stream, self.source = self.stream.given, self.stream.source
+        else:
+            self.source = open_source(self.stream, device=scene.device, **self.options)
         self._live = LivePicture(scene._compositor)
         self._seen: int | None = None
         self._hidden = True
