@@ -141,7 +141,8 @@ def cut_off(format: str, read: Callable[[int, int], bytes], size: int) -> str:
         read: returns ``count`` bytes from a position on.
         size: the number of bytes of the file.
 
-    >>> cut_off("mpegts", lambda at, count: (b"G" + bytes(187)) * 2, 400)
+    >>> two = (b"G" + bytes(187)) * 2
+    >>> cut_off("mpegts", lambda at, count: two[at : at + count], 300)
     'its last packet is incomplete'
     """
     if "matroska" in format:
