@@ -11,6 +11,7 @@ from dala.typing import ImageLike, NDArray, SupportsDLPack
 
 _Bytes = TypeVar("_Bytes", bytes, bytearray, memoryview)
 _Image = TypeVar("_Image", bound=ImageLike)
+_Sized = TypeVar("_Sized", NDArray, Frame, PillowImage, Buffer)
 _Tensor = TypeVar("_Tensor", bound=SupportsDLPack)
 
 __all__ = [
@@ -331,6 +332,16 @@ def temperature(
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
+@overload
+def temperature(
+    img: _Sized,
+    value: float,
+    /,
+    *,
+    tint: float = 0.0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
 @overload
 def temperature(
     img: _Bytes,

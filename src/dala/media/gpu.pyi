@@ -14,6 +14,7 @@ from dala.typing import ImageLike, NDArray, PathLike, SupportsDLPack
 
 _Bytes = TypeVar("_Bytes", bytes, bytearray, memoryview)
 _Image = TypeVar("_Image", bound=ImageLike)
+_Sized = TypeVar("_Sized", NDArray, Frame, PillowImage, Buffer)
 _Tensor = TypeVar("_Tensor", bound=SupportsDLPack)
 
 __all__ = [
@@ -202,6 +203,18 @@ def beauty(
 ) -> Buffer: ...
 @overload
 def beauty(
+    img: _Sized,
+    amount: float,
+    /,
+    *,
+    radius: int = 5,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
+@overload
+def beauty(
     img: _Bytes,
     width: int,
     height: int,
@@ -272,6 +285,16 @@ def bicubic_scale(
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
+@overload
+def bicubic_scale(
+    img: _Sized,
+    scale: float,
+    /,
+    *,
+    antialias: bool = True,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
 @overload
 def bicubic_scale(
     img: _Bytes,
@@ -352,6 +375,19 @@ def bilateral(
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
+@overload
+def bilateral(
+    img: _Sized,
+    radius: int,
+    /,
+    *,
+    sigma_color: float = 0.2,
+    sigma_space: float = 3.0,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
 @overload
 def bilateral(
     img: _Bytes,
@@ -612,6 +648,18 @@ def blur(
 ) -> Buffer: ...
 @overload
 def blur(
+    img: _Sized,
+    radius: int,
+    /,
+    *,
+    sigma: float | None = None,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
+@overload
+def blur(
     img: _Bytes,
     width: int,
     height: int,
@@ -688,6 +736,17 @@ def box_blur(
 ) -> Buffer: ...
 @overload
 def box_blur(
+    img: _Sized,
+    radius: int,
+    /,
+    *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
+@overload
+def box_blur(
     img: _Bytes,
     width: int,
     height: int,
@@ -752,6 +811,15 @@ def brightness(
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
+@overload
+def brightness(
+    img: _Sized,
+    value: float,
+    /,
+    *,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
 @overload
 def brightness(
     img: _Bytes,
@@ -826,6 +894,18 @@ def canny(
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
+@overload
+def canny(
+    img: _Sized,
+    low: float,
+    /,
+    *,
+    high: float = 0.8,
+    sigma: float = 0.0,
+    l2: bool = False,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
 @overload
 def canny(
     img: _Bytes,
@@ -976,6 +1056,15 @@ def chromatic_aberration(
 ) -> Buffer: ...
 @overload
 def chromatic_aberration(
+    img: _Sized,
+    amount: float,
+    /,
+    *,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
+@overload
+def chromatic_aberration(
     img: _Bytes,
     width: int,
     height: int,
@@ -1040,6 +1129,16 @@ def clahe(
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
+@overload
+def clahe(
+    img: _Sized,
+    clip_limit: float,
+    /,
+    *,
+    tiles: float | Sequence[int] = 8,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
 @overload
 def clahe(
     img: _Bytes,
@@ -1166,6 +1265,15 @@ def contrast(
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
+@overload
+def contrast(
+    img: _Sized,
+    value: float,
+    /,
+    *,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
 @overload
 def contrast(
     img: _Bytes,
@@ -1314,6 +1422,19 @@ def denoise(
 ) -> Buffer: ...
 @overload
 def denoise(
+    img: _Sized,
+    radius: int,
+    /,
+    *,
+    sigma_space: float = 2.0,
+    sigma_color: float = 0.1,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
+@overload
+def denoise(
     img: _Bytes,
     width: int,
     height: int,
@@ -1392,6 +1513,17 @@ def dilate(
 ) -> Buffer: ...
 @overload
 def dilate(
+    img: _Sized,
+    radius: int,
+    /,
+    *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
+@overload
+def dilate(
     img: _Bytes,
     width: int,
     height: int,
@@ -1464,6 +1596,17 @@ def edge_detect(
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
+@overload
+def edge_detect(
+    img: _Sized,
+    amount: float,
+    /,
+    *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
 @overload
 def edge_detect(
     img: _Bytes,
@@ -1546,6 +1689,19 @@ def emboss(
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
+@overload
+def emboss(
+    img: _Sized,
+    amount: float,
+    /,
+    *,
+    dx: int = -1,
+    dy: int = -1,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
 @overload
 def emboss(
     img: _Bytes,
@@ -1688,6 +1844,17 @@ def erode(
 ) -> Buffer: ...
 @overload
 def erode(
+    img: _Sized,
+    radius: int,
+    /,
+    *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
+@overload
+def erode(
     img: _Bytes,
     width: int,
     height: int,
@@ -1816,6 +1983,15 @@ def gamma(
 ) -> Buffer: ...
 @overload
 def gamma(
+    img: _Sized,
+    value: float,
+    /,
+    *,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
+@overload
+def gamma(
     img: _Bytes,
     width: int,
     height: int,
@@ -1888,6 +2064,18 @@ def gaussian_blur(
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
+@overload
+def gaussian_blur(
+    img: _Sized,
+    sigma: float,
+    /,
+    *,
+    radius: int | None = None,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
 @overload
 def gaussian_blur(
     img: _Bytes,
@@ -1968,6 +2156,18 @@ def grain(
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
+@overload
+def grain(
+    img: _Sized,
+    amount: float,
+    /,
+    *,
+    size: float = 1.0,
+    colored: bool = False,
+    seed: int = 0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
 @overload
 def grain(
     img: _Bytes,
@@ -2092,6 +2292,15 @@ def hue(
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
+@overload
+def hue(
+    img: _Sized,
+    degrees: float,
+    /,
+    *,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
 @overload
 def hue(
     img: _Bytes,
@@ -2410,6 +2619,17 @@ def median(
 ) -> Buffer: ...
 @overload
 def median(
+    img: _Sized,
+    radius: int,
+    /,
+    *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
+@overload
+def median(
     img: _Bytes,
     width: int,
     height: int,
@@ -2634,6 +2854,18 @@ def motion_blur(
 ) -> Buffer: ...
 @overload
 def motion_blur(
+    img: _Sized,
+    length: float,
+    /,
+    *,
+    angle: float = 0.0,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
+@overload
+def motion_blur(
     img: _Bytes,
     width: int,
     height: int,
@@ -2704,6 +2936,16 @@ def overlay_alpha(
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
+@overload
+def overlay_alpha(
+    img: _Sized,
+    over: ImageLike,
+    opacity: float,
+    /,
+    *,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
 @overload
 def overlay_alpha(
     img: _Bytes,
@@ -2844,6 +3086,15 @@ def pixelate(
 ) -> Buffer: ...
 @overload
 def pixelate(
+    img: _Sized,
+    block: int,
+    /,
+    *,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
+@overload
+def pixelate(
     img: _Bytes,
     width: int,
     height: int,
@@ -2908,6 +3159,16 @@ def posterize(
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
+@overload
+def posterize(
+    img: _Sized,
+    bits: int,
+    /,
+    *,
+    levels: int = 0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
 @overload
 def posterize(
     img: _Bytes,
@@ -3362,6 +3623,20 @@ def rotate(
 ) -> Buffer: ...
 @overload
 def rotate(
+    img: _Sized,
+    angle: float,
+    /,
+    *,
+    expand: bool = False,
+    center: Sequence[float] | NDArray | None = None,
+    method: Literal["nearest", "bilinear", "bicubic"] = "bilinear",
+    border: Literal["constant", "clamp", "reflect", "wrap"] = "constant",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
+@overload
+def rotate(
     img: _Bytes,
     width: int,
     height: int,
@@ -3434,6 +3709,15 @@ def saturation(
 ) -> Buffer: ...
 @overload
 def saturation(
+    img: _Sized,
+    value: float,
+    /,
+    *,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
+@overload
+def saturation(
     img: _Bytes,
     width: int,
     height: int,
@@ -3494,6 +3778,15 @@ def sepia(
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
+@overload
+def sepia(
+    img: _Sized,
+    amount: float,
+    /,
+    *,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
 @overload
 def sepia(
     img: _Bytes,
@@ -3564,6 +3857,17 @@ def sharpen(
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
+@overload
+def sharpen(
+    img: _Sized,
+    amount: float,
+    /,
+    *,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
 @overload
 def sharpen(
     img: _Bytes,
@@ -3646,6 +3950,19 @@ def threshold(
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
+@overload
+def threshold(
+    img: _Sized,
+    value: float,
+    /,
+    *,
+    method: Literal["fixed", "otsu", "adaptive", "mean", "gaussian"] = "fixed",
+    type: Literal["binary", "binary_inv", "trunc", "tozero", "tozero_inv"] = "binary",
+    block_size: int = 11,
+    offset: float = 0.02,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
 @overload
 def threshold(
     img: _Bytes,
@@ -3814,6 +4131,19 @@ def unsharp_mask(
 ) -> Buffer: ...
 @overload
 def unsharp_mask(
+    img: _Sized,
+    radius: float,
+    /,
+    *,
+    amount: float = 1.0,
+    threshold: float = 0.0,
+    border: Literal["clamp", "reflect", "wrap", "constant"] = "clamp",
+    fill: float | Sequence[float] | NDArray = 0.0,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
+@overload
+def unsharp_mask(
     img: _Bytes,
     width: int,
     height: int,
@@ -3888,6 +4218,16 @@ def video_mix(
 ) -> Buffer: ...
 @overload
 def video_mix(
+    img: _Sized,
+    second: ImageLike,
+    t: float,
+    /,
+    *,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
+@overload
+def video_mix(
     img: _Bytes,
     second: ImageLike,
     width: int,
@@ -3958,6 +4298,17 @@ def vignette(
     out: None = None,
     device: str | None = None,
 ) -> Buffer: ...
+@overload
+def vignette(
+    img: _Sized,
+    amount: float,
+    /,
+    *,
+    radius: float = 0.75,
+    softness: float = 0.45,
+    out: NDArray | None = None,
+    device: str | None = None,
+) -> _Sized: ...
 @overload
 def vignette(
     img: _Bytes,

@@ -486,3 +486,21 @@ def test_invalid_tensors(engine_id, out, params, error, words):
 def test_tensors_are_f32(engine_id):
     with pytest.raises(dala.DtypeMismatch, match="'f32'"):
         run_kernel("preprocess", [buffer_zeros((4, 6, 3), "u8")], buffer_zeros((3, 8, 8), "u8"))
+
+
+@pytest.mark.parametrize("width", [1, 7, 8, 9, 16, 31, 33])
+@pytest.mark.parametrize("channels", [0, 3, 4], ids=["gray", "rgb", "rgba"])
+def test_exact_halves(width, channels):
+    """The mean of four pixels; bytes are rounded half up."""
+    rng = np.random.default_rng(width)
+    shape = (6, 2 * width, channels) if channels else (6, 2 * width)
+    pixels = rng.integers(0, 256, shape, np.uint8)
+    parts = [pixels[y::2, x::2].astype(np.uint32) for y in (0, 1) for x in (0, 1)]
+    wanted = ((sum(parts) + 2) // 4).astype(np.uint8)
+    with dala.device("cpu"):
+        got = run("resize", [pixels], wanted.shape, "u8", {"method": "area"})
+        assert np.array_equal(got, wanted)
+        floats = (pixels / np.float32(255)).astype("f4")
+        means = sum(floats[y::2, x::2].astype("f8") for y in (0, 1) for x in (0, 1)) / 4
+        got = run("resize", [floats], wanted.shape, "f32", {"method": "area"})
+    np.testing.assert_allclose(got, means, rtol=0, atol=2e-7)

@@ -331,10 +331,18 @@ def test_first_number_by_position(engine_id):
         gpu.brightness(rgba, 26, 18, 0.2, value=0.3)
     with pytest.raises(TypeError, match=r"^overlay_alpha\(\): .*over"):
         gpu.overlay_alpha(PHOTO)
-    with pytest.raises(ShapeMismatch, match=r"Did you mean rotate\(\.\.\., angle=30\)\?$"):
-        gpu.rotate(np.zeros((4, 4, 3), np.uint8), 30)  # a required one too
-    with pytest.raises(ShapeMismatch, match=r"Did you mean brightness\(\.\.\., value=0\.2\)\?$"):
-        gpu.brightness(PHOTO, 0.2)
+    for picture in (PHOTO, Frame.from_array(PHOTO)):
+        got = gpu.brightness(picture, 0.2)
+        assert np.array_equal(np.asarray(got), gpu.brightness(PHOTO, value=0.2))
+    with pytest.raises(TypeError, match=r"size=\(height, width\)\.$"):
+        gpu.resize(PHOTO, (7, 5))
+    assert np.array_equal(
+        gpu.video_mix(PHOTO, PHOTO[::-1], 0.3), gpu.video_mix(PHOTO, PHOTO[::-1], t=0.3)
+    )
+    turned = gpu.rotate(PHOTO, 30)  # a required number too
+    assert np.array_equal(turned, gpu.rotate(PHOTO, angle=30))
+    with pytest.raises(TypeError, match="multiple values for argument 'value'"):
+        gpu.brightness(PHOTO, 0.2, value=0.3)
     with pytest.raises(ShapeMismatch, match=r"only bytes need them\.$"):
         gpu.brightness(PHOTO, 3, 4, 0.2)
 

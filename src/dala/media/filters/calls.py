@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, cast
 
-from dala.errors import ShapeMismatch
 from dala.gpu.compute.kernels.filter import FilterParam, FilterSpec
 from dala.media.filters.conversions import convert
 from dala.media.filters.declarations import declared
@@ -57,6 +56,10 @@ def annotation(p: FilterParam) -> str:
     return kind if p.required or p.default is not None else f"{kind} | None"
 
 
+#: Pictures that do not know their size.
+BYTES: Final = (bytes, bytearray, memoryview)
+
+
 def ordered(spec: FilterSpec) -> tuple[list[FilterParam], list[FilterParam], list[FilterParam]]:
     """Return a filter's parameters as a call takes them.
 
@@ -103,7 +106,8 @@ def docstring(spec: FilterSpec) -> str:
         lines += [spec.definition, ""]
     lines += ["Args:", "    img: the picture."]
     lines += [_argument(p) for p in pictures]
-    lines += ["    width (pixels): of bytes.", "    height (pixels): of bytes."]
+    lines += ["    width (pixels): of bytes; other pictures may have their first number here."]
+    lines += ["    height (pixels): of bytes."]
     lines += [_argument(p) for p in (*first, *rest)]
     lines += ["    out: an array for the result.", "    device: the device; by default the current"]
     lines[-1] += " one, or that of a Frame or Buffer."
@@ -140,10 +144,10 @@ def call(name: str, module: str) -> Callable[..., ImageLike]:
     made = signature(spec)
     pictures, first, _ = ordered(spec)
     leading = [p.name for p in pictures]
+    # Pictures that know their size take the first parameter in the place of width.
+    lead = first[0].name if first and spec.kind != "conversion" else ""
     needed = [p.name for p in pictures if p.required]
-    values = [p.name for p in first if not p.required]
-    positional = [*leading, "width", "height", *values]
-    meant = next((p.name for p in spec.parameters if not p.is_input), "")
+    positional = [*leading, "width", "height", *(p.name for p in first if not p.required)]
     run = convert if spec.kind == "conversion" else apply
 
     def function(
@@ -157,19 +161,22 @@ def call(name: str, module: str) -> Callable[..., ImageLike]:
             if len(args) > len(positional) or not given.keys().isdisjoint(positional[: len(args)]):
                 refuse(img, *args, out=out, device=device, **given)
             given.update(zip(positional, args, strict=False))
+            if lead and len(args) == len(leading) + 1 and not isinstance(img, BYTES):
+                # brightness(picture, 0.2): the first number
+                if lead in given:
+                    raise TypeError(f"{name}(): multiple values for argument {lead!r}")
+                given[lead] = given.pop("width")
         for required in needed:
             if required not in given:
                 refuse(img, **given)
         width = cast("int | None", given.pop("width", None))
         height = cast("int | None", given.pop("height", None))
-        try:
-            return run(img, width, height, name, given, out, device)
-        except ShapeMismatch as error:
-            if error.argument != "width" or height is not None or not meant:
-                raise
-            # brightness(picture, 0.2): the number was meant for the first parameter
-            hint = f"Did you mean {name}(..., {meant}={width!r})?"
-            raise ShapeMismatch(f"{error} {hint}", call=name, argument="width") from None
+        if isinstance(width, Sequence) and height is None:  # resize(picture, (640, 360))
+            raise TypeError(
+                f"{name}(): width must be a number, got {width!r}. Give a size by its name, as "
+                "size=(height, width)."
+            )
+        return run(img, width, height, name, given, out, device)
 
     def refuse(*args: FilterValue | ImageLike, **given: FilterValue) -> None:
         """Raise the TypeError of wrong arguments."""

@@ -35,6 +35,7 @@ from dala.typing import ImageLike, NDArray, PathLike, SupportsDLPack
 
 _Bytes = TypeVar("_Bytes", bytes, bytearray, memoryview)
 _Image = TypeVar("_Image", bound=ImageLike)
+_Sized = TypeVar("_Sized", NDArray, Frame, PillowImage, Buffer)
 _Tensor = TypeVar("_Tensor", bound=SupportsDLPack)
 '''
 
@@ -91,6 +92,8 @@ def stub(module: str) -> str:
     for name in names:
         spec = declared()[name]
         for number, kind in enumerate(_KINDS):
+            if kind[0] == "_Bytes":
+                parts.append(_by_position(spec))
             parts.append(_overload(spec, *kind, documented=number == 0))
     text = "".join(parts) + (_PIPELINES.lstrip() if module == "gpu" else "")
     return _only_used(text)
@@ -112,6 +115,20 @@ def _overload(
     body = f'\n    """{spec.summary}"""\n\n' if documented else " ...\n"
     lines = "".join(f"    {_wrapped(a)},\n" for a in arguments)
     return f"@overload\ndef {spec.name}(\n{lines}) -> {result}:{body}"
+
+
+def _by_position(spec: FilterSpec) -> str:
+    """Return the overload of a picture that knows its size, and the first number."""
+    pictures, first, rest = ordered(spec)
+    values = [*first, *rest]
+    if spec.kind == "conversion" or not first or any(not p.required for p in pictures):
+        return ""
+    arguments = ["img: _Sized", *(_typed(p) for p in pictures)]
+    arguments += [f"{values[0].name}: {_typed(values[0]).split(': ', 1)[1].split(' = ')[0]}", "/"]
+    arguments += ["*", *(_typed(p) for p in values[1:])]
+    arguments += ["out: NDArray | None = None", "device: str | None = None"]
+    lines = "".join(f"    {_wrapped(a)},\n" for a in arguments)
+    return f"@overload\ndef {spec.name}(\n{lines}) -> _Sized: ...\n"
 
 
 def _wrapped(argument: str) -> str:

@@ -21,6 +21,7 @@ from dala.gpu.compute.engines.cpu.ops.resize.fixed import (
     resize_fixed,
 )
 from dala.gpu.compute.engines.cpu.ops.resize.float import LINE, resize_float, resize_nearest
+from dala.gpu.compute.engines.cpu.ops.resize.halving import PIXELS, halve, is_halving, neighbors
 from dala.gpu.compute.engines.cpu.ops.resize.sparse import LANES, tensor_sparse
 from dala.gpu.compute.engines.cpu.ops.shared import memories
 from dala.gpu.compute.engines.cpu.pixels.taps import LINE as FIXED_LINE
@@ -66,6 +67,9 @@ def _resize_runner(engine: Engine, task: Task) -> Runner:
         return run_on_host(engine, task)
     if task.op == "resize" and task["method"] == "nearest":
         return _nearest(image.dtype, y, x, taps_y, taps_x, channels)
+    halving = is_halving(taps_y, y.source) and is_halving(taps_x, x.source)
+    if task.op == "resize" and halving and x.size >= PIXELS.get(channels, x.size + 1):
+        return _halving(image.dtype, y, x, channels)
     color = task.op == "resize" and image.dtype == "u8" and channels > 1
     if color and fixed_fits(taps_y, taps_x):
         return _fixed(y, x, taps_y, taps_x, channels)
@@ -103,6 +107,19 @@ def _nearest(dtype: str, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels:
     code = compile_native(resize_nearest, T=u32 if word else u8, channels=each)
     fixed = taps_y.first, taps_x.first, x.source, x.size
     return _runner(code.parallel(y.size, rows_of_tile(y.size, x.size), fixed=fixed))
+
+
+def _halving(dtype: str, y: Axis, x: Axis, channels: int) -> Runner:
+    code = compile_native(
+        halve,
+        T=_NATIVE[dtype],
+        whole=dtype == "u8",
+        channels=channels,
+        pixels=PIXELS[channels],
+        left=neighbors(channels, 0),
+        right=neighbors(channels, 1),
+    )
+    return _runner(code.parallel(y.size, rows_of_tile(y.size, x.size), fixed=(x.size,)))
 
 
 def _runner(run_rows: Callable[..., None], fill_padding: Fill | None = None) -> Runner:
