@@ -24,20 +24,26 @@ class Bindings:
     def __init__(self, device: wgpu.GPUDevice, uniform: wgpu.GPUBuffer) -> None:
         self._device = device
         self._uniform = uniform
-        self._layouts: dict[int, tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]] = {}
+        self._layouts: dict[
+            tuple[int, bool], tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]
+        ] = {}
         self._groups: OrderedDict[tuple[int, ...], wgpu.GPUBindGroup] = OrderedDict()
         self._groups_of: dict[int, set[tuple[int, ...]]] = {}
 
     def __len__(self) -> int:
         return len(self._groups)
 
-    def pipeline_layout(self, inputs: int) -> wgpu.GPUPipelineLayout:
-        """Return the layout of a pipeline with this number of inputs."""
-        return self._layout(inputs)[1]
+    def pipeline_layout(self, inputs: int, flagged: bool = False) -> wgpu.GPUPipelineLayout:
+        """Return the layout of a pipeline with this number of inputs, and perhaps a flag."""
+        return self._layout(inputs, flagged)[1]
 
-    def group(self, slots: list[PoolSlot], window: int) -> wgpu.GPUBindGroup:
-        """Return the bind group for some buffers (output last) and a window of uniform bytes."""
-        key = (window, *(slot.id for slot in slots))
+    def group(self, slots: list[PoolSlot], window: int, flagged: bool = False) -> wgpu.GPUBindGroup:
+        """Return the bind group for some buffers and a window of uniform bytes.
+
+        The output is last, or the flag after it.
+        """
+        # Flagged ones have odd windows, so that keys stay flat.
+        key = (window + flagged, *(slot.id for slot in slots))
         group = self._groups.get(key)
         if group is not None:
             self._groups.move_to_end(key)
@@ -45,7 +51,7 @@ class Bindings:
         resources: list[dict[str, object]] = [{"buffer": slot.native} for slot in slots]
         resources.append({"buffer": self._uniform, "offset": 0, "size": window})
         group = self._device.create_bind_group(
-            layout=self._layout(len(slots) - 1)[0],
+            layout=self._layout(len(slots) - 1 - flagged, flagged)[0],
             entries=[{"binding": i, "resource": r} for i, r in enumerate(resources)],
         )
         self._groups[key] = group
@@ -76,10 +82,13 @@ class Bindings:
             if not keys:
                 del self._groups_of[id]
 
-    def _layout(self, inputs: int) -> tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]:
-        if inputs not in self._layouts:
+    def _layout(
+        self, inputs: int, flagged: bool
+    ) -> tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]:
+        if (inputs, flagged) not in self._layouts:
             kinds: list[dict[str, object]] = [{"type": "read-only-storage"}] * inputs
-            kinds += [{"type": "storage"}, {"type": "uniform", "has_dynamic_offset": True}]
+            kinds += [{"type": "storage"}] * (1 + flagged)
+            kinds += [{"type": "uniform", "has_dynamic_offset": True}]
             group = self._device.create_bind_group_layout(
                 entries=[
                     {"binding": i, "visibility": "COMPUTE", "buffer": kind}
@@ -87,5 +96,5 @@ class Bindings:
                 ]
             )
             layout = self._device.create_pipeline_layout(bind_group_layouts=[group])
-            self._layouts[inputs] = group, layout
-        return self._layouts[inputs]
+            self._layouts[inputs, flagged] = group, layout
+        return self._layouts[inputs, flagged]

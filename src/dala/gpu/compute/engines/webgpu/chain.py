@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from dala import budget
 from dala.gpu.compute.engines.base import Link, Runner, Storage, Task, Tensor, Values
 from dala.gpu.compute.engines.sampling.gauss import gaussian_weights
+from dala.gpu.compute.engines.stages import stage_by_stage
 from dala.gpu.compute.engines.webgpu.wgsl.blur import (
     TILE_RADIUS,
     Finish,
@@ -25,7 +27,7 @@ from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, Names
 from dala.gpu.compute.engines.webgpu.wgsl.offsets import Offset, fixed_offsets, offset_names
 from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat
 from dala.gpu.compute.engines.webgpu.wgsl.simplify import simplify
-from dala.gpu.compute.lang.ir import LOADED, Program, values
+from dala.gpu.compute.lang.ir import LOADED, For, Program, statements, values
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
@@ -73,7 +75,16 @@ def make_chain(
     numbers = shader.numbers(weights, height, width)
     groups = shader.groups(height, width)
 
+    looping = any(isinstance(s, For) for p in programs for s in statements(p.body))
+    apart: list[Runner] = []
+
     def run(given: Sequence[Storage], output: Storage, params: Values) -> None:
+        scope = budget.capture()
+        if looping and scope is not None and scope.limits.iterations is not None:
+            if not apart:
+                apart.append(stage_by_stage(engine, links))
+            apart[0](given, output, params)
+            return
         block = shader.block.pack(numbers, params)
         engine.dispatch(pipeline, [*(given[n] for n in order), output], block, groups)
 

@@ -68,6 +68,8 @@ class ComputePipeline:
     id: int
     #: Bytes of the uniform buffer that a dispatch binds.
     window: int
+    #: Whether a flag, which shaders may set, is bound after the output.
+    flagged: bool = False
 
 
 class NativeDevice:
@@ -214,17 +216,22 @@ class NativeDevice:
     # work -------------------------------------------------------------------------------------
 
     def compile(
-        self, source: str, inputs: int, block: int, checks: ShaderChecks = "all"
+        self,
+        source: str,
+        inputs: int,
+        block: int,
+        checks: ShaderChecks = "all",
+        flagged: bool = False,
     ) -> ComputePipeline:
         """Compile a shader with a number of inputs and a uniform block of ``block`` bytes."""
         module = shader_module(self.native, source, checks)
         native = self.native.create_compute_pipeline(
-            layout=self._bindings.pipeline_layout(inputs),
+            layout=self._bindings.pipeline_layout(inputs, flagged),
             compute={"module": module, "entry_point": "main"},
         )
         self._pipelines.append(native)
         return ComputePipeline(
-            len(self._pipelines) - 1, max(MIN_WINDOW, 1 << (block - 1).bit_length())
+            len(self._pipelines) - 1, max(MIN_WINDOW, 1 << (block - 1).bit_length()), flagged
         )
 
     def dispatch(
@@ -234,10 +241,12 @@ class NativeDevice:
         block: bytes,
         groups: int,
     ) -> None:
-        """Record a dispatch; the last buffer is the output."""
+        """Record a dispatch; the last buffer is the output, or the flag of a flagged pipeline."""
         if self._used + pipeline.window > UNIFORM_BYTES:
             self.flush()
-        group = self._bindings.group([self._slot(b) for b in buffers], pipeline.window)
+        group = self._bindings.group(
+            [self._slot(b) for b in buffers], pipeline.window, pipeline.flagged
+        )
         if self._timer is not None:
             self._pass = self._timer.begin(self.encoder())
         elif self._pass is None:

@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import cached_property
 
 import numpy as np
 
@@ -26,13 +27,13 @@ from dala.gpu.compute.engines.base import (
     Storage,
     Task,
     Tensor,
-    Values,
 )
 from dala.gpu.compute.engines.compositing import Composer
 from dala.gpu.compute.engines.cpu.memory import HostMemory
 from dala.gpu.compute.engines.webgpu.adapters import Adapter
 from dala.gpu.compute.engines.webgpu.copying import copy_bytes, pieces
 from dala.gpu.compute.engines.webgpu.device import UNIFORM_BYTES, ComputePipeline, NativeDevice
+from dala.gpu.compute.engines.webgpu.dispatcher import Dispatcher, buffer_of, probe_loops
 from dala.gpu.compute.engines.webgpu.ffi import ShaderChecks
 from dala.gpu.compute.engines.webgpu.ops import IMPLEMENTATIONS
 from dala.gpu.compute.engines.webgpu.owner import Owner
@@ -44,7 +45,7 @@ from dala.gpu.compute.engines.webgpu.pool import (
 from dala.gpu.compute.engines.webgpu.staging import STAGING_BYTES, MappedRead
 from dala.gpu.compute.engines.webgpu.timing import DispatchTimes
 from dala.gpu.compute.engines.webgpu.upload import UPLOAD_BYTES, MappedWrite
-from dala.gpu.compute.engines.webgpu.wgsl.shader import Shader, shader_key, write_shader
+from dala.gpu.compute.engines.webgpu.wgsl.shader import Metering, Shader, shader_key, write_shader
 from dala.gpu.compute.lang.ir import Program
 from dala.resources import has_own_memory
 
@@ -171,7 +172,7 @@ class WebGPUEngine(Engine):
 
     def upload(self, storage: Storage, data: Bytes) -> None:
         view = memoryview(data)
-        buffer = _buffer(storage)
+        buffer = buffer_of(storage)
         if view.nbytes == 0:
             return
         view = view.cast("B")
@@ -199,7 +200,7 @@ class WebGPUEngine(Engine):
     def download(self, storage: Storage) -> memoryview:
         if storage.nbytes < MAPPED_BYTES:
             return self._owner.wait(self.download_async(storage))
-        buffer, parts = _buffer(storage), pieces(storage.nbytes)
+        buffer, parts = buffer_of(storage), pieces(storage.nbytes)
         futures: list[Future[MappedRead]] = [Future() for _ in parts]
         for future, (start, nbytes) in zip(futures, parts, strict=True):
             self._owner.promise(future, self._device.read_mapped, buffer, start, nbytes, future)
@@ -222,12 +223,12 @@ class WebGPUEngine(Engine):
     def download_async(self, storage: Storage) -> Future[memoryview]:
         future: Future[memoryview] = Future()
         read = self._device.read
-        self._owner.promise(future, read, _buffer(storage), 0, storage.nbytes, future)
+        self._owner.promise(future, read, buffer_of(storage), 0, storage.nbytes, future)
         return future
 
     def copy(self, source: Storage, target: Storage) -> None:
         work = self._device.copy
-        self._owner.post(work, _buffer(source), _buffer(target), source.nbytes)
+        self._owner.post(work, buffer_of(source), buffer_of(target), source.nbytes)
 
     # work -------------------------------------------------------------------------------------
 
@@ -240,7 +241,7 @@ class WebGPUEngine(Engine):
                 f"kernel {program.name!r} computes with {' and '.join(missing)}, which "
                 f"{self._owner.name} does not support. Use 32-bit types, or device 'cpu'."
             )
-        return _Dispatcher(self, program, geometry)
+        return Dispatcher(self, program, geometry)
 
     def operate(self, task: Task) -> Runner | None:
         return IMPLEMENTATIONS.prepare(self, task)
@@ -273,7 +274,7 @@ class WebGPUEngine(Engine):
         self, pipeline: ComputePipeline, buffers: Sequence[Storage], block: bytes, groups: int
     ) -> None:
         """Enqueue a dispatch; the last buffer is the output."""
-        bound = tuple(_buffer(storage) for storage in buffers)
+        bound = tuple(buffer_of(storage) for storage in buffers)
         self._owner.post(self._device.dispatch, pipeline, bound, block, groups)
 
     def composer(self) -> Composer:
@@ -330,14 +331,25 @@ class WebGPUEngine(Engine):
     def close(self) -> None:
         self._owner.close()
 
+    @cached_property
+    def loops_end_early(self) -> int:
+        """After how many iterations the adapter ends loops silently; 0 if it does not."""
+        return probe_loops(self)
+
     def compiled(
-        self, program: Program, geometry: Geometry, aliased: tuple[int, ...]
+        self,
+        program: Program,
+        geometry: Geometry,
+        aliased: tuple[int, ...],
+        metering: Metering | None = None,
     ) -> tuple[Shader, ComputePipeline]:
         """Return the shader and pipeline of a program; compile it on first use."""
-        key = shader_key(program, geometry, aliased)
+        key = (*shader_key(program, geometry, aliased), metering)
         found = self._compiled.get(key)
         if found is None:
-            shader = write_shader(program, geometry, workgroup=self._workgroup, aliased=aliased)
+            shader = write_shader(
+                program, geometry, workgroup=self._workgroup, aliased=aliased, metering=metering
+            )
             self._check_limits(program, shader)
             try:
                 pipeline = self._owner.call(
@@ -346,6 +358,7 @@ class WebGPUEngine(Engine):
                     len(shader.bound),
                     shader.block.packer.size,
                     "indices",
+                    metering is not None,
                 )
             except DeviceError as error:
                 error.add_note(f"kernel {program.name!r}; its WGSL:\n{_numbered(shader.source)}")
@@ -357,10 +370,12 @@ class WebGPUEngine(Engine):
     def _check_limits(self, program: Program, shader: Shader) -> None:
         limits = self.adapter.limits
         most = limits["max-storage-buffers-per-shader-stage"]
-        if len(shader.bound) + 1 > most:
+        own = 1 if shader.block.first is None else 2  # the output, and a flag
+        if len(shader.bound) + own > most:
+            metered = "" if own == 1 else " with limits or long loops"
             raise DeviceError(
                 f"kernel {program.name!r} has {len(program.args)} inputs, but {self._owner.name} "
-                f"allows {most - 1}. Split the kernel."
+                f"allows {most - own}{metered}. Split the kernel."
             )
         most_bytes = min(limits["max-uniform-buffer-binding-size"], UNIFORM_BYTES)
         if shader.block.packer.size > most_bytes:
@@ -368,51 +383,6 @@ class WebGPUEngine(Engine):
                 f"kernel {program.name!r} has {shader.block.packer.size} bytes of parameters, but "
                 f"{self._owner.name} allows {most_bytes}. Pass large tables as an array."
             )
-
-
-class _Dispatcher:
-    """A program prepared for a geometry. Each call enqueues one dispatch."""
-
-    __slots__ = ("_engine", "_geometry", "_program", "_variants")
-
-    def __init__(self, engine: WebGPUEngine, program: Program, geometry: Geometry) -> None:
-        self._engine = engine
-        self._program = program
-        self._geometry = geometry
-        #: Shader, pipeline, geometry's numbers and groups, by the arguments that alias the output.
-        self._variants: dict[
-            tuple[int, ...], tuple[Shader, ComputePipeline, tuple[int, ...], int]
-        ] = {}
-        self._variant(())
-
-    def __call__(self, inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        out = _buffer(output)
-        buffers = [_buffer(storage) for storage in inputs]
-        aliased: tuple[int, ...] = ()
-        if out in buffers:
-            aliased = tuple(i for i, buffer in enumerate(buffers) if buffer is out)
-        shader, pipeline, numbers, groups = self._variants.get(aliased) or self._variant(aliased)
-        block = shader.block.pack(numbers, params)
-        bound = (*(buffers[i] for i in shader.bound), out)
-        engine = self._engine
-        engine._owner.post(engine._device.dispatch, pipeline, bound, block, groups)
-
-    def _variant(
-        self, aliased: tuple[int, ...]
-    ) -> tuple[Shader, ComputePipeline, tuple[int, ...], int]:
-        shader, pipeline = self._engine.compiled(self._program, self._geometry, aliased)
-        numbers = shader.block.numbers(self._geometry)
-        made = shader, pipeline, numbers, shader.groups(self._geometry)
-        self._variants[aliased] = made
-        return made
-
-
-def _buffer(storage: Storage) -> DeviceBuffer:
-    buffer = storage.handle
-    if buffer is None:
-        raise FreedError("this memory was released and cannot be used any more.")
-    assert isinstance(buffer, DeviceBuffer)
-    return buffer
 
 
 def _numbered(source: str) -> str:

@@ -18,6 +18,7 @@ from dala.gpu.compute.engines.cpu.rows.neighbor_stages import add_neighbor_stage
 from dala.gpu.compute.engines.cpu.rows.planes import planes_fit
 from dala.gpu.compute.engines.cpu.rows.runner import PlannedChain, plan_rows, rows_runner, rows_text
 from dala.gpu.compute.engines.cpu.variants import CountedVariant, Variants
+from dala.gpu.compute.engines.stages import stage_by_stage
 from dala.gpu.compute.lang.ir import Program, statements
 
 if TYPE_CHECKING:
@@ -210,65 +211,6 @@ def _planned(
 def _key(links: Sequence[Link], known: Mapping[int, int]) -> tuple[Hashable, ...]:
     names = tuple(w.work.key if isinstance(w.work, Program) else w.work.op for w in links)
     return names, *known.items()
-
-
-def stage_by_stage(engine: CPUEngine, links: Sequence[Link]) -> Runner:
-    """Return a runner that runs stages one after another, for chains whose rows do not fit."""
-    runners: list[Runner] = []
-    counts = []
-    for link in links:
-        if isinstance(link.work, Task):
-            made = engine.operate(link.work)
-            assert made is not None
-            runners.append(made)
-            counts.append(0)
-        else:
-            runners.append(engine.prepare(link.work, _geometry(link)))
-            counts.append(len(link.work.params))
-
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]) -> None:
-        results: list[Storage] = []
-        own: list[Storage] = []
-        first = 0
-        try:
-            for link, runner, count in zip(links, runners, counts, strict=True):
-                given = [inputs[n] if n >= 0 else results[-1 - n] for n in link.sources]
-                if len(results) == len(links) - 1:
-                    target = output
-                elif link.store is not None:
-                    target = inputs[link.store]
-                else:
-                    target = engine.allocate(_nbytes(link.out), zero=False)
-                    own.append(target)
-                runner(given, target, params[first : first + count])
-                first += count
-                results.append(target)
-            last = links[-1].store
-            if last is not None:
-                engine.copy(output, inputs[last])
-        finally:
-            for storage in own:
-                engine.release(storage)
-
-    return run
-
-
-def _geometry(link: Link) -> Geometry:
-    program = link.work
-    assert isinstance(program, Program)
-    height, width = link.out.shape[:2]
-    dims = (height, width) if program.uses_position else (height * width,)
-    shapes = tuple(
-        (height, width) if a.rank == 2 else (height, width, a.channels) for a in program.args
-    )
-    return Geometry(dims, ((),) * len(shapes), shapes, link.out.shape)
-
-
-def _nbytes(tensor: Tensor) -> int:
-    total = 4 if tensor.dtype == "f32" else 1
-    for extent in tensor.shape:
-        total *= extent
-    return total
 
 
 def _nothing(inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from dala.gpu.compute.engines.webgpu.wgsl.expressions import WgslExpressions, bare, passed
 from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, literal
+from dala.gpu.compute.engines.webgpu.wgsl.shader import CUT, OVER
 from dala.gpu.compute.lang.ir import (
     Block,
     Break,
@@ -29,8 +30,14 @@ from dala.gpu.compute.lang.ir import (
 class WgslBody(WgslExpressions):
     """Writes the statements of a program."""
 
+    #: For each loop around, the variable that tells that it was left, and the expression that tells
+    #: that it has iterations left; only where loops may end early.
+    _ended: list[str]
+    _unfinished: list[str]
+
     def lines(self) -> list[str]:
         """Return the statements, indented by one level, ending with the return."""
+        self._ended, self._unfinished = [], []
         self._uses = _count_uses(self._program)
         self._own = _loop_variables(self._program)
         for slot in _slots(self._program):
@@ -38,6 +45,8 @@ class WgslBody(WgslExpressions):
             self._slots[slot] = name
             if slot not in self._own:
                 self._line(f"var {name}: {WGSL_TYPE[slot.type]};")
+        if self._metering is not None and self._metering.limit is not None:
+            self._line(f"left = {self._metering.limit};")
         self._block(self._program.body, self._program.result)
         results = [self._use(v) for v in self._program.result]
         if len(results) == 1:
@@ -65,6 +74,8 @@ class WgslBody(WgslExpressions):
                 case For():
                     self._for(statement)
                 case Break():
+                    if self._ended:
+                        self._line(f"{self._ended[-1]} = true;")
                     self._line("break;")
                     return  # WGSL allows no statement after it
                 case Continue():
@@ -103,8 +114,11 @@ class WgslBody(WgslExpressions):
             counter = index if own else self._names.new(f"{loop.index.name}_turn")
             test = "<" if step > 0 else ">"
             change = f"{counter} += {step}i" if step > 0 else f"{counter} -= {-step}i"
-            self._line(f"for (var {counter} = {start}; {counter} {test} {bare(stop)}; {change}) {{")
+            begin, more = f"var {counter} = {start}", f"{counter} {test} {bare(stop)}"
+            begin = self._watch(loop, begin, f"{counter} + i32(p.zero) {test} {bare(stop)}")
+            self._line(f"for ({begin}; {more}; {change}) {{")
             self._depth += 1
+            self._meter()
             if not own:
                 self._line(f"{index} = {counter};")
         else:
@@ -117,13 +131,37 @@ class WgslBody(WgslExpressions):
                 f"(bitcast<u32>({high}) - bitcast<u32>({low}) - 1u) / {abs(step)}u + 1u, "
                 f"{low} < {high});"
             )
-            self._line(f"for (var {counter} = 0u; {counter} < {turns}; {counter} += 1u) {{")
+            begin = self._watch(loop, f"var {counter} = 0u", f"{counter} + p.zero < {turns}")
+            self._line(f"for ({begin}; {counter} < {turns}; {counter} += 1u) {{")
             self._depth += 1
+            self._meter()
             number = f"{first} + i32({counter}) * {literal(step, 's32', set())}"
             self._line(f"{'let ' if own else ''}{index} = {number};")
         self._depth -= 1
         self._nested(loop.body)
         self._line("}")
+        if self._metering is not None and self._metering.cut:
+            missing, ended = self._unfinished.pop(), self._ended.pop()
+            self._line(f"if ({missing} && !{ended}) {{ atomicMax(&over, {CUT}u); }}")
+
+    def _watch(self, loop: For, begin: str, unfinished: str) -> str:
+        """Prepare to report a loop that ends early; return the first part of its ``for``."""
+        if self._metering is None or not self._metering.cut:
+            return begin
+        # The sum with zero, a member of the block, keeps compilers from assuming the loop's end.
+        ended = self._names.new("ended")
+        self._line(f"var {ended} = false;")
+        self._line(f"{begin};")
+        self._ended.append(ended)
+        self._unfinished.append(unfinished)
+        return ""
+
+    def _meter(self) -> None:
+        """Write the start of an iteration that is counted."""
+        if self._metering is not None and self._metering.limit is not None:
+            leave = f"{self._ended[-1]} = true; break;" if self._ended else "break;"
+            self._line("left -= 1;")
+            self._line(f"if (left < 0) {{ atomicMax(&over, {OVER}u); {leave} }}")
 
     def _value(self, value: Value, local_uses: int) -> None:
         uses = self._uses[value]

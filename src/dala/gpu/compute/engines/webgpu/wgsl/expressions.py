@@ -7,6 +7,7 @@ import re
 from typing import Final
 
 from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, Names, literal
+from dala.gpu.compute.engines.webgpu.wgsl.shader import Metering
 from dala.gpu.compute.lang.ir import FLOATS, Program, Slot, Value
 
 _INFIX: Final = {
@@ -44,6 +45,7 @@ class WgslExpressions:
         params: tuple[str, ...],
         dims: dict[tuple[int, int], str],
         near: dict[tuple[int, int, int], str] | None = None,
+        metering: Metering | None = None,
     ) -> None:
         self.helpers: set[str] = set()
         self._program = program
@@ -54,6 +56,7 @@ class WgslExpressions:
         self._params = params
         self._dims = dims
         self._near = near or {}
+        self._metering = metering
         self._slots: dict[Slot, str] = {}
         self._text: dict[Value, str] = {}
         self._read: list[dict[tuple[object, ...], str]] = [{}]

@@ -9,7 +9,7 @@ from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Geometry
 from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, Names
 from dala.gpu.compute.engines.webgpu.wgsl.offsets import fixed_offsets, offset_names
-from dala.gpu.compute.engines.webgpu.wgsl.shader import Pattern
+from dala.gpu.compute.engines.webgpu.wgsl.shader import Metering, Pattern
 from dala.gpu.compute.lang.ir import LOADED, For, Program, statements, values
 
 #: Kinds of argument that are read by a function instead of passed to ``kernel``.
@@ -26,8 +26,10 @@ class Reading:
         pattern: Pattern,
         workgroup: int,
         aliased: tuple[int, ...],
+        metering: Metering | None = None,
     ) -> None:
         self.program = program
+        self.metering = metering
         self.pattern = pattern
         self.workgroup = workgroup
         self.aliased = aliased

@@ -37,7 +37,7 @@ _WORDS: Final = """
     static_assert static_cast std subroutine super target template this thread_local throw trait
     try type typedef typeid typename typeof union unless unorm unsafe unsized use using varying
     virtual volatile wgsl where with writeonly yield
-    p output kernel main Block
+    p output kernel main Block left over
 """
 
 #: Words used outside the kernel's function.

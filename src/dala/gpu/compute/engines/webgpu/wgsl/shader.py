@@ -44,6 +44,21 @@ MAX_STATEMENTS: Final = 200
 PACK: Final = {"u32": "I", "i32": "i", "f32": "f", "f64": "d", "i64": "q"}
 
 
+#: Values of the flag: a position has used up its iterations; the adapter ended a loop.
+OVER: Final = 1
+CUT: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Metering:
+    """How the loops of a shader are metered. Its workgroups may be dispatched in pieces."""
+
+    #: Iterations at a position, or None for any number.
+    limit: int | None = None
+    #: Whether to report loops that the adapter ends early.
+    cut: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class BlockLayout:
     """The uniform block: 64-bit parameters, numbers of the geometry, then other parameters."""
@@ -55,6 +70,8 @@ class BlockLayout:
     #: The number of parameters before the numbers of the geometry.
     wide: int
     packer: struct.Struct
+    #: The index, among the numbers of the geometry, of the first workgroup of a piece.
+    first: int | None = None
 
     def numbers(self, geometry: Geometry) -> tuple[int, ...]:
         """Return the geometry's numbers for :meth:`pack`."""
@@ -120,7 +137,12 @@ def shader_key(
 
 
 def write_shader(
-    program: Program, geometry: Geometry, *, workgroup: int = 256, aliased: tuple[int, ...] = ()
+    program: Program,
+    geometry: Geometry,
+    *,
+    workgroup: int = 256,
+    aliased: tuple[int, ...] = (),
+    metering: Metering | None = None,
 ) -> Shader:
     """Return the shader of a program for geometries of this layout.
 
@@ -131,7 +153,11 @@ def write_shader(
     from dala.gpu.compute.engines.webgpu.wgsl.writer import ShaderWriter
 
     pattern = choose_pattern(program, geometry)
-    return ShaderWriter(simplify(program), geometry, pattern, workgroup, aliased).write()
+    out = program.out
+    if metering is not None and metering.cut and (out.dtype != "u8" or out.channels == 4):
+        # An invocation with one position can make the most iterations for it.
+        pattern = {"quads": "single", "strips": "tiles"}.get(pattern, pattern)  # type: ignore[assignment]
+    return ShaderWriter(simplify(program), geometry, pattern, workgroup, aliased, metering).write()
 
 
 def emit(program: Program, layout: tuple[int, tuple[int, ...]]) -> str:

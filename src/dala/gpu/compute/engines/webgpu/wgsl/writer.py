@@ -38,7 +38,12 @@ class ShaderWriter(Reading):
             params=tuple(f"p.{name}" for name in params),
             dims={v.attr: self.extent(*v.attr) for v in values(program.body) if v.op == "dim"},
             near=self.near,
+            metering=self.metering,
         )
+        if self.metering is not None:
+            self.member("first", lambda g: 0)
+            if self.metering.cut:
+                self.member("zero", lambda g: 0)
         kernel = body.lines()
         self.helpers |= body.helpers
         main = getattr(self, f"main_{self.pattern}")()
@@ -101,7 +106,8 @@ class ShaderWriter(Reading):
         form = "<" + "".join(PACK[type_] for type_ in order)
         form += "x" * (-struct.calcsize(form) % 16)
         statics = tuple(value for _, value in self.members.values())
-        return BlockLayout(statics, tuple(params), wide, struct.Struct(form))
+        first = list(self.members).index("first") if self.metering is not None else None
+        return BlockLayout(statics, tuple(params), wide, struct.Struct(form), first)
 
     def bind(self, bound: tuple[int, ...]) -> list[str]:
         """Return the declarations of all bindings."""
@@ -113,7 +119,13 @@ class ShaderWriter(Reading):
                 for k, i in enumerate(bound)
             ),
             f"@group(0) @binding({n}) var<storage, read_write> output: array<{self.stored(-1)}>;",
-            f"@group(0) @binding({n + 1}) var<uniform> p: Block;",
+            *(
+                [f"@group(0) @binding({n + 1}) var<storage, read_write> over: atomic<u32>;"]
+                if self.metering is not None
+                else []
+            ),
+            f"@group(0) @binding({n + 1 + (self.metering is not None)}) var<uniform> p: Block;",
+            *(["var<private> left: i32;"] if self.metering is not None else []),
         ]
 
     # the kernel
@@ -159,7 +171,12 @@ class ShaderWriter(Reading):
 
     def number(self) -> str:
         """Return the invocation's number; workgroups are in rows of at most 65535."""
-        return f"(group.y * groups.x + group.x) * {self.workgroup}u + lane"
+        return f"({self.group()}) * {self.workgroup}u + lane"
+
+    def group(self) -> str:
+        """Return the number of the workgroup."""
+        here = "group.y * groups.x + group.x"
+        return here if self.metering is None else f"{here} + p.first"
 
     def store(self, index: str, value: str) -> list[str]:
         """Return lines that store one position's result."""
@@ -191,7 +208,7 @@ class ShaderWriter(Reading):
         across = self.member("tiles_across", lambda g: -(-g.out_shape[1] // TILE))
         y, x = self.at
         return self.main([
-            "let tile = group.y * groups.x + group.x;",
+            f"let tile = {self.group()};",
             f"let column = (tile % {across}) * {TILE}u + lane % {TILE}u;",
             f"let row = (tile / {across}) * {self.workgroup // TILE}u + lane / {TILE}u;",
             f"if (column >= {width} || row >= {height}) {{ return; }}",
@@ -210,7 +227,7 @@ class ShaderWriter(Reading):
         height = self.member("height", lambda g: g.out_shape[0])
         across = self.member("tiles_across", lambda g: -(-g.out_shape[1] // TILE))
         lines = [
-            "let tile = group.y * groups.x + group.x;",
+            f"let tile = {self.group()};",
             f"let column = (tile % {across}) * {TILE}u + lane % {TILE}u;",
             f"let strip = (tile / {across}) * {self.workgroup // TILE}u + lane / {TILE}u;",
             f"let row = strip * {STRIP}u;",

@@ -1,0 +1,201 @@
+"""Runners of programs: one dispatch each, or metered ones for long loops and budgets.
+
+A GPU cannot end a dispatch. So work that may take long is dispatched in pieces, and may be
+cancelled between them; the system's watchdog does not end them either. Budgets of iterations are
+compiled into the shader, which then sets a flag. Some software adapters end loops silently
+(llvmpipe, after 65,535 iterations of an invocation): there, shaders with long loops report it.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from dala import budget
+from dala.errors import DeviceError, FreedError
+from dala.gpu.compute.engines.base import Geometry, Storage, Values
+from dala.gpu.compute.engines.loop_bounds import LoopBounds
+from dala.gpu.compute.engines.webgpu.device import ComputePipeline
+from dala.gpu.compute.engines.webgpu.pool import DeviceBuffer
+from dala.gpu.compute.engines.webgpu.wgsl.shader import CUT, OVER, Metering, Shader
+from dala.gpu.compute.lang.ir import For, Program, statements
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+
+#: Statements of one dispatch, estimated, above which it is done in pieces: on a GPU, and on a
+#: software adapter. Either takes less than a second.
+MAX_WORK: Final = 2e11
+MAX_SOFTWARE_WORK: Final = 2e9
+#: Seconds that a piece should take, and workgroups of the first one.
+PIECE_SECONDS: Final = 0.05
+FIRST_PIECE: Final = 16
+
+#: Iterations that every adapter makes. More are made only by those that pass the probe.
+SAFE_ITERATIONS: Final = 16_000
+#: Iterations of the probe.
+PROBED: Final = 70_000
+
+_PROBE: Final = """\
+struct Block { turns: u32, }
+@group(0) @binding(0) var<storage, read_write> output: array<u32>;
+@group(0) @binding(1) var<uniform> p: Block;
+@compute @workgroup_size(1)
+fn main() {
+    var made = 0u;
+    for (var i = 0u; i < p.turns; i += 1u) {
+        made = made * 3u + i;
+        output[1] = made;
+        output[0] = i;
+    }
+}
+"""
+
+
+class _Variant(NamedTuple):
+    shader: Shader
+    pipeline: ComputePipeline
+    numbers: tuple[int, ...]
+    groups: int
+
+
+class Dispatcher:
+    """A program prepared for a geometry. Each call enqueues one dispatch, or runs metered ones."""
+
+    __slots__ = ("_bounds", "_engine", "_geometry", "_loops", "_program", "_variants")
+
+    def __init__(self, engine: WebGPUEngine, program: Program, geometry: Geometry) -> None:
+        self._engine = engine
+        self._program = program
+        self._geometry = geometry
+        self._loops = any(isinstance(s, For) for s in statements(program.body))
+        #: Bounds by parameters; only of programs with loops.
+        self._bounds: dict[Values, LoopBounds] = {}
+        #: By the arguments that alias the output, and by how it is metered.
+        self._variants: dict[tuple[tuple[int, ...], Metering | None], _Variant] = {}
+        self._variant((), None)
+
+    def __call__(self, inputs: Sequence[Storage], output: Storage, params: Values) -> None:
+        """Run the program, or enqueue it."""
+        out = buffer_of(output)
+        buffers = [buffer_of(storage) for storage in inputs]
+        aliased: tuple[int, ...] = ()
+        if out in buffers:
+            aliased = tuple(i for i, buffer in enumerate(buffers) if buffer is out)
+        scope = budget.capture()
+        if scope is not None:
+            scope.check(self._program.name)
+        if self._loops:
+            metering, pieces = self._metering(scope, params)
+            if metering is not None:
+                self._run_metered(aliased, buffers, out, params, metering, pieces)
+                return
+        found = self._variants.get((aliased, None)) or self._variant(aliased, None)
+        shader, pipeline, numbers, groups = found
+        block = shader.block.pack(numbers, params)
+        bound = (*(buffers[i] for i in shader.bound), out)
+        engine = self._engine
+        engine.owner.post(engine.device.dispatch, pipeline, bound, block, groups)
+
+    def _variant(self, aliased: tuple[int, ...], metering: Metering | None) -> _Variant:
+        engine, geometry = self._engine, self._geometry
+        shader, pipeline = engine.compiled(self._program, geometry, aliased, metering)
+        numbers = shader.block.numbers(geometry)
+        made = _Variant(shader, pipeline, numbers, shader.groups(geometry))
+        self._variants[aliased, metering] = made
+        return made
+
+    # long loops and budgets -------------------------------------------------------------------
+
+    def _metering(self, scope: budget.Scope | None, params: Values) -> tuple[Metering | None, bool]:
+        """Return how a call is metered, or None, and whether it runs in pieces."""
+        engine = self._engine
+        bounds = self._bounds.get(params)
+        if bounds is None:
+            if len(self._bounds) >= 256:
+                self._bounds.clear()
+            bounds = self._bounds[params] = LoopBounds(self._program, self._geometry, params)
+        limit = None if scope is None else scope.limits.iterations
+        if limit is not None and bounds.iterations is not None and bounds.iterations <= limit:
+            limit = None  # no path is longer
+        most = MAX_WORK if engine.gpu else MAX_SOFTWARE_WORK
+        if bounds.statements is None:
+            pieces = scope is not None and (scope.deadline is not None or limit is not None)
+        else:
+            pieces = bounds.statements * self._geometry.count > most
+        unsafe = bounds.iterations is None or bounds.iterations > SAFE_ITERATIONS
+        cut = unsafe and engine.loops_end_early > 0
+        if limit is None and not pieces and not cut:
+            return None, False
+        return Metering(None if limit is None else min(limit, (1 << 31) - 1), cut), pieces
+
+    def _run_metered(
+        self,
+        aliased: tuple[int, ...],
+        buffers: Sequence[DeviceBuffer],
+        out: DeviceBuffer,
+        params: Values,
+        metering: Metering,
+        pieces: bool,
+    ) -> None:
+        """Dispatch, in pieces if asked for, wait for the end, and raise if the flag is set."""
+        engine, scope = self._engine, budget.capture()
+        found = self._variants.get((aliased, metering)) or self._variant(aliased, metering)
+        shader, pipeline, numbers, groups = found
+        first_at = shader.block.first
+        assert first_at is not None
+        flag = engine.allocate(4, zero=True)
+        bound = (*(buffers[i] for i in shader.bound), out, buffer_of(flag))
+        try:
+            first, size = 0, FIRST_PIECE if pieces else groups
+            while first < groups:
+                if scope is not None:
+                    scope.check(self._program.name)
+                size = min(size, groups - first)
+                begin = time.monotonic()
+                moved = (*numbers[:first_at], first, *numbers[first_at + 1 :])
+                block = shader.block.pack(moved, params)
+                engine.owner.post(engine.device.dispatch, pipeline, bound, block, size)
+                raised = struct.unpack("<I", engine.download(flag))[0]
+                self._check_flag(raised, metering)
+                first += size
+                took = time.monotonic() - begin
+                size = size * 2 if took < PIECE_SECONDS else max(size // 2, 1)
+        finally:
+            engine.release(flag)
+
+    def _check_flag(self, raised: int, metering: Metering) -> None:
+        name = self._program.name
+        if raised == OVER:
+            assert metering.limit is not None
+            raise budget.limit_exceeded(name, metering.limit)
+        if raised == CUT:
+            raise DeviceError(
+                f"{name}: its loops make more iterations than {self._engine.owner.name} can, which "
+                f"ends all loops of an invocation after {self._engine.loops_end_early} in total. "
+                "Loop less, or use device 'cpu'.",
+                call=name,
+            )
+
+
+def probe_loops(engine: WebGPUEngine) -> int:
+    """Return after how many iterations an adapter ends loops early, or 0 if it does not."""
+    made = engine.allocate(8, zero=True)
+    try:
+        pipeline = engine.shader(_PROBE, 0, 16)
+        engine.dispatch(pipeline, [made], struct.pack("<4I", PROBED, 0, 0, 0), 1)
+        last = int(struct.unpack("<2I", engine.download(made))[0])
+    finally:
+        engine.release(made)
+    return 0 if last == PROBED - 1 else last + 1
+
+
+def buffer_of(storage: Storage) -> DeviceBuffer:
+    """Return the buffer of a storage that was not released."""
+    buffer = storage.handle
+    if buffer is None:
+        raise FreedError("this memory was released and cannot be used any more.")
+    assert isinstance(buffer, DeviceBuffer)
+    return buffer
