@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from dala import forks
+from dala.budget import limit_exceeded
 from dala.errors import ShaderError
 from dala.gpu.shaders.wgsl import PIXELS, Wgsl, explain
 from dala.typing import NDArray
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import wgpu
 
     from dala.gpu.compute.buffer import Buffer
+    from dala.gpu.compute.engines.base import Storage
     from dala.gpu.compute.engines.webgpu.device import NativeDevice
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
     from dala.gpu.compute.engines.webgpu.owner import Owner
@@ -46,6 +48,8 @@ class ShaderDispatch(NamedTuple):
     #: By binding: bytes to upload or a buffer, and their size.
     data: Mapping[int, tuple[bytes | Buffer, int]]
     groups: tuple[int, int, int]
+    #: The flag of a metered shader.
+    flag: Storage | None = None
 
 
 def compile_on(engine: WebGPUEngine, wgsl: Wgsl, shader: str) -> None:
@@ -61,10 +65,20 @@ def compile_on(engine: WebGPUEngine, wgsl: Wgsl, shader: str) -> None:
 def dispatch_on(engine: WebGPUEngine, dispatch: ShaderDispatch, pixels: NDArray) -> NDArray:
     """Run a shader over pixels and return the result as a new array."""
     _check_dispatch(engine, dispatch)
-    future: Future[memoryview] = Future()
-    work = _cache_of(engine).dispatch
-    engine.owner.promise(future, work, dispatch, pixels.reshape(-1).data, future)
-    data = engine.owner.wait(future)
+    wgsl, flag = dispatch.wgsl, None
+    if wgsl.metered is not None:
+        flag = engine.allocate(4, zero=True)
+        dispatch = dispatch._replace(flag=flag)
+    try:
+        future: Future[memoryview] = Future()
+        work = _cache_of(engine).dispatch
+        engine.owner.promise(future, work, dispatch, pixels.reshape(-1).data, future)
+        data = engine.owner.wait(future)
+        if flag is not None and any(engine.download(flag)):
+            raise limit_exceeded(dispatch.shader, wgsl.limit)
+    finally:
+        if flag is not None:
+            engine.release(flag)
     return np.frombuffer(data, np.uint8).reshape(pixels.shape)
 
 
@@ -75,6 +89,7 @@ def _check_bindings(engine: WebGPUEngine, wgsl: Wgsl, shader: str) -> None:
         ("uniform", "max-uniform-buffers-per-shader-stage"),
     ):
         count = sum(kind in b.kind for b in wgsl.bindings)
+        count += kind == "storage" and wgsl.metered is not None  # the flag
         if count > limits[limit]:
             raise ShaderError(
                 f"it binds {count} {kind} buffers, {engine.adapter.name} allows {limits[limit]}",
@@ -156,11 +171,14 @@ class ShaderCache:
         found = self._compiled.get(wgsl)
         if found is None:
             native = self._device.native
-            module = native.create_shader_module(code=wgsl.source)
+            module = self._module(wgsl)
+            kinds = [(b.index, b.kind) for b in wgsl.bindings]
+            if wgsl.metered is not None:
+                kinds.append((wgsl.flag, "storage"))
             layout = native.create_bind_group_layout(
                 entries=[
-                    {"binding": b.index, "visibility": "COMPUTE", "buffer": {"type": b.kind}}
-                    for b in wgsl.bindings
+                    {"binding": index, "visibility": "COMPUTE", "buffer": {"type": kind}}
+                    for index, kind in kinds
                 ]
             )
             pipeline = native.create_compute_pipeline(
@@ -172,6 +190,18 @@ class ShaderCache:
                 self._compiled.popitem(last=False)
         self._compiled.move_to_end(wgsl)
         return found
+
+    def _module(self, wgsl: Wgsl) -> wgpu.GPUShaderModule:
+        import wgpu
+
+        native = self._device.native
+        if wgsl.metered is None:
+            return native.create_shader_module(code=wgsl.source)
+        try:
+            return native.create_shader_module(code=wgsl.metered)
+        except wgpu.GPUValidationError:
+            native.create_shader_module(code=wgsl.source)  # raises with the columns of the source
+            raise
 
     def _submit(self, dispatch: ShaderDispatch, pixels: DeviceBuffer) -> None:
         device = self._device
@@ -185,6 +215,9 @@ class ShaderCache:
             else:
                 buffer = device.native_buffer(data.storage("dispatch_compute").handle)
             bound.append((index, buffer, size))
+        if dispatch.flag is not None:
+            flag = device.native_buffer(dispatch.flag.handle)
+            bound.append((dispatch.wgsl.flag, flag, 4))
         group = native.create_bind_group(
             layout=layout,
             entries=[

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
-from dala.budget import applied, scope_of
+from dala.budget import Limits, applied, scope_of
 from dala.errors import (
     CommandError,
     DalaError,
@@ -127,7 +127,7 @@ class SurfaceShaders:
         """Execute a load_shader, set_uniform or dispatch_compute command."""
         if command.name == "load_shader":
             name = str(command.fields["name"])  # the attribute is the command's own name
-            self._loaded[name] = self._make(command.source, name)
+            self._loaded[name] = self._make(command.source, name, renderer.limits)
         elif command.name == "set_uniform":
             self._set(str(command.fields["name"]), command.data)
         else:
@@ -143,7 +143,7 @@ class SurfaceShaders:
         self._stored.pop(name, None)
 
     # finding ----------------------------------------------------------------------------------
-    def _find(self, shader: str) -> tuple[str, Wgsl | Kernel]:
+    def _find(self, shader: str, limits: Limits) -> tuple[str, Wgsl | Kernel]:
         found = self._loaded.get(shader)
         if found is not None:
             return shader, found
@@ -155,17 +155,21 @@ class SurfaceShaders:
             raise ShaderError(f"no shader with this name is loaded. {hint}", shader=shader)
         found = self._sources.get(shader)
         if found is None:
-            found = self._sources[shader] = self._make(shader, _ANONYMOUS)
+            found = self._sources[shader] = self._make(shader, _ANONYMOUS, limits)
             if len(self._sources) > KEPT:
                 self._sources.popitem(last=False)
         self._sources.move_to_end(shader)
         return _ANONYMOUS, found
 
-    def _make(self, source: str, name: str) -> Wgsl | Kernel:
+    def _make(self, source: str, name: str, limits: Limits) -> Wgsl | Kernel:
         if _WGSL.search(source) is not None:
             from dala.gpu.shaders.device import compile_on
 
-            wgsl = reflect(source, name)
+            limit = limits.iterations or MAX_ITERATIONS
+            wgsl = reflect(source, name, limit)
+            early = self._engine().loops_end_early if wgsl.metered is not None else 0
+            if early:  # the adapter would end the loops silently, a little later
+                wgsl = reflect(source, name, min(limit, early - early // 16))
             compile_on(self._engine(), wgsl, name)
             return wgsl
         if _FUNCTION.search(source) is None:
@@ -212,7 +216,11 @@ class SurfaceShaders:
         params: bytes | Params,
         groups: tuple[int, int, int],
     ) -> None:
-        name, found = self._find(shader) if isinstance(shader, str) else (shader.name, shader)
+        found: Wgsl | Kernel
+        if isinstance(shader, str):
+            name, found = self._find(shader, renderer.limits)
+        else:
+            name, found = shader.name, shader
         if isinstance(found, Kernel):
             self._run(renderer, found, params)
             return

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from dala.errors import ShaderError
+from dala.gpu.shaders.metering import metered
 
 #: The largest number of characters in a shader.
 MAX_SOURCE: Final = 1 << 20
@@ -29,6 +30,8 @@ _KINDS: Final = {
 }
 
 _OUTSIDE: Final = re.compile(r"//|/\*")
+#: What ends a line comment for compilers: more than a line feed.
+_LINE_END: Final = re.compile("[\n-\r\x85\u2028\u2029]")
 _INSIDE: Final = re.compile(r"/\*|\*/")
 _ATTRIBUTES: Final = r"(?:@\s*\w+\s*(?:\((?:[^()]|\([^()]*\))*\))?\s*)+"
 _VARIABLE: Final = re.compile(rf"({_ATTRIBUTES})var\s*(?:<([^<>]*)>)?\s*(\w+)\s*[:=;]")
@@ -64,6 +67,15 @@ class Wgsl:
     source: str
     entry: str
     bindings: tuple[ShaderBinding, ...]
+    #: The source with a budget of iterations, if it has loops. Its flag has the last binding.
+    metered: str | None = None
+    #: The budget.
+    limit: int = 0
+
+    @property
+    def flag(self) -> int:
+        """The binding of the flag of a metered shader."""
+        return self.bindings[-1].index + 1
 
     @property
     def has_block(self) -> bool:
@@ -76,8 +88,13 @@ class Wgsl:
         return tuple(b for b in self.bindings if b.index > BLOCK)
 
 
-def reflect(source: str, shader: str) -> Wgsl:
-    """Parse the bindings and the entry point of a shader.
+def reflect(source: str, shader: str, limit: int = 0) -> Wgsl:
+    """Parse the bindings and the entry point of a shader, and give its loops a budget.
+
+    Args:
+        source: The shader.
+        shader: Its name in errors.
+        limit: The most iterations of an invocation; 0 for any number.
 
     Raises:
         ShaderError: The shader binds something that a surface does not provide.
@@ -134,7 +151,11 @@ def reflect(source: str, shader: str) -> Wgsl:
             "@group(0) @binding(0) var<storage, read_write> pixels: array<u32>;",
             shader=shader,
         )
-    return Wgsl(source, _entry(text, shader), tuple(found[i] for i in sorted(found)))
+    bindings = tuple(found[i] for i in sorted(found))
+    made = metered(source, text, bindings[-1].index + 1, limit) if limit else None
+    return Wgsl(
+        source, _entry(text, shader), bindings, None if made is None else made.source, limit
+    )
 
 
 def explain(message: str, wgsl: Wgsl, shader: str) -> ShaderError:
@@ -185,8 +206,8 @@ def without_comments(source: str) -> str:
         start, end = match.span()
         out.append(_blank(source[at:start]) if depth else source[at:start])
         if match[0] == "//":
-            end = source.find("\n", start)
-            end = len(source) if end < 0 else end
+            ends = _LINE_END.search(source, start)
+            end = len(source) if ends is None else ends.start()
         else:
             depth += 1 if match[0] == "/*" else -1
         out.append(_blank(source[start:end]))
