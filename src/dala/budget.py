@@ -148,6 +148,9 @@ _scope: ContextVar[Scope | None] = ContextVar("dala_limits", default=None)
 #: The accounts of the surface or scene that this thread or task works for.
 _charged: ContextVar[tuple[Account, ...]] = ContextVar("dala_accounts", default=())
 
+#: :func:`capture` as a C function, for calls that take microseconds.
+find_scope: Final[Callable[[], Scope | None]] = _scope.get
+
 _NONE: Final = Limits()
 
 Number = TypeVar("Number", int, float)

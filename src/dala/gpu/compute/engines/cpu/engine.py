@@ -333,7 +333,7 @@ class CPUEngine(Engine):
             # An output that is read too is in the caches already.
             if streams and target is not None and target not in memories:
                 head = stream if -target.address % 64 % size == 0 else plain
-            scope = budget.capture()
+            scope = budget.find_scope()
             if scope is None and not guarded:
                 block = pack(head, target, memories, params)
                 if tiles is None:

@@ -38,7 +38,7 @@ class CountedVariant:
     ) -> None:
         """Run the work."""
         runner = self._plain
-        scope = budget.capture()
+        scope = budget.find_scope()
         if scope is not None and scope.limits.iterations is not None:
             if self._counted is None:
                 self._counted = self._make()

@@ -79,7 +79,7 @@ def make_chain(
     apart: list[Runner] = []
 
     def run(given: Sequence[Storage], output: Storage, params: Values) -> None:
-        scope = budget.capture()
+        scope = budget.find_scope()
         if looping and scope is not None and scope.limits.iterations is not None:
             if not apart:
                 apart.append(stage_by_stage(engine, links))

@@ -84,7 +84,7 @@ class Dispatcher:
         aliased: tuple[int, ...] = ()
         if out in buffers:
             aliased = tuple(i for i, buffer in enumerate(buffers) if buffer is out)
-        scope = budget.capture()
+        scope = budget.find_scope()
         if scope is not None:
             scope.check(self._program.name)
         if self._loops:
@@ -141,7 +141,7 @@ class Dispatcher:
         pieces: bool,
     ) -> None:
         """Dispatch, in pieces if asked for, wait for the end, and raise if the flag is set."""
-        engine, scope = self._engine, budget.capture()
+        engine, scope = self._engine, budget.find_scope()
         found = self._variants.get((aliased, metering)) or self._variant(aliased, metering)
         shader, pipeline, numbers, groups = found
         first_at = shader.block.first

@@ -204,19 +204,16 @@ class Emitter(InstructionWriter):
         """Emit a metered loop as a loop over strips, each of them a plain loop."""
         f, meter = self.f, self.meter
         assert meter is not None
-        labels = ("strips", "strip", "for", "body", "next", "endstrip", "endfor")
-        strips, strip, head, body, follow, end, after = (f.label(h) for h in labels)
+        labels = ("strip", "for", "body", "next", "endstrip", "again", "endfor")
+        strip, head, body, follow, end, again, after = (f.label(h) for h in labels)
         before, step, rule = f.here, f"%step.{head}", "slt" if s.step > 0 else "sgt"
-        f.jump(strips)
-        f.start(strips)
-        at = f.let(f"phi i64 [ {first}, %{before} ], [ %at.{head}, %{end} ]", "at")
-        f.branch(f.let(f"icmp {rule} i64 {at}, {last}"), strip, after)
+        f.jump(strip)
         f.start(strip)
+        at = f.let(f"phi i64 [ {first}, %{before} ], [ %at.{head}, %{again}.on ]", "at")
         stop = meter.strip(s, at, last)
-        inside = f.here
         f.jump(head)
         f.start(head)
-        counter = f.let(f"phi i64 [ {at}, %{inside} ], [ {step}, %{follow} ]", "count")
+        counter = f.let(f"phi i64 [ {at}, %{strip} ], [ {step}, %{follow} ]", "count")
         f.branch(f.let(f"icmp {rule} i64 {counter}, {stop}"), body, end)
         f.start(body)
         index = f.let(f"trunc i64 {counter} to i32")
@@ -229,8 +226,11 @@ class Emitter(InstructionWriter):
         f.do(f"{step} = add nsw i64 {counter}, {s.step}")
         f.jump(head, ", !llvm.loop !2" if self.lanes > 1 else "")
         f.start(end)
+        f.branch(f.let(f"icmp {rule} i64 {counter}, {last}"), again, after)
+        f.start(again)
+        meter.check(f"{again}.on")
         f.do(f"%at.{head} = add nsw i64 {counter}, 0")
-        f.jump(strips)
+        f.jump(strip)
         f.start(after)
 
 

@@ -10,10 +10,11 @@ Every call of native code has a *stop cell*, whose address is in its job block. 
 4    limit     iterations at one position, for code that counts them
 ===  ========  ================================================================================
 
-Loops spend fuel: their statements. Where it runs out, after some ten microseconds, the state is
-loaded. An innermost loop runs in strips, which spend their fuel at once, so that the loop itself
-stays as simple as before. Loops that are short by their constant bounds spend nothing. Code that
-ends early returns from its function; the caller of the engine raises the error.
+An innermost loop runs in strips of some ten thousand statements, so that the loop itself stays as
+simple as before. The state is loaded after each strip. Positions, and iterations of loops around
+others, spend fuel instead, since the loops in them may be shorter than a strip; the state is loaded
+where it runs out. Loops that are short by their constant bounds are not metered. Code that ends
+early returns from its function; the caller of the engine raises the error.
 
 Code with a budget of iterations counts every iteration of every loop instead.
 """
@@ -31,8 +32,10 @@ STOP_WORD: Final = 9
 #: Words of a stop cell.
 CELL_WORDS: Final = 5
 
-#: Statements between two looks at the stop cell.
-FUEL: Final = 1 << 16
+#: Statements of a strip.
+STRIP: Final = 1 << 16
+#: Positions or iterations, with metered loops inside, between two looks at the stop cell.
+FUEL: Final = 8
 #: Programs with fewer statements at a position, counting iterations, are not metered.
 SHORT_PROGRAM: Final = 1 << 15
 #: Loops with fewer statements are not metered in longer programs either.
@@ -189,37 +192,41 @@ class LoopMeter:
             ]
 
     def begin_position(self) -> None:
-        """Emit the start of the count at a position."""
+        """Emit the start of a position."""
         if self.counting and self.loops:
             self.f.do("store i64 %limit, ptr %left")
+        if self.loops:
+            self._spend()
 
     def strip(self, s: For, at: str, last: str) -> str:
         """Emit the start of a strip of a loop; return where it stops."""
-        f, each = self.f, self.loops[s]
-        count = max(FUEL // each, 1)
-        far = f.let(f"add nsw i64 {at}, {count * s.step}")
-        stop = f.smaller(far, last) if s.step > 0 else f.larger(far, last)
-        a, b = (stop, at) if s.step > 0 else (at, stop)
-        units = f.let(f"sub nsw i64 {a}, {b}")
-        if abs(s.step) != 1:
-            units = f.let(f"udiv i64 {f.let(f'add i64 {units}, {abs(s.step) - 1}')}, {abs(s.step)}")
-        self._spend(f.let(f"mul i64 {units}, {each}"))
-        return stop
+        count = max(STRIP // self.loops[s], 1)
+        far = self.f.let(f"add nsw i64 {at}, {count * s.step}")
+        return self.f.smaller(far, last) if s.step > 0 else self.f.larger(far, last)
 
     def iteration(self, s: For) -> None:
         """Emit the start of an iteration of a loop that does not run in strips."""
         if self.counting:
             self._count()
-        self._spend(str(self.loops[s]))
+        self._spend()
 
-    def _spend(self, units: str) -> None:
+    def _spend(self) -> None:
         f = self.f
-        slow, gone, on = (f.label(h) for h in ("look", "gone", "on"))
-        left = f.let(f"sub i64 {f.let('load i64, ptr %fuel')}, {units}")
+        slow, on = f.label("look"), f.label("on")
+        left = f.let(f"sub i64 {f.let('load i64, ptr %fuel')}, 1")
         f.do(f"store i64 {left}, ptr %fuel")
-        f.do(f"br i1 {f.let(f'icmp slt i64 {left}, 0')}, label %{slow}, label %{on}, !prof !6")
+        f.do(f"br i1 {f.let(f'icmp slt i64 {left}, 0')}, label %{slow}, label %{on}")
         f.start(slow)
         f.do(f"store i64 {FUEL}, ptr %fuel")
+        self.check(on)
+
+    def check(self, on: str) -> None:
+        """Emit a look at the stop cell, and continue at a label."""
+        f = self.f
+        asked, gone = f.label("asked"), f.label("gone")
+        state = f.let("load atomic i64, ptr %stop monotonic, align 8")
+        f.do(f"br i1 {f.let(f'icmp ne i64 {state}, 0')}, label %{asked}, label %{on}, !prof !6")
+        f.start(asked)
         f.branch(f.let("call i1 @dala.check(ptr %stop)"), gone, on)
         f.start(gone)
         f.do("ret void")

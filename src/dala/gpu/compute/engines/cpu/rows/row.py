@@ -144,6 +144,8 @@ class RowFunction(ValueReader):
         """Emit the loop over vectors."""
         with self.f.loop(begin, stop, self.lanes, "along") as self.x:
             self.loaded = {}
+            if self.emitter.meter is not None:
+                self.emitter.meter.begin_position()
             if self.prefetched:
                 self.prefetch()
             self.put(self.computed())

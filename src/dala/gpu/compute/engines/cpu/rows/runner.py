@@ -197,7 +197,7 @@ def _runner(engine: CPUEngine, planned: PlannedChain, code: Code) -> Runner:
         if not alone and _overlaps(inputs, output, stored):
             _run_in_copies(engine, run, inputs, output, params, stored)
             return
-        scope = budget.capture()
+        scope = budget.find_scope()
         if scope is None and not guarded:
             block = pack(head, target, memories, params)
             if tiles is None:

@@ -61,6 +61,7 @@ class _Fill(ValueReader):
             mark = emitter.mark()
             self.byte = f.let(f"trunc i64 {i} to i32")
             emitter.zero_slots()
+            meter.begin_position()
             emitter.block(analysis.block)
             value = f.let(f"trunc i32 {emitter.operand(analysis.result[0], False)} to i8")
             f.do(f"store i8 {value}, ptr {f.at('%table', i)}{_GROUP}")
