@@ -18,7 +18,7 @@ import pytest
 
 import dala
 from dala import gpu
-from dala.gpu.compute import Stream, buffer, buffer_zeros, kernel, submit
+from dala.gpu.compute import Stream, buffer, buffer_zeros, kernel, matmul, relu, submit
 from dala.gpu.compute.engines.cpu import guard
 from dala.gpu.shaders import dispatch
 
@@ -295,3 +295,21 @@ def test_a_forked_child_can_end_kernels_too(pair):
         finally:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_operations_end_between_their_tiles():
+    a = buffer(np.ones((800, 800), np.float32), device="cpu")
+    out = buffer_zeros((800, 800), device="cpu")
+    matmul(a, a, out)
+    with dala.limits(time=0.01), pytest.raises(dala.CommandTimeout):
+        for _ in range(10_000):
+            matmul(a, a, out)
+    assert matmul(a, a, out).numpy()[5, 5] == 800.0
+
+
+def test_calls_after_the_deadline_are_refused(dala_device):
+    a, out = buffer([-1.0, 2.0], device=dala_device), buffer_zeros((2,), device=dala_device)
+    with dala.limits(time=1e-6), pytest.raises(dala.CommandTimeout, match="relu: ended after"):
+        for _ in range(10_000):
+            relu(a, out)
+    assert relu(a, out).read_list() == [0.0, 2.0]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar, overload
 
 import numpy as np
 
+from dala.budget import find_scope
 from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.call.plans import BoundCall, CallPlan, ReadyCall, Values
 from dala.typing import KernelInput, NDArray, Params, ParamValue
@@ -97,6 +98,9 @@ class Runnable(ABC):
     def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params = NO_PARAMS) -> None:
         """Run on input buffers and write the output, after checking all arguments."""
         plan, storages, target, values = self.plan(inputs, output, params)
+        scope = find_scope()
+        if scope is not None:
+            scope.check(self.name)
         plan.run(storages, target, values)
 
     @overload

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from dala.budget import check_deadline
 from dala.gpu.compute.buffer import Buffer, overlap, settle
 from dala.gpu.compute.call.geometry import geometry
 from dala.gpu.compute.call.plans import BoundCall, Values
@@ -125,6 +126,7 @@ class Pass:
 
     def run(self, engine: Engine) -> None:
         """Run the pass."""
+        check_deadline("Pipeline.run")
         if self.op != "barrier":
             self.freeze(engine)()
 

@@ -18,9 +18,10 @@ from collections.abc import Mapping
 from queue import SimpleQueue
 from typing import Final
 
-from dala import forks
+from dala import budget, forks
 from dala.errors import ParameterError
-from dala.gpu.compute.engines.cpu.guard import Guard, stop_all
+from dala.gpu.compute.engines.cpu.guard import Guard, guarding, stop_all
+from dala.gpu.compute.engines.cpu.llvm.metering import STOP_WORD
 from dala.gpu.compute.engines.cpu.llvm.tiles import MAILBOX_HEAD, SLOTS
 
 #: Checks for the end of a job before the caller sleeps (about 100 us).
@@ -30,6 +31,9 @@ SPINS: Final = 2000
 IDLE_SPINS: Final = 3000
 #: Seconds that a caller sleeps while helpers finish.
 SLEEP_SECONDS: Final = 50e-6
+
+#: The byte of a block at which the address of its stop cell begins.
+_STOP: Final = STOP_WORD * 8
 
 _Share: Final = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
@@ -115,6 +119,11 @@ class ThreadPool:
         interrupt is raised only when no thread works on the job; it ends the job early if the job
         has a guard.
         """
+        if guard is None and budget.find_scope() is not None:
+            # An operation, which is ended between its tiles.
+            with guarding(budget.find_scope(), "an operation") as own:
+                self.run(tiles, block[:_STOP] + own.word + block[_STOP + 8 :], helpers, own)
+            return
         job = ctypes.create_string_buffer(block, len(block))
         address = ctypes.addressof(job)
         mailbox = self._mailbox
