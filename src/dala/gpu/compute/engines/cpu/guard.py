@@ -180,6 +180,11 @@ class guarding:  # noqa: N801 - reads as a function
             _free().append(guard)
 
 
+def running() -> int:
+    """Return the number of native calls that run and can be ended."""
+    return len(_active)
+
+
 def stop_all(why: str) -> None:
     """End all native calls that can be ended, on all threads."""
     for active in list(_active):
