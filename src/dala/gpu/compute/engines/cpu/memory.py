@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from dala import forks
 from dala.errors import BufferTooLarge
+from dala.gpu.compute.engines.cpu.sanitize import CAN_FENCE, SANITIZE, fenced
 from dala.typing import NDArray
 
 ALIGNMENT: Final = 64
@@ -96,6 +97,8 @@ class HostMemory:
     def allocate(self, nbytes: int, *, zero: bool) -> Memory:
         """Allocate a block on a 64-byte boundary; an empty one has a valid address too."""
         size = max(nbytes, 1)
+        if SANITIZE and CAN_FENCE:
+            return Memory(*fenced(nbytes, ALIGNMENT))
         if size < REUSE_FROM:
             return Memory(*_aligned(_fresh(size + ALIGNMENT, zero), nbytes))
         size = -(-size // 4096) * 4096 + ALIGNMENT

@@ -24,6 +24,7 @@ from dala.gpu.compute.engines.cpu.native.arguments import (
 from dala.gpu.compute.engines.cpu.native.disk import cache_key, load_code, store_code
 from dala.gpu.compute.engines.cpu.native.function import NativeFunction
 from dala.gpu.compute.engines.cpu.native.types import ParamType, Result, Static
+from dala.gpu.compute.engines.cpu.sanitize import SANITIZE
 from dala.gpu.compute.engines.cpu.threads import ThreadPool, Tiles, pool
 
 if TYPE_CHECKING:  # the emitter is imported only if the cache has no code
@@ -170,8 +171,15 @@ class Native:
         return self._prepared(Arguments(self.name, self._given, fixed), head, call)
 
     def block(self, *args: Argument) -> bytes:
-        """Return the argument block for native code that calls ``body`` itself."""
-        return self._all.pack(_HEAD, 0, 0, args)
+        """Return the argument block for native code that calls ``body`` itself.
+
+        In checked builds a fault is raised by the next call of a native function.
+        """
+        if not self.checked:
+            return self._all.pack(_HEAD, 0, 0, args)
+        fault = _Fault()
+        _late.append((self, fault))
+        return self._all.pack(_HEAD, 0, ctypes.addressof(fault), args)
 
     def _prepared(
         self, arguments: Arguments, head: bytes, call: Callable[[bytes], object]
@@ -197,6 +205,8 @@ class Native:
         args: Sequence[Argument],
     ) -> NativeResult:
         """Pack the arguments, call, raise a reported fault, and return the result."""
+        for owner, late in _late:
+            owner._raise(late)
         fault = _Fault() if self.checked else None
         report = 0 if fault is None else ctypes.addressof(fault)
         if self.result is None:
@@ -204,9 +214,16 @@ class Native:
         else:
             out = (ctypes.c_int64 * result_words(self.result))()
             call(arguments.pack(head, ctypes.addressof(out), report, args))
-        if fault is not None and fault[0]:
-            raise OutOfBounds(self.names[fault[4]], fault[3], fault[1], fault[2])
+        if fault is not None:
+            self._raise(fault)
         return None if self.result is None else unpack_result(self.result, bytes(out))
+
+    def _raise(self, fault: ctypes.Array[ctypes.c_int64]) -> None:
+        """Raise a fault that checked code reported, once."""
+        code, index, length, line, name = fault
+        if code:
+            fault[0] = 0
+            raise OutOfBounds(self.names[name], line, index, length)
 
     def _run_part(self, arguments: Arguments, args: Sequence[Argument]) -> NativeResult:
         """Run the part of a range from ``start`` to ``end``, the last two of ``args``."""
@@ -220,6 +237,8 @@ class Native:
 #: The head of a block that runs on one thread.
 _HEAD: Final = job_head(0, 1, 0)
 _Fault: Final = ctypes.c_int64 * 5
+#: Faults of checked code that other native code calls, with the function that owns each.
+_late: Final[list[tuple[Native, ctypes.Array[ctypes.c_int64]]]] = []
 
 
 #: Compiled functions kept in memory. The oldest are dropped, and reloaded from disk when needed.
@@ -240,10 +259,12 @@ def compile_native(
 
     Args:
         function: The function.
-        checked: Whether accesses outside arrays raise OutOfBounds.
+        checked: Whether accesses outside arrays raise OutOfBounds. With DALA_SANITIZE=1 they
+            always do.
         compiler: The compiler; by default, that of the process.
         **statics: The function's compile-time constants.
     """
+    checked = checked or SANITIZE
     constants: dict[str, Static] = {
         n: tuple(v) if isinstance(v, list) else v for n, v in sorted(statics.items())
     }
