@@ -32,6 +32,10 @@ _UNROLLED: Final = 12
 _VECTORS: Final = 4
 
 
+#: The number of the image among the memory that ends with its last element.
+_IMAGE: Final = 0
+
+
 def blur_fits(task: Task) -> bool:
     """Return whether a task is a blur that this module supports."""
     if task.op != "blur" or len(task.inputs) != 1 or task.inputs[0] != task.output:
@@ -128,12 +132,16 @@ class _Blur:
             wide = f.let(f"add i64 {self.numbers}, {2 * r * c}")
             self.along("down", "0", self.rounded(wide), lambda x: self.down(x, str(-r * c), "0"))
         self.block = _VECTORS if self.looped else 1
-        if self.exact_out:
-            exact = {OUTPUT: ("%out", self.item)}
+        exact = {OUTPUT: ("%out", self.item)} if self.exact_out else {}
+        if self.direct and c == 4:  # alpha is read from the caller's memory
+            exact[_IMAGE] = (self.middle, self.item)
+        if exact:
             with whole_and_rest(f, self.numbers, self.step, exact) as (begin, stop, pointers):
-                self.along("across", begin, stop, lambda x: self.across(x, pointers[OUTPUT]))
+                out, image = pointers.get(OUTPUT, "%out"), pointers.get(_IMAGE, self.middle)
+                self.along("across", begin, stop, lambda x: self.across(x, out, image))
         else:
-            self.along("across", "0", self.rounded(self.numbers), lambda x: self.across(x, "%out"))
+            whole = self.rounded(self.numbers)
+            self.along("across", "0", whole, lambda x: self.across(x, "%out", self.middle))
         f.do("ret void")
         return f.text()
 
@@ -294,8 +302,11 @@ class _Blur:
             ordered.append(f.let(text))
         return ordered
 
-    def across(self, x: str, out: str) -> None:
-        """Emit a block of the output; taps before and after are added in pairs."""
+    def across(self, x: str, out: str, image: str) -> None:
+        """Emit a block of the output; taps before and after are added in pairs.
+
+        ``image`` is the row that alpha is taken from.
+        """
         f, r, c = self.f, self.radius, self.channels
         center = self.load_sums(x, str(r * c))
 
@@ -321,7 +332,7 @@ class _Blur:
         for k, value in enumerate(sums):
             value = self.to_stored(value)
             if c == 4:
-                value = self.with_alpha(value, x, k)
+                value = self.with_alpha(value, image, x, k)
             self.store(self.stored, value, out, x, k)
 
     def taps(
@@ -395,11 +406,11 @@ class _Blur:
         value = f.let(f"fadd {self.kind} {value}, splat (float 5.000000e-01)")
         return f.let(f"fptoui {self.kind} {value} to <{n} x i8>")
 
-    def with_alpha(self, value: str, x: str, k: int) -> str:
+    def with_alpha(self, value: str, image: str, x: str, k: int) -> str:
         """Replace every fourth element by that of the image."""
         f, n = self.f, self.lanes
         at = f.let(f"mul nsw i64 {x}, {self.item}")
-        old = self.loaded(self.middle, at, k)
+        old = self.loaded(image, at, k)
         places = ", ".join(f"i32 {n + i if i % 4 == 3 else i}" for i in range(n))
         kind = self.stored
         return f.let(f"shufflevector {kind} {value}, {kind} {old}, <{n} x i32> <{places}>")

@@ -1,0 +1,91 @@
+"""DALA_SANITIZE=1: accesses of native code outside its arrays are found, and there are none."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from dala.gpu.compute.engines.cpu.native import native
+from dala.gpu.compute.engines.cpu.native.names import Array, i64, u8
+from dala.gpu.compute.engines.cpu.sanitize import CAN_FENCE
+
+pytestmark = pytest.mark.skipif(not CAN_FENCE, reason="this system cannot protect pages so")
+
+
+@native
+def last(a: Array[u8], at: i64) -> i64:
+    return i64(a[at])
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "DALA_SANITIZE": "1", "DALA_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, *command], capture_output=True, text=True, env=environment
+    )
+
+
+def test_native_code_is_checked():
+    done = run(
+        "-c",
+        """
+import numpy as np
+from dala.gpu.compute.engines.cpu.native import compile_native
+from tests.engine.cpu.test_sanitize import last
+try:
+    compile_native(last)(np.zeros(4, np.uint8), 4)
+except IndexError as error:
+    print(type(error).__name__, error)
+""",
+    )
+    assert done.stdout.startswith("OutOfBounds native code last, line "), done.stderr
+    assert "index 4 is out of bounds for an array of length 4." in done.stdout
+
+
+def test_buffers_end_at_a_protected_page():
+    """One byte beyond the padding of the alignment ends the process."""
+    read = """
+import ctypes
+import dala
+from dala.gpu import compute
+from dala.gpu.compute.engines.cpu.memory import HostMemory
+memory = HostMemory().allocate({}, zero=True)
+print(memory.array.sum(), memory.address % 64, flush=True)
+ctypes.string_at(memory.address, {})
+print("alive")
+"""
+    assert run("-c", read.format(5, 64)).stdout.split() == ["0", "0", "alive"]
+    beyond = run("-c", read.format(5, 65))
+    assert beyond.returncode < 0
+    assert "alive" not in beyond.stdout
+    assert run("-c", read.format(8192, 8192)).stdout.split() == ["0", "0", "alive"]
+    assert run("-c", read.format(8192, 8193)).returncode < 0
+
+
+def test_blur_of_small_pictures():
+    """Alpha of the last pixels was read with whole vectors, beyond the picture's memory."""
+    done = run(
+        "-c",
+        """
+import numpy as np
+from dala.gpu import compute
+for dtype in ("u8", "f32"):
+    for size in ((1, 1), (2, 3), (5, 9), (3, 33)):
+        a = compute.buffer_zeros((*size, 4), dtype, device="cpu")
+        b = compute.buffer_zeros((*size, 4), dtype, device="cpu")
+        for radius in (1, 3, 13, 70):
+            compute.run_kernel("blur", [a], b, {"radius": radius})
+print("fine")
+""",
+    )
+    assert done.stdout == "fine\n", done.stderr
+
+
+@pytest.mark.long
+def test_suite_of_the_cpu_engine():
+    """The whole CPU suite, sanitized."""
+    tests = ["tests/engine", "tests/gpu/raster", "tests/null"]
+    done = run("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests, "-k", "cpu or raster")
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
