@@ -266,3 +266,24 @@ def test_control_groups(tmp_path):
 def test_refused_limits():
     with pytest.raises(ParameterError, match=r"dala\.set_memory_limit: limit must be a positive"):
         dala.set_memory_limit(0)
+
+
+def test_pictures_and_videos_are_refused_before_they_are_decoded(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    pytest.importorskip("av")
+    path = tmp_path / "large.png"
+    image.new("L", (2000, 2000)).save(path)
+    assert path.stat().st_size < 10_000
+    with (
+        dala.limits(memory=MIB),
+        pytest.raises(MemoryLimitExceeded, match=r"Frame\.open\(.*needs 30\.5 MiB of memory"),
+    ):
+        dala.media.Frame.open(path)
+    assert dala.media.Frame.open(path).width == 2000
+    video = dala.samples.video(next(iter(dala.samples.VIDEOS)))
+    with (
+        dala.limits(memory=1000),
+        pytest.raises(MemoryLimitExceeded, match=r"needs .* of memory, and the block"),
+        dala.media.video.open(video) as reader,
+    ):
+        next(iter(reader))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 import numpy as np
 
+from dala import memory
 from dala.errors import MissingPackage, ParameterError
 from dala.extras import pip_install
 from dala.media.notices import notify
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage
 
 
+#: Bytes of memory for each pixel that is decoded: as stored, and as RGBA.
+DECODED_BYTES: Final = 8
 #: Formats without alpha.
 _OPAQUE: Final = ("JPEG", "MPO", "BMP", "PPM", "PCX", "EPS", "PDF", "DIB")
 #: Formats that can have sixteen bits.
@@ -189,6 +192,7 @@ def _decode(path: PictureSource, max_pixels: int, color: str) -> _Decoded:
                     f"Frame.open: {name} has {width} x {height} pixels, more than "
                     f"max_pixels={max_pixels:,}. Raise it if you trust the file."
                 )
+            memory.check(DECODED_BYTES * width * height, f"Frame.open({name!r})")
             bits, count = _bits(image), _count(image)
             format = image.format
             image.load()

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 
-from dala import forks
+from dala import forks, memory
 from dala.errors import DeviceUnavailable, VideoError
 from dala.media.video.reach import is_playlist
 from dala.media.video.source import AvObject, DecodedFrame, FrameQueue, VideoSource, pyav
@@ -195,6 +195,8 @@ class VideoInput:
             raise VideoError(f"{self.call}: FFmpeg has no decoder for the codec of {name!r}.")
         if self._hwaccel is not None and not context.is_hwaccel:
             raise self._hardware_refused("it has no decoder for this codec")
+        # A header of a few bytes may claim any size. Decoders hold several pictures.
+        memory.check(16 * context.width * context.height, self.call)
         return stream
 
     def _hardware_refused(self, why: BaseException | str) -> Exception:
