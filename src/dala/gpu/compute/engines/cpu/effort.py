@@ -43,7 +43,7 @@ class Effort:
 
 FULL: Final = Effort((), 3, False)
 SCALAR: Final = Effort(("sroa", "instruction_combine", "simplify_cfg"), 1, True)
-QUICK: Final = Effort(("sroa", "simplify_cfg"), 0, True)
+QUICK: Final = Effort(("simplify_cfg",), 0, True)  # registers for variables take too long, too
 
 #: The largest sizes that are optimized fully, and by the scalar passes.
 MAX_FULL: Final = 4_000

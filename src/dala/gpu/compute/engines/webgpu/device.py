@@ -8,8 +8,10 @@ submits in order, so the next batch can use the same offsets.
 
 from __future__ import annotations
 
+import itertools
 import struct
 import time
+import weakref
 from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -61,9 +63,9 @@ MAX_WRITE_BYTES: Final = 256 << 20
 SPIN_SECONDS: Final = 150e-6
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class ComputePipeline:
-    """A handle of a compiled shader, for use on any thread."""
+    """A handle of a compiled shader, for use on any thread. The pipeline is released with it."""
 
     id: int
     #: Bytes of the uniform buffer that a dispatch binds.
@@ -93,7 +95,8 @@ class NativeDevice:
         self._dispatches = 0
         self._dirty = 0
         self._writes: deque[tuple[int, int]] = deque()
-        self._pipelines: list[wgpu.GPUComputePipeline] = []
+        self._pipelines: dict[int, wgpu.GPUComputePipeline] = {}
+        self._pipeline_ids = itertools.count()
         self._copying: ComputePipeline | None = None
         self._bindings = Bindings(self.native, self._uniform)
         self._syncs: deque[tuple[int, Future[None]]] = deque()
@@ -229,10 +232,16 @@ class NativeDevice:
             layout=self._bindings.pipeline_layout(inputs, flagged),
             compute={"module": module, "entry_point": "main"},
         )
-        self._pipelines.append(native)
-        return ComputePipeline(
-            len(self._pipelines) - 1, max(MIN_WINDOW, 1 << (block - 1).bit_length()), flagged
-        )
+        id = next(self._pipeline_ids)
+        self._pipelines[id] = native
+        made = ComputePipeline(id, max(MIN_WINDOW, 1 << (block - 1).bit_length()), flagged)
+        # Dispatches that are queued hold the handle, so none comes after the release.
+        release = self._owner.post_from_finalizer
+        weakref.finalize(made, release, self._release_pipeline, id).atexit = False
+        return made
+
+    def _release_pipeline(self, id: int) -> None:
+        self._pipelines.pop(id, None)
 
     def dispatch(
         self,
@@ -419,6 +428,7 @@ class NativeDevice:
             "upload_buffers": self.uploads.count,
             "upload_bytes": self.uploads.bytes,
             "bind_groups": len(self._bindings),
+            "pipelines": len(self._pipelines),
         }
 
     # ------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import cached_property
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -48,6 +49,12 @@ from dala.gpu.compute.engines.webgpu.upload import UPLOAD_BYTES, MappedWrite
 from dala.gpu.compute.engines.webgpu.wgsl.shader import Metering, Shader, shader_key, write_shader
 from dala.gpu.compute.lang.ir import Program
 from dala.resources import has_own_memory
+
+#: The most pipelines that the engine keeps for programs, and for shaders of operations.
+MAX_PIPELINES: Final = 256
+
+K = TypeVar("K")
+T = TypeVar("T")
 
 #: Allocations up to this size do not wait for the owner; the next wait raises if one failed.
 UNCHECKED_BYTES = 1 << 24
@@ -267,7 +274,7 @@ class WebGPUEngine(Engine):
                 error.add_note(f"the WGSL:\n{_numbered(source)}")
                 raise
             with self._lock:
-                found = self._shaders.setdefault(key, made)
+                found = _kept(self._shaders, key, made)
         return found
 
     def dispatch(
@@ -326,7 +333,7 @@ class WebGPUEngine(Engine):
             counts = self._owner.call(self._device.stats)
         except (DeviceError, FreedError):  # lost or closed: the last known counts
             counts = self._device.stats()
-        return {**counts, "pipelines": len(self._compiled) + len(self._shaders)}
+        return counts
 
     def close(self) -> None:
         self._owner.close()
@@ -364,7 +371,7 @@ class WebGPUEngine(Engine):
                 error.add_note(f"kernel {program.name!r}; its WGSL:\n{_numbered(shader.source)}")
                 raise
             with self._lock:
-                found = self._compiled.setdefault(key, (shader, pipeline))
+                found = _kept(self._compiled, key, (shader, pipeline))
         return found
 
     def _check_limits(self, program: Program, shader: Shader) -> None:
@@ -383,6 +390,13 @@ class WebGPUEngine(Engine):
                 f"kernel {program.name!r} has {shader.block.packer.size} bytes of parameters, but "
                 f"{self._owner.name} allows {most_bytes}. Pass large tables as an array."
             )
+
+
+def _kept(cache: dict[K, T], key: K, made: T) -> T:
+    """Add to a cache; the oldest goes when it is full. Runners keep the pipelines they use."""
+    if key not in cache and len(cache) >= MAX_PIPELINES:
+        del cache[next(iter(cache))]
+    return cache.setdefault(key, made)
 
 
 def _numbered(source: str) -> str:

@@ -172,7 +172,7 @@ def _analyze_all(
     return found if len(links) == 1 or total <= MAX_STATEMENTS else None
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=32)
 def _analyze(
     program: Program, known: tuple[tuple[int, int], ...], tables: bool
 ) -> ProgramAnalysis | None:
