@@ -578,3 +578,63 @@ def test_info_prints_short(real, tiny):
     assert len(str(info)) < 1000
     assert "('tench', 'goldfish', 'great white shark', ... 1000 in all)" in str(info)
     assert str(unit(tiny, labels=list("abcdef")).labels) == str(tuple("abcdef"))
+
+
+# providers that follow the device ---------------------------------------------------------------
+class _Device:
+    def __init__(self, id, name, gpu):
+        self.id, self.name, self.gpu = id, name, gpu
+
+
+def test_auto_follows_the_device(monkeypatch):
+    found = [_Device("webgpu:0", "NVIDIA H200", True), _Device("webgpu:1", "llvmpipe", False)]
+    monkeypatch.setattr(dala, "devices", lambda: found)
+    monkeypatch.setattr(providers, "available", lambda: ["cuda", "webgpu", "cpu"])
+    assert providers.following("cpu") == (["cpu"], "the device is cpu")
+    wanted = (["cuda", "webgpu", "cpu"], "the device is webgpu:0 (NVIDIA H200)")
+    assert providers.following("webgpu:0") == wanted
+    names, reason = providers.following("webgpu:1")
+    assert (names, reason) == (["cpu"], "the device webgpu:1 (llvmpipe) is a software adapter")
+    monkeypatch.setattr(providers, "available", lambda: ["cpu"])
+    monkeypatch.setattr(providers, "plugin", lambda: ([], "onnxruntime-ep-webgpu finds no GPU"))
+    names, reason = providers.following("webgpu:0")
+    assert names == ["cpu"]
+    assert reason.endswith("(NVIDIA H200), but onnxruntime-ep-webgpu finds no GPU")
+
+
+def test_the_choice_is_reported_once(tiny, monkeypatch, caplog):
+    auto = providers.Candidates(["cpu"], "the device is webgpu:0 (X), but there is no plugin")
+    monkeypatch.setattr(providers, "_for_device", lambda: auto)
+    for _ in range(2):
+        with unit(tiny) as model:
+            assert model.info["reason"] == auto.reason
+    assert caplog.text.count("models run on provider 'cpu': the device is webgpu:0 (X)") == 1
+
+
+def test_streams_prepare_ahead_on_other_providers(tiny, monkeypatch):
+    """Results, order, times and errors are those of a stream on the CPU."""
+    rng = np.random.default_rng(3)
+    frames = [rng.integers(0, 256, (4, 6, 3), np.uint8) for _ in range(5)]
+    closed = []
+
+    def source(fails=False):
+        try:
+            yield from frames
+            if fails:
+                raise OSError("unplugged")
+        finally:
+            closed.append(True)
+
+    with unit(tiny) as model:
+        wanted = [np.asarray(one.result) for one in model.stream(source(), policy="every")]
+        monkeypatch.setattr(type(model), "provider", "webgpu")
+        got = [np.asarray(one.result) for one in model.stream(source(), policy="every")]
+        np.testing.assert_array_equal(got, wanted)
+        seen = []
+        with pytest.raises(OSError, match="unplugged"):
+            seen.extend(model.stream(source(True), policy="every"))
+        for one in model.stream(source(), policy="every"):
+            np.testing.assert_array_equal(one.frame, frames[0])
+            break
+        del one
+    assert len(closed) == 4

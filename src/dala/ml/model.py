@@ -41,6 +41,8 @@ Tensor: TypeAlias = NDArray | Buffer
 #: Pictures of a list that run as one batch.
 _BATCH: Final = 16
 
+#: A model's input tensor, and the placement of the picture in it.
+PreparedInput: TypeAlias = tuple[NDArray, Placement]
 #: What a model takes: a picture, or a tensor with the model's axes.
 ModelInput: TypeAlias = ImageLike
 #: The same from any library, recognized by its attributes, such as ``__dlpack__``.
@@ -269,9 +271,7 @@ class Model(Closing, Generic[R]):
             found += self._together(ready, options)
         return found
 
-    def _together(
-        self, ready: list[tuple[NDArray, Placement]], options: Mapping[str, float]
-    ) -> list[R]:
+    def _together(self, ready: list[PreparedInput], options: Mapping[str, float]) -> list[R]:
         """Run tensors as one batch if the model supports it, else one by one."""
         tensors = [tensor for tensor, _ in ready]
         places = [place for tensor, place in ready for _ in range(len(tensor))]
@@ -301,7 +301,7 @@ class Model(Closing, Generic[R]):
         named = output.batch != "" and (port.batch != "" or port.shape[:1] != (None,))
         return not named or output.batch == port.batch
 
-    def _prepared(self, input: ModelInput) -> tuple[NDArray, Placement]:
+    def _prepared(self, input: ModelInput) -> PreparedInput:
         """Return the input tensor, and the placement of the picture in it."""
         port, size = self._port, self._size
         tensor = None if port is None else self._as_tensor(input, port)

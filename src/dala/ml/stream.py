@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
@@ -17,7 +18,7 @@ from dala.media.frame import Frame
 from dala.typing import ImageLike
 
 if TYPE_CHECKING:
-    from dala.ml.model import Model
+    from dala.ml.model import Model, PreparedInput
 
 #: The type of a model's results.
 R = TypeVar("R")
@@ -50,8 +51,38 @@ def stream(
             frames,
             "For one picture, use model.predict(picture).",
         )
+    if policy == "every" and model.provider != "cpu":
+        return _ahead(model, frames, options)
     source = frames if policy == "every" else _latest(frames)
     return _results(model, source, options)
+
+
+def _ahead(
+    model: Model[R], frames: Iterable[ImageLike], options: Mapping[str, float]
+) -> Iterator[StreamResult[R]]:
+    """Yield results; the next frame is read and preprocessed while the model runs on this one."""
+    walk = iter(frames)
+    here = copy_context()  # the device and limits of the caller
+
+    def prepare() -> tuple[ImageLike, PreparedInput] | None:
+        for frame in walk:
+            return frame, model._prepared(frame)
+        return None
+
+    pool = forks.pool(1, "dala-model-stream")
+    try:
+        ready = pool.submit(here.run, prepare).result()
+        while ready is not None:
+            frame, tensor = ready
+            following = pool.submit(here.run, prepare)
+            (result,) = model._together([tensor], options)
+            yield StreamResult(frame, result, getattr(frame, "time", None))
+            ready = following.result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+        close = getattr(walk, "close", None)
+        if close is not None:
+            close()
 
 
 def _results(

@@ -105,6 +105,8 @@ class ProviderChoice:
     tried: dict[str, str] = field(default_factory=dict)
     #: Why it was taken.
     reason: str = ""
+    #: Whether the session allows captured runs ("yes", or "no" and why); "" on other providers.
+    capture: str = ""
 
 
 class Candidates(NamedTuple):
@@ -201,6 +203,23 @@ def open_session(
     return session
 
 
+def open_best(
+    model: bytes | str, provider: str, threads: int | None
+) -> tuple[InferenceSession, str]:
+    """Open a session, on WebGPU one whose runs are captured if the model allows it.
+
+    Returns:
+        The session, and "yes" or why its runs are not captured; "" on other providers.
+    """
+    if provider != "webgpu":
+        return open_session(model, provider, threads), ""
+    try:
+        return open_session(model, provider, threads, capture=True), "yes"
+    except Exception as error:
+        refused = first_line(error)
+    return open_session(model, provider, threads), f"no: {refused}"
+
+
 def choose(
     model: bytes | str, wanted: Candidates, asked: str, threads: int | None, title: str
 ) -> tuple[InferenceSession, ProviderChoice]:
@@ -208,7 +227,7 @@ def choose(
     tried: dict[str, str] = {}
     for name in wanted.names:
         try:
-            session = open_session(model, name, threads)
+            session, capture = open_best(model, name, threads)
         except Exception as error:
             if name == "cpu" or asked != "auto":
                 raise _refused(title, name, error) from None
@@ -217,7 +236,7 @@ def choose(
             continue
         tried[name] = "runs the model"
         report(name, wanted.reason, asked)
-        return session, ProviderChoice(name, tried, wanted.reason)
+        return session, ProviderChoice(name, tried, wanted.reason, capture)
     raise DeviceUnavailable(f"load_model: ONNX Runtime has no provider for {title}.")
 
 

@@ -27,7 +27,7 @@ from dala.ml.runtime.providers import (
     candidates,
     choose,
     first_line,
-    open_session,
+    open_best,
     runtime,
 )
 from dala.typing import NDArray
@@ -117,29 +117,19 @@ class Session:
 
     def _start_runs(self) -> None:
         """Prepare device-bound runs if the provider is WebGPU, captured where the model allows."""
-        self._runs, self.capture = None, ""
+        self._runs, self.capture = None, self.choice.capture
         if self.provider != "webgpu":
             return
-        if not all(p.dtype is not None for p in (*self.inputs, *self.outputs)):
-            self.capture = "no: it has inputs or outputs that are no tensors of numbers"
-            return
-        session, captures = self._session, True
-        try:
-            session = open_session(self._source, "webgpu", self._threads, capture=True)
-            self.capture = "yes"
-        except Exception as error:
-            captures = False
-            self.capture = f"no: {first_line(error)}"
-        self._session = session
+        captures = self.capture == "yes"
         dtypes = {port.name: port.dtype for port in self.outputs if port.dtype is not None}
-        self._runs = DeviceRuns(session, self._output_shapes, dtypes, captures)
+        self._runs = DeviceRuns(self._session, self._output_shapes, dtypes, captures)
 
     def _output_shapes(self, given: Mapping[str, NDArray]) -> dict[str, tuple[int, ...]] | None:
         """Return the shapes of all outputs if they are known before the run, else None."""
         found: dict[str, tuple[int, ...]] = {}
         for port in self.outputs:
             shape = self._known(port, given) if self._trusted else None
-            if shape is None:
+            if shape is None or port.dtype is None:
                 return None
             found[port.name] = shape
         return found
@@ -201,25 +191,26 @@ class Session:
         if self._asked != "auto" or len(self._names) < 2:
             return self.choice
         times: dict[str, float] = {}
-        sessions: dict[str, InferenceSession] = {}
+        sessions: dict[str, tuple[InferenceSession, str]] = {}
         tried = dict(self.choice.tried)
         for name in self._names:
             try:
-                known = name == self.choice.name
-                session = (
-                    self._session if known else open_session(self._source, name, self._threads)
-                )
+                opened = self._session, self.capture
+                if name != self.choice.name:
+                    opened = open_best(self._source, name, self._threads)
+                session = opened[0]
                 self._timed(session, given)
                 best = min(self._timed(session, given) for _ in range(rounds))
             except Exception as error:
                 tried[name] = f"failed: {first_line(error)}"
                 continue
-            times[name], sessions[name] = best, session
+            times[name], sessions[name] = best, opened
             tried[name] = f"{best * 1e3:.2f} ms per run"
         fastest = min(times, key=lambda name: times[name])
         reason = f"{self.choice.reason}; it was the fastest of {', '.join(times)}"
         changed = fastest != self.choice.name
-        self._session, self.choice = sessions[fastest], ProviderChoice(fastest, tried, reason)
+        self._session, capture = sessions[fastest]
+        self.choice = ProviderChoice(fastest, tried, reason, capture)
         if changed:
             self._start_runs()
         return self.choice
