@@ -11,27 +11,28 @@ import sys
 import tempfile
 from pathlib import Path
 
-try:
-    import atheris
-except ImportError:
-    sys.exit("Atheris is not installed. Run: pip install atheris")
-
-with atheris.instrument_imports(include=["dala"]):
-    from tests.fuzz import targets
-
-    target = targets.make(sys.argv[1] if len(sys.argv) > 1 else sys.exit(__doc__))
-    target.check(target.seeds()[0])  # whatever loads on first use is instrumented too
-
-
-def one_input(data: bytes) -> None:
-    try:
-        target.check(data, twice=False)
-    except BaseException:
-        sys.stderr.write(f"Kept as {target.keep(data)}\n")
-        raise
-
 
 def main() -> None:
+    """Fuzz the target that the first argument names."""
+    try:
+        import atheris
+    except ImportError:
+        sys.exit("Atheris is not installed. Run: pip install atheris")
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    with atheris.instrument_imports(include=["dala"]):
+        from tests.fuzz import targets
+
+        target = targets.make(sys.argv[1])
+        target.check(target.seeds()[0])  # whatever loads on first use is instrumented too
+
+    def one_input(data: bytes) -> None:
+        try:
+            target.check(data, twice=False)
+        except BaseException:
+            sys.stderr.write(f"Kept as {target.keep(data)}\n")
+            raise
+
     folder = Path(tempfile.mkdtemp(prefix=f"dala-fuzz-{target.name}-"))
     for number, data in enumerate(target.corpus):
         (folder / f"{number}").write_bytes(data)

@@ -403,7 +403,10 @@ def test_names_of_a_scene():
         assert set(dir(group)) >= ADD_CALLS
     signature = inspect.signature(dala.media.Scene)
     plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
-    wanted = "(width, height, *, background='black', fps=30, device=None, blend_space='srgb')"
+    wanted = (
+        "(width, height, *, background='black', fps=30, device=None, blend_space='srgb', "
+        "memory=None)"
+    )
     assert str(inspect.Signature(plain)) == wanted
     assert dala.media.scene.Scene is dala.media.Scene
 
