@@ -47,6 +47,7 @@ __all__ = [
     "UnknownKernel",
     "UnknownModel",
     "UnknownParameter",
+    "UnpicklableError",
     "UnsupportedDtype",
     "UnsupportedOperation",
     "VideoError",
@@ -376,6 +377,10 @@ class KernelTooLarge(KernelSyntaxError, LimitExceeded):
 
 class FreedError(DalaError, RuntimeError):
     """An object was used after it was freed or closed."""
+
+
+class UnpicklableError(DalaError, TypeError):
+    """An object that belongs to its process was pickled or copied. The message says what to do."""
 
 
 class ReadOnlyError(DalaError, ValueError):

@@ -31,7 +31,7 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from dala.errors import DeviceError
+from dala.errors import DeviceError, FreedError
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -240,6 +240,71 @@ def native_lock(library: str) -> NativeLock:
 
 
 _adding = NativeLock("dala.forks")
+
+
+class Home:
+    """The process that an object was made in.
+
+    >>> Home().here
+    True
+    """
+
+    __slots__ = ("_generation",)
+
+    def __init__(self) -> None:
+        self._generation = _generation
+
+    @property
+    def here(self) -> bool:
+        """False in a process that was forked later."""
+        return self._generation == _generation
+
+    def check(self, what: str, advice: str) -> None:
+        """Raise FreedError in a process that was forked later.
+
+        >>> Home().check("the file", "Open it again.")
+        """
+        if self._generation != _generation:
+            raise FreedError(
+                f"{what} was opened before this process was forked, and belongs to the parent. "
+                f"{advice}"
+            )
+
+
+def finalize(
+    owner: object, function: Callable[..., object], *args: object
+) -> weakref.finalize[..., object]:
+    """Call a function when an object is collected, but not in a forked child.
+
+    Files, sockets and threads that a child inherits belong to the parent: it must not delete or
+    close them. In a child, what the function would release is kept for ever.
+
+    >>> class Example: ...
+    >>> example = Example()
+    >>> _ = finalize(example, print, "closed")
+    >>> del example
+    closed
+    """
+    return weakref.finalize(owner, _at_home, Home(), function, *args)
+
+
+def _at_home(home: Home, function: Callable[..., object], *args: object) -> None:
+    if home.here:
+        function(*args)
+    else:
+        keep((function, args))
+
+
+def keep(made: object) -> None:
+    """Keep an object for ever, also at interpreter exit.
+
+    For native objects of the parent: to free one would wait for threads that a child does not have.
+
+    >>> keep(object())
+    """
+    import ctypes  # slow to import
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))
 
 
 # the hooks ---------------------------------------------------------------------------------------

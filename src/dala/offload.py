@@ -67,6 +67,12 @@ class LoopWorker:
         self._thread: threading.Thread | None = None
         self._starting = forks.lock()
         weakref.finalize(self, self._calls.put, None).atexit = False
+        forks.in_child(self._reset)
+
+    def _reset(self) -> None:
+        """Forget the thread and its calls, which a forked child does not have."""
+        self._calls, self._thread = forks.simple_queue(), None
+        weakref.finalize(self, self._calls.put, None).atexit = False
 
     @property
     def started(self) -> bool:

@@ -20,9 +20,10 @@ import sys
 from abc import abstractmethod
 from collections import deque
 from types import TracebackType
-from typing import Final, Self, TypedDict
+from typing import Any, Final, NoReturn, Self, TypedDict
 
 from dala import forks
+from dala.errors import UnpicklableError
 
 #: Kinds that a snapshot always lists.
 KINDS: Final = ("buffer",)
@@ -206,14 +207,29 @@ def diagnostics() -> Diagnostics:
     }
 
 
+def refuse_pickle(made: object, advice: str) -> NoReturn:
+    """Raise the error for an object that was pickled and belongs to its process."""
+    raise UnpicklableError(
+        f"pickle: {type(made).__name__} objects belong to their process, and cannot be copied or "
+        f"pickled. {advice}",
+        call="pickle",
+    )
+
+
 class Closing:
     """A base class whose ``with`` block calls ``close()`` at its end."""
 
     __slots__ = ()
 
+    #: Advice of the error that pickling it raises.
+    _instead = "Make another one there."
+
     @abstractmethod
     def close(self) -> None:
         """Release all resources. Closing twice is allowed."""
+
+    def __reduce__(self) -> str | tuple[Any, ...]:  # the types that pickle itself declares
+        refuse_pickle(self, self._instead)
 
     def __enter__(self) -> Self:
         return self

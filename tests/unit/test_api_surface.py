@@ -38,6 +38,7 @@ TOP = {
     "UnknownCommand",
     "UnknownKernel",
     "UnknownParameter",
+    "UnpicklableError",
     "UnsupportedDtype",
     "UnsupportedOperation",
     "device",

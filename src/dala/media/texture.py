@@ -6,7 +6,7 @@ import os
 import weakref
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import Final
+from typing import Final, NoReturn
 
 from dala import forks, memory
 from dala.errors import BufferTooLarge, FreedError, ParameterError
@@ -37,6 +37,9 @@ class Texture:
         self._count = 0
         self._buffer: Buffer | None = None
         self._array = _tracked(array)
+
+    def __reduce__(self) -> NoReturn:
+        resources.refuse_pickle(self, "Pass the pixels, texture.array.")
 
     @property
     def array(self) -> Pixels:
@@ -114,6 +117,8 @@ class TexturePool(Closing):
     (True, 800, 1, 1)
     """
 
+    _instead = "Pass the pixels, texture.array."
+
     def __init__(self, budget_bytes: int, device: str | None = None) -> None:
         if isinstance(budget_bytes, bool) or not isinstance(budget_bytes, int) or budget_bytes < 1:
             raise ParameterError.invalid(
@@ -134,7 +139,12 @@ class TexturePool(Closing):
         self._loaded = forks.condition(self._lock)
         self._loading: set[Hashable] = set()
         self._held: OrderedDict[Hashable, Texture] = OrderedDict()  # least recently used first
+        forks.in_child(self._forget_loading)
         self._closed = False
+
+    def _forget_loading(self) -> None:
+        """Forget what threads load that a forked child does not have."""
+        self._loading.clear()
 
     # properties ---------------------------------------------------------------------------------
     def __len__(self) -> int:

@@ -89,6 +89,8 @@ class Model(Closing, Generic[R]):
                 print(found.label, found.box)
     """
 
+    _instead = "Pass its path, and use load_model(path) there."
+
     def __init__(
         self,
         session: Session,

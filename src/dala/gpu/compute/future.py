@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
+
+from dala.resources import refuse_pickle
 
 if TYPE_CHECKING:
     from concurrent.futures import Future as ConcurrentFuture
@@ -25,6 +27,9 @@ class Future(Generic[T]):
     ) -> None:
         self._source = source
         self._convert = convert
+
+    def __reduce__(self) -> NoReturn:
+        refuse_pickle(self, "Pass its result().")
 
     def done(self) -> bool:
         """Return True if the result is available."""

@@ -175,6 +175,12 @@ class Kernel(Runnable):
         program, _ = program_for(self.decl, buffers, shape, None, number_kinds(self.decl, params))
         return allocate(engine, shape, program.out.dtype, zero=False, call=self.name)
 
+    # pickling ---------------------------------------------------------------------------------
+    def __reduce__(self) -> tuple[Callable[..., Runnable], tuple[str, KernelDecl | None, bool]]:
+        builtin = builtins().get(self.name) is self
+        registered = _custom.get(self.name) is self
+        return _restored, (self.name, None if builtin else self.decl, registered)
+
     # showing ----------------------------------------------------------------------------------
     def source(self, target: str = "python", *, dtype: str | None = None) -> str:
         """Return the kernel as "python", as "ir", or as generated "wgsl" or "llvm" code.
@@ -249,6 +255,13 @@ class Kernel(Runnable):
             gone = _custom.pop(name, None)
         if gone is None:
             raise _unknown("Kernel.unregister", name)
+
+
+def _restored(name: str, decl: KernelDecl | None, registered: bool) -> Runnable:
+    """Return a kernel from what :meth:`Kernel.__reduce__` keeps."""
+    if decl is None:
+        return builtins()[name]
+    return Kernel.register(name, Kernel(name, decl)) if registered else Kernel(name, decl)
 
 
 _lock = forks.lock()

@@ -124,6 +124,7 @@ class PageServer:
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self._listener.settimeout(POLL_SECONDS)
         self.address = f"http://127.0.0.1:{self._listener.getsockname()[1]}{prefix}"
+        forks.in_child(self._leave_to_parent)
         self._loop = forks.thread(self._accept_all, name="dala-http")
         self._loop.start()
 
@@ -204,6 +205,13 @@ class PageServer:
         for thread in (self._loop, *threads):
             if thread is not threading.current_thread():
                 thread.join(timeout=5.0)
+
+    def _leave_to_parent(self) -> None:
+        """Close the sockets of a forked child, so that the parent alone holds them."""
+        self._closed.set()
+        for held in (self._listener, *(connection.socket for connection in self._open)):
+            held.close()
+        self._open.clear()
 
     # one connection -----------------------------------------------------------------------------
     def _work(self, connection: _Connection) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from dala import forks
 from dala.errors import DeviceUnavailable
 from dala.gpu.presenters.base import ThreadPresenter, over_black
 from dala.gpu.presenters.quad import fit_rect
@@ -101,6 +102,7 @@ def _close_all() -> None:
 
 
 atexit.register(_close_all)
+forks.in_child(lambda: _entered.clear())  # the terminal is the parent's
 
 
 def _terminal_descriptor() -> int:

@@ -50,6 +50,8 @@ class FramePipeline(Closing):
     ([206, 206, 206, 100], 1)
     """
 
+    _instead = "Pass the filters, and make one there."
+
     def __init__(self, width: int, height: int, *, device: str | None = None) -> None:
         self._closed = True
         self.width, self.height = _side("width", width), _side("height", height)

@@ -82,6 +82,8 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput):
     (36, 64, 4)
     """
 
+    _instead = "Save it with scene.save(path), and use load_scene(path) there."
+
     def __init__(
         self,
         width: int,

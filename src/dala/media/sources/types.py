@@ -11,7 +11,7 @@ from typing import TypeAlias, TypedDict, Unpack
 
 import numpy as np
 
-from dala import resources
+from dala import forks, resources
 from dala.errors import DalaError, ParameterError
 from dala.media.frame import Frame
 from dala.media.moment import Moment
@@ -108,6 +108,7 @@ class Source(Closing, ABC):
         if self._shifted:
             when = Moment.of((when.exact - self.offset) * self.speed)
         self._over = False
+        self._check_process()
         try:
             found = None if when.seconds < 0 else self._at(when)
         except Exception as error:
@@ -133,6 +134,9 @@ class Source(Closing, ABC):
     def _record_error(self, error: Exception) -> None:
         self._error = error
         self._errors += 1
+
+    def _check_process(self) -> None:
+        """Raise if the pictures come from a thread that this process does not have."""
 
     @abstractmethod
     def _at(self, when: Moment) -> Picture | None:
@@ -265,8 +269,12 @@ class PlayedSource(Source):
         super().__init__(**options)
         self._newest = newest
         self._looked_ahead = False
+        self._home = forks.Home()
         self._player = Player(feed, loop=loop, newest=newest, patience=patience)
-        self._stop = weakref.finalize(self, self._player.close, False)
+        self._stop = forks.finalize(self, self._player.close, False)
+
+    def _check_process(self) -> None:
+        self._home.check("open_source: the stream", "Open it again here.")
 
     @property
     def stalled(self) -> bool:

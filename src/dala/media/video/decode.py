@@ -231,7 +231,7 @@ class VideoInput:
         """Close the file."""
         if self.container is not None:
             self.container.close()
-            self.container = None
+            self.container = self.stream = self.decoder = None  # ends the threads of the codec
 
 
 class Decoder:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import weakref
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import partial
@@ -32,6 +31,7 @@ class _Resources:
         self._opening = forks.lock()
         self.decoder: Decoder | None = None
         self.worker = LoopWorker("dala video reader")
+        self.home = forks.Home()
 
     @property
     def opened(self) -> VideoInput:
@@ -78,6 +78,8 @@ class Reader(AsyncIterating[Frame]):
             async for frame in reader:
                 ...
     """
+
+    _instead = "Pass the path, and open it there."
 
     def __init__(
         self,
@@ -147,7 +149,7 @@ class Reader(AsyncIterating[Frame]):
         self._worker = self._resources.worker
         if not in_event_loop():  # there, the first use opens it
             self._resources.open()
-        self._finalizer = weakref.finalize(self, self._resources.release)
+        self._finalizer = forks.finalize(self, self._resources.release)
 
     # properties -------------------------------------------------------------------------------
     @property
@@ -330,8 +332,12 @@ class Reader(AsyncIterating[Frame]):
     def close(self) -> None:
         """Stop the thread and close the file. Frames stay valid. Closing twice is fine."""
         self._dropped = self.dropped
-        if self._finalizer.detach():
+        if not self._finalizer.detach():
+            return
+        if self._resources.home.here:
             self._resources.close()
+        else:
+            forks.keep(self._resources)
 
     async def seek_async(self, t: float | Fraction) -> None:
         """Seek as :meth:`seek` does, without blocking the event loop."""
@@ -346,6 +352,7 @@ class Reader(AsyncIterating[Frame]):
     def _opened(self, what: str) -> VideoInput:
         if self.closed:
             raise FreedError(f"video: {self.name!r} is closed. Open it again to use {what!r}.")
+        self._resources.home.check(f"video: {self.name!r}", "Open it again: video.open(...).")
         return self._resources.opened
 
     def _restart(self, at: Fraction | None) -> None:

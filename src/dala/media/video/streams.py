@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import tempfile
-import weakref
 from collections.abc import Callable
 from typing import BinaryIO, Protocol, cast, runtime_checkable
 
@@ -48,7 +47,7 @@ class SharedStream:
         if not self.seekable:
             kept = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - lives as long as this
             self._kept = cast(BinaryIO, kept)
-            weakref.finalize(self, kept.close)
+            forks.finalize(self, kept.close)
 
     def read_at(self, at: int, count: int) -> bytes:
         """Return up to ``count`` bytes from a position on, at least one before the end."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping
 from fractions import Fraction
 from types import TracebackType
@@ -10,6 +9,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from dala import forks
 from dala.errors import FreedError, ParameterError, ShapeError, VideoError
 from dala.gpu.compute import from_array, from_dlpack
 from dala.media.formats import to_sdr
@@ -72,6 +72,8 @@ class Writer(AsyncClosing):
 
     In asyncio, use ``async with`` and ``await sink.write_async(picture)``.
     """
+
+    _instead = "Pass frames to the process that writes."
 
     def __init__(
         self,
@@ -144,7 +146,8 @@ class Writer(AsyncClosing):
         if not in_event_loop() or any(isinstance(s, Tracks) for s, _, _ in self._track_sources):
             self._open_tracks()
         self._worker = LoopWorker("dala video writer")
-        self._finalizer = weakref.finalize(self, self._resources.abandon)
+        self._finalizer = forks.finalize(self, self._resources.abandon)
+        self._home = forks.Home()
 
     def _choose(self, hdr: Hdr | None) -> None:
         """Choose codec, encoder and pixel format, for HDR or SDR."""
@@ -274,6 +277,7 @@ class Writer(AsyncClosing):
         """
         if self.closed:
             raise FreedError(f"{_CALL}: {self._target.label!r} is closed. Open another writer.")
+        self._home.check(f"{_CALL}: {self._target.label!r}", "Write to another file here.")
         given = frame if isinstance(frame, Frame) else self._to_frame(frame)
         size = given.width, given.height
         if self._size is not None and size != self._size:
@@ -424,6 +428,9 @@ class Writer(AsyncClosing):
             VideoError: no frame was written, or encoding failed. There is no file then.
         """
         if self.closed:
+            return
+        if not self._home.here:  # the parent completes it
+            self.abandon()
             return
         encoder = self._resources.encoder
         if encoder is None:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dala import budget
+from dala import budget, forks
 from dala.errors import (
+    DeviceError,
     DeviceLostError,
     DtypeMismatch,
     FreedError,
@@ -54,6 +55,9 @@ DTYPES: Final = {
 }
 
 
+_reopening: Final = forks.lock()
+
+
 @dataclass(frozen=True)
 class Port:
     """An input or output. None in the shape means any size; a dtype of None is not in NumPy."""
@@ -89,6 +93,7 @@ class Session:
         self._source = source
         self._asked = provider
         self._threads = threads
+        self._home = forks.Home()
         #: The structure of the file; None for bytes.
         self.graph = check_file(Path(source), title) if isinstance(source, str) else None
         wanted = candidates(provider)
@@ -146,10 +151,19 @@ class Session:
 
     def close(self) -> None:
         """Release the session. Closing twice is allowed."""
+        if not self._home.here:
+            forks.keep((self._session, self._runs))
+            self._session = self._runs = None
+            return
         runs, self._runs = self._runs, None
         if runs is not None:
             runs.close()
         self._session = None
+
+    def __del__(self) -> None:
+        # In a forked child, freeing the parent's session would wait for its threads.
+        if "_home" in self.__dict__ and not self._home.here:
+            forks.keep((self.__dict__.get("_session"), self.__dict__.get("_runs")))
 
     def run(self, given: Mapping[str, NDArray]) -> dict[str, NDArray]:
         """Return the outputs by name, for inputs by name, which are checked."""
@@ -160,6 +174,8 @@ class Session:
         most = budget.current().memory
         if most is not None:
             self._check_memory(given, most)
+        if not self._home.here:
+            return self._bound(self._reopen(), given)
         runs = self._runs
         return self._bound(session, given) if runs is None else self._on_device(runs, given)
 
@@ -184,6 +200,21 @@ class Session:
                 f"predict: {self.title} failed on provider {self.provider!r}: {text}. If it keeps "
                 "failing, load the model with provider='cpu'."
             ) from None
+
+    def _reopen(self) -> InferenceSession:
+        """Return a session of this process: a forked child has none of its parent's threads."""
+        if self.provider != "cpu":
+            raise DeviceError(
+                f"predict: {self.title} runs on {self.provider}, which cannot be used in a process "
+                "that was forked after it was loaded. Start processes with "
+                "multiprocessing.get_context('spawn')."
+            )
+        with _reopening:
+            if not self._home.here:
+                forks.keep(self._session)
+                self._session = open_session(self._source, "cpu", self._threads)
+                self._home = forks.Home()
+        return self._session
 
     def measure(self, given: Mapping[str, NDArray], rounds: int = 5) -> ProviderChoice:
         """Run once; with provider "auto", measure all providers and switch to the fastest."""

@@ -90,6 +90,8 @@ class Pipeline(Closing):
     ([0.0, 20.0], 1)
     """
 
+    _instead = "Pass the values, and build the pipeline there."
+
     def __init__(self) -> None:
         self._stages: list[Stage] = []
         self._passes: list[Pass] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, NoReturn
 
 from dala.errors import ParameterError, UnknownParameter, did_you_mean
 from dala.gpu.compute.composite import BLENDS
@@ -10,6 +10,7 @@ from dala.media.scene import boxes as layout
 from dala.media.scene.nodes import property_types as t
 from dala.media.scene.nodes.properties import Argument, PairProperty, PositionProperty, Property
 from dala.media.scene.nodes.registry import register_node
+from dala.resources import refuse_pickle
 
 if TYPE_CHECKING:
     from dala.gpu.compute.composite import Picture
@@ -370,6 +371,9 @@ class Node:
         across, down = self.anchor
         self.update(size=(width, height), scale=1.0)
         self.update(position=(left + across * width, top + down * height))
+
+    def __reduce__(self) -> NoReturn:
+        refuse_pickle(self, "Save the scene with scene.save(path).")
 
     def __repr__(self) -> str:
         x, y = self.property_values.get("x", 0), self.property_values.get("y", 0)

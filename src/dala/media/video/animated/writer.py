@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import BinaryIO, Final
 
 import numpy as np
 
+from dala import forks
 from dala.errors import FreedError, ParameterError, ShapeError, VideoError
 from dala.media.frame import Frame
 from dala.media.notices import notify
@@ -83,7 +83,7 @@ class AnimationWriter(Writer):
             self._stream = path
             folder = self._held.enter_context(tempfile.TemporaryDirectory(prefix="dala-"))
             path = Path(folder) / f"stream.{kind}"
-        weakref.finalize(self, self._held.close)
+        forks.finalize(self, self._held.close)
         super().__init__(
             path, format=kind, fps=fps, codec=_CODECS[kind], retime=retime, device=device
         )
