@@ -18,7 +18,7 @@ from dala.media.notices import notify
 from dala.media.video import color, deep
 from dala.media.video.borrowed import BorrowedFrame
 from dala.media.video.decode import Decoder, VideoInput, frame_count
-from dala.media.video.source import POLICIES, DecodedFrame, VideoSource
+from dala.media.video.source import POLICIES, DecodedFrame, VideoSource, turn_of
 from dala.offload import AsyncIterating, LoopWorker, in_event_loop
 
 
@@ -217,7 +217,7 @@ class Reader(AsyncIterating[Frame]):
         self._opened("rotation")
         if self._turn is None:  # known from the first frame on
             first = self._decoder().queue.get(keep=True)
-            self._turn = 0 if first is None else _turn(first)
+            self._turn = 0 if first is None else turn_of(first)
         return self._turn
 
     @property
@@ -299,7 +299,7 @@ class Reader(AsyncIterating[Frame]):
         if decoded is None:
             self._ended = True
         else:
-            self._turn = _turn(decoded)
+            self._turn = turn_of(decoded)
         return decoded
 
     def _tell(self) -> None:
@@ -478,11 +478,6 @@ def _frame(
         hdr=hdr,
         tags=colors.tags,
     )
-
-
-def _turn(decoded: DecodedFrame) -> int:
-    """Return the rotation in degrees clockwise; FFmpeg counts counterclockwise."""
-    return -int(decoded.rotation) % 360
 
 
 def check_choice(call: str, name: str, value: str | None, allowed: tuple[str | None, ...]) -> None:

@@ -223,6 +223,11 @@ def _camera(index: int, call: str) -> VideoSource:
     return VideoSource(name, f"{label} ({name})", True, "v4l2")
 
 
+def turn_of(decoded: DecodedFrame) -> int:
+    """Return the rotation in degrees clockwise; FFmpeg counts counterclockwise."""
+    return -int(decoded.rotation) % 360
+
+
 class FrameQueue:
     """A bounded queue of frames between two threads.
 
