@@ -12,7 +12,7 @@ from dala import forks, memory
 from dala.errors import BufferTooLarge, FreedError, ParameterError
 from dala.gpu.compute import Buffer, from_dlpack
 from dala.media.pixels import Pixels, to_rgba
-from dala.resources import Closing
+from dala.resources import Closing, refuse_pickle
 from dala.typing import ImageLike, PathLike
 
 #: The device of textures in ``dala.diagnostics()``: their pixels are in host memory.
@@ -39,7 +39,7 @@ class Texture:
         self._array = _tracked(array)
 
     def __reduce__(self) -> NoReturn:
-        resources.refuse_pickle(self, "Pass the pixels, texture.array.")
+        refuse_pickle(self, "Pass the pixels, texture.array.")
 
     @property
     def array(self) -> Pixels:
