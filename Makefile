@@ -12,7 +12,7 @@ OLDEST := .venv-oldest
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long fuzz lint bench test-oldest clean
+.PHONY: help demo test soak test-long fuzz lint bench test-oldest clean
 .DELETE_ON_ERROR:
 
 help:
@@ -34,6 +34,10 @@ test-long: $(VENV)/.ready-dev
 MINUTES ?= 10
 fuzz: $(VENV)/.ready-dev
 	$(VENV)/bin/python -m tests.fuzz --minutes $(MINUTES) --jobs $(WORKERS)
+
+# An hour of everything; memory, threads and descriptors must stay flat.
+soak: $(VENV)/.ready-dev
+	$(VENV)/bin/python -m benchmarks.soak --minutes $(or $(MINUTES),60) --plot docs/pictures/soak.png
 
 lint: $(VENV)/.ready-dev
 	$(VENV)/bin/ruff check .

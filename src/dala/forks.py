@@ -150,10 +150,23 @@ def thread(
 ) -> threading.Thread:
     """Return a thread that does not delay the end of the program. In a child it is not alive.
 
+    ``start()`` raises DeviceError where the system has no more threads.
+
     >>> thread(print, name="example").is_alive()
     False
     """
-    return threading.Thread(target=target, name=name, args=args, daemon=True)
+    return _Thread(target=target, name=name, args=args, daemon=True)
+
+
+class _Thread(threading.Thread):
+    def start(self) -> None:
+        try:
+            super().start()
+        except RuntimeError as error:
+            raise DeviceError(
+                f"{self.name}: cannot start a thread ({error}). Close objects that have threads, "
+                "or raise the system's limit."
+            ) from None
 
 
 def pool(workers: int, name: str) -> ThreadPoolExecutor:

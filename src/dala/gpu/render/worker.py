@@ -67,12 +67,9 @@ class Worker:
         workers.add(self)
         try:
             self._thread.start()
-        except RuntimeError as error:
+        except DeviceError as error:
             workers.discard(self)
-            raise DeviceError(
-                f"create_surface: cannot start a thread ({error}). Destroy other surfaces.",
-                call="create_surface",
-            ) from None
+            raise error.within("create_surface") from None
 
     @abstractmethod
     def execute(self, data: bytes | bytearray) -> None:
@@ -359,7 +356,10 @@ class Worker:
             item = self._items.pop()
             if isinstance(item, Request):
                 item.refuse()
-        self.release()
+        try:
+            self.release()
+        except Exception as error:  # memory, for example; those that wait must wake in any case
+            self.record_error(error)
         with self._room:
             self._room.notify_all()
         workers.discard(self)

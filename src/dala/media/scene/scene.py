@@ -106,7 +106,6 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput):
         self._compositor = Compositor(device)
         #: The memory budgets that the scene counts against, its own first.
         self.accounts = self._compositor.accounts = new_accounts("Scene", "the scene", memory)
-        self._charging = Charging(self.accounts)
         linear = self._blend_space == "linear"
         self._drawer = NodeDrawer(self._compositor, linear)
         self._base = BaseLayer(self._compositor, self._background, self._drawer.flags)
@@ -241,7 +240,7 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput):
         if self._closed:
             self._check_open("Scene.render")
         moment = self._clock.moment(time)
-        with self._charging, self._compositor.batched():
+        with Charging(self.accounts), self._compositor.batched():
             self.animator.advance(moment.seconds)
             if self.animator.error is not None:
                 self.errors["animation"] = self.animator.error

@@ -217,7 +217,12 @@ class Encoder:
             raise
         self.queue = FrameQueue(QUEUE_SIZE, "every")
         self._thread = forks.thread(self._run, name="dala video encoder")
-        self._thread.start()
+        try:
+            self._thread.start()
+        except BaseException:
+            self._target.stop()
+            self._shut()
+            raise
 
     def put(self, frame: DecodedFrame, duration: int | None = None) -> None:
         """Queue a frame. Raise the error of an earlier one, if encoding has failed.

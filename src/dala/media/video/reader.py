@@ -32,6 +32,8 @@ class _Resources:
         self.decoder: Decoder | None = None
         self.worker = LoopWorker("dala video reader")
         self.home = forks.Home()
+        #: Held while the decoder is started: several threads may ask for the first frame.
+        self.starting = forks.rlock()
 
     @property
     def opened(self) -> VideoInput:
@@ -41,8 +43,7 @@ class _Resources:
     def open(self) -> VideoInput:
         """Open the file unless it is open, and return it."""
         with self._opening:
-            if self.input is None:
-                self.input = self._make()
+            self.input = self.input or self._make()
             return self.input
 
     def halt(self) -> bool:
@@ -50,7 +51,9 @@ class _Resources:
         return decoder is None or decoder.stop()
 
     def close(self) -> None:
-        if self.halt() and self.input is not None:
+        if not self.home.here:
+            forks.keep(self)
+        elif self.halt() and self.input is not None:
             self.input.close()
 
     def release(self) -> None:
@@ -332,12 +335,8 @@ class Reader(AsyncIterating[Frame]):
     def close(self) -> None:
         """Stop the thread and close the file. Frames stay valid. Closing twice is fine."""
         self._dropped = self.dropped
-        if not self._finalizer.detach():
-            return
-        if self._resources.home.here:
+        if self._finalizer.detach():
             self._resources.close()
-        else:
-            forks.keep(self._resources)
 
     async def seek_async(self, t: float | Fraction) -> None:
         """Seek as :meth:`seek` does, without blocking the event loop."""
@@ -366,18 +365,19 @@ class Reader(AsyncIterating[Frame]):
         self._ended = False
 
     def _decoder(self) -> Decoder:
-        if self._resources.decoder is None:
-            if self.source.live and not self._fresh:
-                self._resources.opened.open()
-                self._fresh = True
-            self._resources.decoder = Decoder(
-                self._resources.opened,
-                size=self._length,
-                policy=self.policy,
-                at=self._at,
-                fresh=self._fresh and self._at is None,
-            )
-        return self._resources.decoder
+        with self._resources.starting:
+            if self._resources.decoder is None:
+                if self.source.live and not self._fresh:
+                    self._resources.opened.open()
+                    self._fresh = True
+                self._resources.decoder = Decoder(
+                    self._resources.opened,
+                    size=self._length,
+                    policy=self.policy,
+                    at=self._at,
+                    fresh=self._fresh and self._at is None,
+                )
+            return self._resources.decoder
 
     def _size(self) -> tuple[int, int]:
         opened = self._opened("size")

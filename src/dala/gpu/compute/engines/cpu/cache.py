@@ -90,7 +90,8 @@ class ObjectCache:
             if secret is None:
                 return
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-            with open(os.open(temporary, flags, 0o600), "wb") as file:
+            # The opener's descriptor cannot be lost between two calls.
+            with open(temporary, "wb", opener=lambda path, _: os.open(path, flags, 0o600)) as file:
                 file.write(_MAGIC + seal(secret, key, code) + code)
             os.replace(temporary, path)
             self._unseen += len(code)

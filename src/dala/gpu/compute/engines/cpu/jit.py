@@ -190,8 +190,11 @@ class Jit:
         if effort.calls:
             text = with_calls(text)
         # A context of its own, so that nothing of the module stays in memory.
-        module = llvm.parse_assembly(text, llvm.create_context())
-        module.verify()
+        try:
+            module = llvm.parse_assembly(text, llvm.create_context())
+            module.verify()
+        except RuntimeError as error:
+            raise DeviceError(f"cpu: LLVM refused the code: {error}", call="cpu") from error
         options = llvm.create_pipeline_tuning_options(speed_level=3)
         options.loop_vectorization = True
         options.slp_vectorization = not vectors
@@ -224,7 +227,10 @@ class Jit:
                 self._linker = self._llvm.create_lljit_compiler(self._machine)
                 self._linked = 0
             self._linked += 1
-            tracker = library.link(self._linker, f"dala{next(self._names)}")
+            try:
+                tracker = library.link(self._linker, f"dala{next(self._names)}")
+            except RuntimeError as error:
+                raise DeviceError(f"cpu: LLVM cannot link: {error}", call="cpu") from error
             return Code({name: tracker[name] for name in exports}, (tracker, self._linker))
 
 
