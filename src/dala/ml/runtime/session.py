@@ -29,6 +29,7 @@ from dala.ml.runtime.providers import (
     choose,
     first_line,
     open_best,
+    open_session,
     runtime,
 )
 from dala.typing import NDArray
