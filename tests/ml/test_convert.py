@@ -478,3 +478,85 @@ def test_members_of_one_torch_file_may_fill_it():
     body += b"K\x02K\x03\x86K\x03K\x01\x86\x89NtR."
     data = torch_zip(body, [("a/data/0", numbers.tobytes())])
     assert read_torch(data).tolist() == numbers.reshape(2, 3).tolist()
+
+
+def test_graph_model_of_many_operators():
+    """Pooling, padding, activations, joins and products, with weights stored in 16 bits."""
+    import base64
+
+    rng = np.random.default_rng(8)
+
+    def word(text):
+        return base64.b64encode(text.encode()).decode()
+
+    def node(name, op, *inputs, **attr):
+        return {"name": name, "op": op, "input": list(inputs), "attr": attr}
+
+    def four(a, b):
+        return {"list": {"i": ["1", str(a), str(b), "1"]}}
+
+    valid, same = {"s": word("VALID")}, {"s": word("SAME")}
+    floats = {
+        "alpha": rng.normal(size=(1, 1, 2)), "w": rng.normal(size=(4, 3)), "b": rng.normal(size=3),
+        "up": rng.normal(size=(2, 2, 1, 4)),
+    }  # fmt: skip
+    floats = {k: v.astype("<f2") for k, v in floats.items()}
+    ints = {
+        "pads": [[0, 0], [1, 1], [1, 1], [0, 0]], "axis": 3, "axes": [1, 2], "size": [1, 8, 8, 1]
+    }  # fmt: skip
+    ints = {k: np.array(v, "<i4") for k, v in ints.items()}
+    half = {"dtype": "float16", "original_dtype": "float32"}
+    listed = [
+        {"name": k, "shape": list(v.shape), "dtype": "float32", "quantization": half}
+        for k, v in floats.items()
+    ] + [{"name": k, "shape": list(v.shape), "dtype": "int32"} for k, v in ints.items()]
+    nodes = [
+        node("x", "Placeholder"),
+        node("max", "MaxPool", "x", ksize=four(2, 2), strides=four(2, 2), padding=valid),
+        node("wide", "Pad", "max", "pads"),
+        node("bent", "Prelu", "wide", "alpha"),
+        node("mean", "AvgPool", "x", ksize=four(3, 3), strides=four(1, 1), padding=same),
+        node("both", "ConcatV2", "bent", "mean", "axis"),
+        node("sum", "AddN", "both", "both"),
+        node("flat", "Mean", "sum", "axes", keep_dims={"b": False}),
+        node(
+            "y", "_FusedMatMul", "flat", "w", "b",
+            fused_ops={"list": {"s": [word("BiasAdd"), word("Sigmoid")]}},
+        ),
+        node("z", "Conv2DBackpropInput", "size", "up", "sum", strides=four(2, 2), padding=same),
+    ]  # fmt: skip
+
+    def end(name, *shape):
+        dims = [{"size": str(n)} for n in shape]
+        return {name: {"name": f"{name}:0", "tensorShape": {"dim": dims}}}
+
+    model = {
+        "modelTopology": {"node": nodes},
+        "weightsManifest": [{"weights": listed}],
+        "userDefinedMetadata": {
+            "signature": {
+                "inputs": end("x", -1, 4, 4, 2),
+                "outputs": {**end("y", 1, 3), **end("z", 1, 8, 8, 1)},
+            }
+        },
+    }
+    data = b"".join(v.tobytes() for v in (*floats.values(), *ints.values()))
+    made = convert_tfjs(json.dumps(model).encode(), data)
+    x = rng.normal(size=(1, 4, 4, 2)).astype(np.float32)
+    y, z = onnxruntime.InferenceSession(made).run(["y", "z"], {"x": x})
+
+    top = x[0].reshape(2, 2, 2, 2, 2).max((1, 3))
+    bent = np.pad(top, ((1, 1), (1, 1), (0, 0)))
+    bent = np.where(bent < 0, bent * floats["alpha"].astype(np.float64), bent)
+    mean = np.array([
+        [x[0, max(0, i - 1) : i + 2, max(0, j - 1) : j + 2].mean((0, 1)) for j in range(4)]
+        for i in range(4)
+    ])  # fmt: skip
+    total = 2 * np.concatenate([bent, mean], axis=2)
+    wanted = total.mean((0, 1)) @ floats["w"].astype(np.float64) + floats["b"]
+    assert np.allclose(y[0], 1 / (1 + np.exp(-wanted)), atol=1e-5)
+    raised = np.einsum("ijc,hwoc->ihjwo", total, floats["up"].astype(np.float64))
+    assert np.allclose(z[0], raised.reshape(8, 8, 1), atol=1e-4)
+    model["modelTopology"]["node"][1]["op"] = "Strange"
+    with pytest.raises(dala.ModelError, match="unsupported operator 'Strange' at 'max'"):
+        convert_tfjs(json.dumps(model).encode(), data)
