@@ -43,9 +43,7 @@ def add_common(parser: argparse.ArgumentParser, model: str, video: bool = True) 
     """Add the arguments of every command that runs a model."""
     what = "pictures, a folder, a pattern" + (", or a video" if video else "")
     parser.add_argument("paths", nargs="+", metavar="IN", help=what)
-    parser.add_argument(
-        "--model", help=f"a name or the path of an ONNX file ({model}{_license_note(model)})"
-    )
+    parser.add_argument("--model", help=f"a name or the path of an ONNX file ({model})")
     parser.set_defaults(default_model=model)
     parser.add_argument(
         "--provider", default="auto", help="auto, cuda, coreml, directml, webgpu or cpu"
@@ -63,27 +61,16 @@ def add_out(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _license_note(model: str) -> str:
-    """Return the license of a default model for its help text, if it asks for much."""
-    from dala.ml.models import find_model
-
-    spec = find_model(model)
-    assert spec is not None
-    return f", license {spec.license.partition(' (')[0]}" if spec.copyleft else ""
-
-
 def _choose(args: argparse.Namespace) -> None:
-    """Set --model to the default, and say its license where that asks for much."""
+    """Set --model to the default, and say the license of a model where that asks for much."""
     from dala.ml.models import find_model
 
-    if args.model is not None:
-        return
-    args.model = args.default_model
+    if args.model is None:
+        args.model = args.default_model
     spec = find_model(args.model)
     if spec is not None and spec.copyleft:
         print(
-            f"dala {args.command}: uses {spec.name} by default, whose license is {spec.license}. "
-            f"Choose another with --model, or confirm it with --model {spec.name}.",
+            f"dala {args.command}: uses {spec.name}, whose license is {spec.license}.",
             file=sys.stderr,
         )
 

@@ -71,6 +71,11 @@ class GraphBuilder:
         made = self.graph.constant(np.asarray(value, kind))
         return GraphValue(made, value.shape, False, kind)
 
+    def slice(self, source: str, axis: int, start: int, end: int) -> str:
+        """Add the part of a value from ``start`` to ``end`` along an axis."""
+        at = (self.graph.constant(np.array([n], np.int64)) for n in (start, end, axis))
+        return self.graph.node("Slice", source, *at)
+
     def name(self, value: Operand, first: bool) -> str:
         """Return the name of a value, channels-first if asked for and if it has four axes."""
         if not isinstance(value, GraphValue):
@@ -342,6 +347,29 @@ def _concat(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Opera
     return GraphValue(made, tuple(shape), first)
 
 
+def _split(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> tuple[Operand, ...]:
+    """Split a value along an axis into parts of given sizes."""
+    x, sizes = b.settled(inputs[0]), [int(n) for n in _array(inputs[1])]
+    axis = int(_array(inputs[2]).reshape(())) % len(x.shape)
+    if sum(sizes) != x.shape[axis] or min(sizes, default=0) < 1:
+        raise ValueError(f"cannot split an axis of {x.shape[axis]} into {sizes}")
+    source, parts, start = b.name(x, False), [], 0
+    for size in sizes:
+        made = b.slice(source, axis, start, start + size)
+        start += size
+        parts.append(GraphValue(made, (*x.shape[:axis], size, *x.shape[axis + 1 :])))
+    return tuple(parts)
+
+
+def _sparse(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
+    """Compute a tensor from indexes, a shape, values and the value elsewhere."""
+    indexes, shape, values, fill = (_array(v) for v in inputs)
+    made: NDArray = np.full(tuple(int(n) for n in shape), fill.reshape(()))
+    if indexes.size:
+        made[tuple(indexes.reshape(-1, made.ndim).T)] = values
+    return made
+
+
 def _mean(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
     x, axes = b.settled(inputs[0]), [int(n) for n in _array(inputs[1]).reshape(-1)]
     axes = sorted(n % len(x.shape) for n in axes)
@@ -368,8 +396,11 @@ def _matmul(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Opera
     return _fused(b, at, found, fused, inputs)
 
 
+_Handler: TypeAlias = Callable[
+    [GraphBuilder, Attributes, Sequence[Operand]], "Operand | tuple[Operand, ...]"
+]
 #: By name of the TensorFlow operator: a function from the attributes and inputs to the outputs.
-_HANDLERS: Final[dict[str, Callable[[GraphBuilder, Attributes, Sequence[Operand]], Operand]]] = {
+_HANDLERS: Final[dict[str, _Handler]] = {
     **dict.fromkeys(
         ("Conv2D", "_FusedConv2D", "DepthwiseConv2dNative", "FusedDepthwiseConv2dNative"), _conv
     ),
@@ -390,5 +421,7 @@ _HANDLERS: Final[dict[str, Callable[[GraphBuilder, Attributes, Sequence[Operand]
     "Prelu": _prelu,
     "Reshape": _reshape,
     "ResizeBilinear": _resize,
+    "SparseToDense": _sparse,
+    "SplitV": _split,
     "Transpose": _transpose,
 }
