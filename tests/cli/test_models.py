@@ -111,6 +111,37 @@ def test_videos(here, capsys, tmp_path, photo):
     assert frame[:20, 200:, 0].mean() < 60
 
 
+def test_detect_tracks(here, capsys, tmp_path):
+    """A detector of one box that the brightness moves; its score sinks below the threshold."""
+    from dala.ml.convert.onnx_file import Graph
+
+    graph = Graph("mover")
+    x = graph.input("x", (1, 3, 16, 32))
+    mean = graph.node("Flatten", graph.node("GlobalAveragePool", x), axis=1)
+    gain, base = np.zeros((3, 6), np.float32), np.zeros((1, 6), np.float32)
+    # x = 8 + 10 v and score = 0.9 - v, for red v, which ImageNet's mean and deviation normalize
+    gain[0, [0, 4]] = 10 * 0.229, -0.229
+    base[0] = [8 + 4.85, 8, 8, 8, 0.9 - 0.485, 1]
+    rows = graph.node("MatMul", mean, graph.constant(gain))
+    rows = graph.node("Add", rows, graph.constant(base))
+    shape = graph.constant(np.array([1, 9, 6], np.int64))  # nine times the same box
+    graph.output(graph.node("Expand", rows, shape), (1, 9, 6), name="rows")
+    model, source = tmp_path / "mover.onnx", tmp_path / "in.mp4"
+    model.write_bytes(graph.save())
+    clip(source, [np.full((16, 32, 3), 26 * k, np.uint8) for k in range(7)])
+    found = json.loads(said(capsys, "detect", source, "--model", model, "--track", "--json"))
+    frames = [f["found"] for f in found["frames"]]
+    assert [[d["id"] for d in f] for f in frames] == [[1]] * 7
+    assert frames[6][0]["score"] < 0.4 < frames[0][0]["score"]
+    assert 4 < frames[6][0]["box"][0] - frames[0][0]["box"][0] < 7
+    plain = json.loads(said(capsys, "detect", source, "--model", model, "--json", "--score", 0.4))
+    assert [len(f["found"]) for f in plain["frames"]] == [1] * 5 + [0] * 2
+    out = tmp_path / "out.mp4"
+    assert "7 frames" in said(capsys, "detect", source, "--model", model, "--track", "--out", out)
+    assert main(["detect", "a.png", "--track"]) == 2
+    assert "--track needs one video such as in.mp4, got 'a.png'" in capsys.readouterr().err
+
+
 def test_background_of_a_picture(here, capsys, tmp_path):
     out = tmp_path / "out.png"
     image = PHOTOS / "coffee.png"

@@ -67,6 +67,7 @@ PUBLIC = (
     "dala.ml",
     "dala.ml.gpu",
     "dala.ml.results",
+    "dala.ml.track",
 )
 
 #: Words of the old dialect, as patterns, with what to write instead.

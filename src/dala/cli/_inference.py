@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from dala.cli import _inputs as inputs
 from dala.cli._chain import Json
@@ -29,14 +29,19 @@ if TYPE_CHECKING:
         Prediction,
         Scores,
         Segmentation,
+        TrackedObjects,
     )
     from dala.ml.stream import StreamResult
 
 #: The result of a command's models.
-R = TypeVar("R", bound="Scores | Detections | Faces | Poses | Segmentation | Matte")
+R = TypeVar(
+    "R", bound="Scores | Detections | Faces | Poses | Segmentation | Matte | TrackedObjects"
+)
 #: Functions from a result to its JSON form, and to its printed form.
 Facts: TypeAlias = "Callable[[R], Json]"
 Text: TypeAlias = Callable[[R], str]
+#: From the model's result for a frame of a video to that which is reported.
+Follow: TypeAlias = "Callable[[Any], R]"
 
 
 def add_common(parser: argparse.ArgumentParser, model: str, video: bool = True) -> None:
@@ -109,9 +114,13 @@ def run(
     facts: Facts[R],
     tasks: tuple[str, ...],
     text: Text[R] = str,
+    follow: Follow[R] | None = None,
     **options: float,
 ) -> int:
-    """Run a model on the pictures or the video; print the results, and draw them with --out."""
+    """Run a model on the pictures or the video; print the results, and draw them with --out.
+
+    ``follow`` replaces the result of each frame of a video.
+    """
     import dala
 
     inputs.refuse_waiting(args.paths, "Name a file.")
@@ -121,7 +130,7 @@ def run(
         with stopping(), load(args, tasks) as loaded:
             model = cast("Model[R]", loaded)  # the tasks are those of the command's results
             if len(args.paths) == 1 and inputs.is_video(args.paths[0]):
-                report = _video(args, model, facts, text, options)
+                report = _video(args, model, facts, text, options, follow)
             else:
                 report = _pictures(args, model, facts, text, options)
     except Stopped as stopped:
@@ -129,6 +138,12 @@ def run(
     if args.json:
         print(json.dumps({"model": model.name, "provider": model.provider, **report}, indent=2))
     return 2 if "failed" in report else 0
+
+
+def refuse_pictures(paths: list[str], option: str) -> None:
+    """Raise ParameterError for an option that needs one video."""
+    if len(paths) != 1 or not inputs.is_video(paths[0]):
+        raise ParameterError(f"{option} needs one video such as in.mp4, got {' '.join(paths)!r}.")
 
 
 def _pictures(
@@ -189,6 +204,7 @@ def _video(
     facts: Facts[R],
     text: Text[R],
     options: dict[str, float],
+    follow: Follow[R] | None,
 ) -> dict[str, Json]:
     from dala.media import video
 
@@ -205,6 +221,8 @@ def _video(
 
         def results() -> Iterator[StreamResult[R]]:
             for seen in model.stream(source, policy="every", **options):
+                if follow is not None:
+                    seen = seen._replace(result=follow(seen.result))
                 time = None if seen.time is None else float(seen.time)
                 found.append({"time": time, "found": facts(seen.result)})
                 if not args.json and not out:
@@ -225,12 +243,13 @@ def _video(
     return {"in": name, "out": out, "frames": [*found]}
 
 
-def box_facts(found: Detections | Faces) -> Json:
-    """Return the JSON form of detections and faces."""
-    from dala.ml.results import Face
+def box_facts(found: Detections | Faces | TrackedObjects) -> Json:
+    """Return the JSON form of detections, faces and tracks."""
+    from dala.ml.results import Face, TrackedObject
 
     return [
         {
+            **({"id": d.id} if isinstance(d, TrackedObject) else {}),
             "label": d.label,
             "score": round(d.score, 4),
             "box": [round(n, 1) for n in d.box],

@@ -12,6 +12,7 @@ EXAMPLES: Final = """\
 examples:
   dala detect street.jpg --out boxes.png
   dala detect in.mp4 --out boxes.mp4 --score 0.4
+  dala detect in.mp4 --out tracks.mp4 --track
   dala detect photos/ --json
 """
 
@@ -27,8 +28,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the lowest score to report (0.4; 0.25 for models in the form of YOLO)",
     )
 
+    parser.add_argument(
+        "--track",
+        action="store_true",
+        help="in a video, follow objects from frame to frame: each keeps its number",
+    )
+
 
 def run(args: argparse.Namespace) -> int:
     """Print the results, and draw them with --out."""
     options = {} if args.score is None else {"score": args.score}
-    return inference.run(args, inference.box_facts, ("detect",), **options)
+    if not args.track:
+        return inference.run(args, inference.box_facts, ("detect",), **options)
+    from dala.ml.track import Tracker
+
+    inference.refuse_pictures(args.paths, "--track")
+    tracker = Tracker(high=max(options.get("score", 0.4), 0.1))
+    # Unsure detections continue tracks, so the model reports them too.
+    options["score"] = tracker.low
+    return inference.run(args, inference.box_facts, ("detect",), follow=tracker.update, **options)

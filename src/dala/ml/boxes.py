@@ -1,4 +1,4 @@
-"""Intersection over union, non-maximum suppression, sigmoid and softmax."""
+"""Intersection over union, non-maximum suppression, assignment, sigmoid and softmax."""
 
 from __future__ import annotations
 
@@ -65,6 +65,42 @@ def non_max_suppression(
                 if hits[k]:
                     alive &= ~clash[k]
     return np.array(kept, np.int64)
+
+
+def assign(cost: NDArray) -> list[tuple[int, int]]:
+    """Return pairs (row, column) of the least total cost; each row and column is in at most one.
+
+    All rows are paired, or all columns where these are fewer. This is the Hungarian method with
+    shortest augmenting paths: for each row, the cheapest way to make room for it.
+
+    >>> assign(np.array([[1.0, 2.0], [1.0, 5.0]]))
+    [(0, 1), (1, 0)]
+    """
+    if cost.shape[0] > cost.shape[1]:
+        return sorted((row, column) for column, row in assign(cost.T))
+    rows, columns = cost.shape
+    # Column 0 is a placeholder for the row that is being placed.
+    cost = np.concatenate([np.zeros((rows, 1)), np.asarray(cost, np.float64)], axis=1)
+    row_price, column_price = np.zeros(rows), np.zeros(columns + 1)
+    owner: NDArray = np.full(columns + 1, -1)
+    for row in range(rows):
+        owner[0], at = row, 0
+        best: NDArray = np.full(columns + 1, np.inf)
+        before: NDArray = np.zeros(columns + 1, np.int64)
+        used: NDArray = np.zeros(columns + 1, bool)
+        while owner[at] >= 0:
+            used[at] = True
+            through = cost[owner[at]] - row_price[owner[at]] - column_price
+            closer = ~used & (through < best)
+            best[closer], before[closer] = through[closer], at
+            at = int(np.argmin(np.where(used, np.inf, best)))
+            step = best[at]
+            row_price[owner[used]] += step
+            column_price[used] -= step
+            best[~used] -= step
+        while at:
+            owner[at], at = owner[before[at]], int(before[at])
+    return sorted((int(owner[k]), k - 1) for k in range(1, columns + 1) if owner[k] >= 0)
 
 
 def sigmoid(x: NDArray) -> NDArray:

@@ -35,6 +35,7 @@ from dala.ml.results import (
     Pose,
     Scores,
     Segmentation,
+    TrackedObject,
     name_of,
 )
 from dala.typing import ColorLike, ImageLike, NDArray
@@ -156,7 +157,7 @@ def _commands(
 def _detection(
     found: Detection, line: int, size: tuple[int, int], chosen: _Options
 ) -> Iterator[bytes]:
-    color = chosen.color or palette(found.index)
+    color = chosen.color or palette(found.id if isinstance(found, TrackedObject) else found.index)
     x1, y1, x2, y2 = (round(n) for n in found.box)
     w, h = max(1, x2 - x1), max(1, y2 - y1)
     for x, y, wide, high in (
@@ -169,7 +170,8 @@ def _detection(
     if isinstance(found, Face):
         for point in found.keypoints:
             yield _dot(point, line * 1.5, color)
-    text = f"{found.label} {found.score:.2f}"
+    name = f"#{found.id} {found.label}" if isinstance(found, TrackedObject) else found.label
+    text = f"{name} {found.score:.2f}"
     yield from _label(text, x1, y1, size, chosen, (*color_to_rgba(color)[:3], 220), above=True)
 
 

@@ -36,6 +36,8 @@ __all__ = [
     "Scores",
     "Segmentation",
     "Tensors",
+    "TrackedObject",
+    "TrackedObjects",
 ]
 
 #: A model's outputs by name.
@@ -124,6 +126,26 @@ class Face(Detection):
     """
 
     keypoints: tuple[Keypoint, ...] = ()
+
+
+@dataclass(frozen=True)
+class TrackedObject(Detection):
+    """An object that is followed from frame to frame, as by ``dala.ml.track``.
+
+    ``id`` is the same in all frames, ``age`` the number of frames since the first, ``velocity`` in
+    pixels per frame, and ``missed`` the number of frames since it was last found.
+
+    >>> print(TrackedObject((10, 20, 50, 80), "dog", 0.8, id=3))
+    #3 dog 0.80 at x 10..50, y 20..80
+    """
+
+    id: int = 0
+    age: int = 1
+    velocity: tuple[float, float] = (0.0, 0.0)
+    missed: int = 0
+
+    def __str__(self) -> str:
+        return f"#{self.id} {super().__str__()}"
 
 
 @dataclass(frozen=True)
@@ -243,6 +265,14 @@ class Poses(_FoundList[Pose]):
 
     >>> print(Poses())
     nothing found
+    """
+
+
+class TrackedObjects(_FoundList[TrackedObject]):
+    """Objects that are followed, a list sorted by id.
+
+    >>> print(TrackedObjects([TrackedObject((10, 20, 50, 80), "dog", 0.8, id=3)]))
+    #3 dog 0.80 at x 10..50, y 20..80
     """
 
 
@@ -415,7 +445,8 @@ def _cells(found: object) -> tuple[str, str, str]:
         box: Box | tuple[()] = found.box if found.keypoints else ()
         return what, f"{found.score:.2f}", ", ".join(f"{n:.0f}" for n in box)
     if isinstance(found, Detection):
-        return found.label, f"{found.score:.2f}", ", ".join(f"{n:.0f}" for n in found.box)
+        label = f"#{found.id} {found.label}" if isinstance(found, TrackedObject) else found.label
+        return label, f"{found.score:.2f}", ", ".join(f"{n:.0f}" for n in found.box)
     return str(found), "", ""
 
 
