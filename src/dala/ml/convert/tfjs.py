@@ -1,6 +1,6 @@
 """Conversion of TensorFlow.js graph models to ONNX: the file, its weights, the walk of the graph.
 
-``tfjs_ops`` has the operators.
+``tfjs_ops`` and ``indexing`` have the operators, and ``builder`` the graph that they add to.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Final
 import numpy as np
 
 from dala.errors import ModelError
-from dala.ml.convert.tfjs_ops import GraphBuilder, GraphValue, Json
+from dala.ml.convert import indexing, tfjs_ops
+from dala.ml.convert.builder import GraphBuilder, GraphValue, Json
 from dala.typing import NDArray
 
 #: NumPy dtypes of weights, and of weights that are stored in fewer bits.
@@ -54,7 +55,7 @@ def _arrays(manifest: Json, data: bytes) -> dict[str, NDArray]:
 
 
 def _build(signature: Json, nodes: dict[str, Json], arrays: dict[str, NDArray], name: str) -> bytes:
-    builder = GraphBuilder(name)
+    builder = GraphBuilder(name, {**tfjs_ops.HANDLERS, **indexing.HANDLERS})
     values: dict[str, GraphValue | NDArray] = {}
     for key, entry in signature["inputs"].items():
         shape = [max(1, n) for n in _shape(entry)]  # -1 is any batch: one here

@@ -1,140 +1,28 @@
-"""Operators of TensorFlow graphs, added to an ONNX graph.
+"""Operators of TensorFlow graphs, added to an ONNX graph: convolutions, elements, shapes.
 
-A value of four axes is channels-last in TensorFlow. Convolutions and what follows them stay
-channels-first in ONNX, and values are turned only where an operator needs the other layout. Shapes
-are known at conversion; an operator whose inputs are all constants is computed.
+An operator whose inputs are all constants is computed. ``indexing`` has those that move values by
+their index.
 """
 
 from __future__ import annotations
 
-import base64
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
-from dala.ml.convert.layers import Layers, same_pads
+from dala.ml.convert.builder import (
+    FIRST,
+    Attributes,
+    GraphBuilder,
+    GraphValue,
+    Handler,
+    Operand,
+    channels_first,
+    constant_of,
+)
+from dala.ml.convert.layers import same_pads
 from dala.typing import NDArray
-
-#: A parsed JSON value.
-Json: TypeAlias = Any
-
-_FIRST: Final = (0, 3, 1, 2)
-
-
-@dataclass(frozen=True)
-class GraphValue:
-    """A tensor of the ONNX graph, with its shape in TensorFlow."""
-
-    name: str
-    shape: tuple[int, ...]
-    #: Whether it is stored channels-first.
-    first: bool = False
-    dtype: str = "float32"
-
-
-Operand: TypeAlias = "GraphValue | NDArray"
-
-
-class GraphBuilder:
-    """Adds the nodes of a TensorFlow graph to an ONNX graph."""
-
-    def __init__(self, name: str) -> None:
-        self.layers = Layers(name)
-        self.graph = self.layers.graph
-
-    def input(self, name: str, shape: Sequence[int], dtype: str) -> GraphValue:
-        """Add an input of the network."""
-        return GraphValue(self.graph.input(name, shape, dtype), tuple(shape), False, dtype)
-
-    def output(self, value: GraphValue, name: str) -> None:
-        """Add an output of the network, laid out as in TensorFlow."""
-        made = self.name(value, False)
-        self.graph.output(made, value.shape, name=name, dtype=value.dtype)
-
-    def add(self, node: Json, inputs: Sequence[Operand]) -> list[Operand]:
-        """Add a node, and return its outputs."""
-        op = node["op"]
-        handler = _HANDLERS.get(op)
-        if handler is None:
-            raise ValueError(f"unsupported operator {op!r} at {node['name']!r}")
-        made = handler(self, Attributes(node.get("attr") or {}, op), inputs)
-        return list(made) if isinstance(made, tuple) else [made]
-
-    def settled(self, value: Operand) -> GraphValue:
-        """Return a value of the graph; constants become one."""
-        if isinstance(value, GraphValue):
-            return value
-        kind = "int64" if value.dtype.kind in "iu" else "float32"
-        made = self.graph.constant(np.asarray(value, kind))
-        return GraphValue(made, value.shape, False, kind)
-
-    def slice(self, source: str, axis: int, start: int, end: int) -> str:
-        """Add the part of a value from ``start`` to ``end`` along an axis."""
-        at = (self.graph.constant(np.array([n], np.int64)) for n in (start, end, axis))
-        return self.graph.node("Slice", source, *at)
-
-    def name(self, value: Operand, first: bool) -> str:
-        """Return the name of a value, channels-first if asked for and if it has four axes."""
-        if not isinstance(value, GraphValue):
-            data = np.asarray(value, np.float32)
-            return self.graph.constant(_turned(data) if first else data)
-        if value.first == first or len(value.shape) != 4:
-            return value.name
-        return self.layers.first(value.name) if first else self.layers.last(value.name)
-
-
-class Attributes:
-    """The attributes of a node."""
-
-    def __init__(self, found: Json, op: str) -> None:
-        self._found, self.op = found, op
-
-    def pair(self, key: str) -> tuple[int, int]:
-        """Return the two middle numbers of a list of four, 1 if it is absent."""
-        if key not in self._found:
-            return 1, 1
-        numbers = [int(n) for n in self._found[key]["list"]["i"]]
-        return numbers[1], numbers[2]
-
-    def flag(self, key: str) -> bool:
-        """Return a bool, False if it is absent."""
-        return bool(self._found.get(key, {}).get("b", False))
-
-    def number(self, key: str, default: float = 0) -> float:
-        """Return a number."""
-        found = self._found.get(key, {})
-        return float(found.get("f", found.get("i", default)))
-
-    def words(self, key: str) -> list[str]:
-        """Return a list of strings."""
-        found = self._found.get(key, {}).get("list", {}).get("s") or []
-        return [_text(word) for word in found]
-
-    @property
-    def same(self) -> bool:
-        """Whether the padding is "SAME"."""
-        padding = _text(self._found["padding"]["s"])
-        if padding not in ("SAME", "VALID"):
-            raise ValueError(f"unsupported padding {padding!r}")
-        return padding == "SAME"
-
-
-def _text(text: str) -> str:
-    return base64.b64decode(text).decode()
-
-
-def _turned(data: NDArray) -> NDArray:
-    """Return a constant channels-first, so that it broadcasts as before."""
-    if data.ndim == 4:
-        return data.transpose(_FIRST)
-    if data.ndim == 1:
-        return data.reshape(-1, 1, 1)
-    if data.ndim == 3:
-        return data.transpose(2, 0, 1)
-    return data
 
 
 # convolutions -------------------------------------------------------------------------------------
@@ -144,19 +32,13 @@ def _picture(value: Operand) -> GraphValue:
     return value
 
 
-def _array(value: Operand) -> NDArray:
-    if isinstance(value, GraphValue):
-        raise ValueError("weights, sizes and axes must be constants")
-    return value
-
-
 def _spread(size: int, kernel: int, stride: int, dilation: int, same: bool) -> int:
     """Return the size of a convolution's output."""
     return -(-(size if same else size - (kernel - 1) * dilation) // stride)
 
 
 def _conv(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
-    x, weights = _picture(inputs[0]), _array(inputs[1])
+    x, weights = _picture(inputs[0]), constant_of(inputs[1])
     depthwise = "Depthwise" in at.op
     groups = weights.shape[2] if depthwise else 1
     if depthwise:
@@ -166,7 +48,7 @@ def _conv(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand
     fused = at.words("fused_ops")
     bias: NDArray = np.zeros(len(turned), np.float32)
     if "BiasAdd" in fused:
-        bias = _array(inputs[2]).reshape(-1)
+        bias = constant_of(inputs[2]).reshape(-1)
     size, strides, dilations = x.shape[1:3], at.pair("strides"), at.pair("dilations")
     made = b.layers.conv(b.name(x, True), turned, bias, size, strides, dilations, at.same, groups)
     out = (
@@ -196,7 +78,7 @@ def _fused(
 
 
 def _transposed_conv(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
-    sizes, weights, x = _array(inputs[0]), _array(inputs[1]), _picture(inputs[2])
+    sizes, weights, x = constant_of(inputs[0]), constant_of(inputs[1]), _picture(inputs[2])
     out = tuple(int(n) for n in sizes[1:3])
     strides, kernel = at.pair("strides"), weights.shape[:2]
     # The padding is that of the convolution whose gradient this is.
@@ -227,7 +109,7 @@ def _pool(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand
 
 
 def _resize(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
-    x, size = _picture(inputs[0]), [int(n) for n in _array(inputs[1])]
+    x, size = _picture(inputs[0]), [int(n) for n in constant_of(inputs[1])]
     made = b.layers.resize(
         b.name(x, True), size, at.flag("align_corners"), at.flag("half_pixel_centers")
     )
@@ -273,6 +155,22 @@ def _binary(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Opera
     return GraphValue(made, shape, first)
 
 
+def _floor_div(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
+    one, other = inputs
+    if not isinstance(one, GraphValue) and not isinstance(other, GraphValue):
+        return np.floor_divide(one, other)
+    found = b.settled(_binary(b, Attributes({}, "RealDiv"), inputs))
+    return GraphValue(b.graph.node("Floor", found.name), found.shape, found.first)
+
+
+def _squared_difference(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
+    found = _binary(b, Attributes({}, "Sub"), inputs)
+    if not isinstance(found, GraphValue):
+        return found * found
+    made = b.graph.node("Mul", found.name, found.name)
+    return GraphValue(made, found.shape, found.first)
+
+
 def _sum(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
     found = inputs[0]
     for other in inputs[1:]:
@@ -281,8 +179,10 @@ def _sum(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
 
 
 def _prelu(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> GraphValue:
-    x, slope = b.settled(inputs[0]), _array(inputs[1])
-    made = b.graph.node("PRelu", x.name, b.graph.constant(_turned(slope) if x.first else slope))
+    x, slope = b.settled(inputs[0]), constant_of(inputs[1])
+    made = b.graph.node(
+        "PRelu", x.name, b.graph.constant(channels_first(slope) if x.first else slope)
+    )
     return GraphValue(made, x.shape, x.first)
 
 
@@ -298,35 +198,27 @@ def _same(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand
 
 
 def _pad(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
-    x, amounts = b.settled(inputs[0]), _array(inputs[1]).astype(np.int64)
+    x, amounts = b.settled(inputs[0]), constant_of(inputs[1]).astype(np.int64)
     shape = tuple(n + int(a) + int(c) for n, (a, c) in zip(x.shape, amounts, strict=True))
     if x.first:
-        amounts = amounts[list(_FIRST)]
+        amounts = amounts[list(FIRST)]
     ends = b.graph.constant(np.concatenate([amounts[:, 0], amounts[:, 1]]))
-    fill = float(_array(inputs[2]).reshape(())) if len(inputs) > 2 else 0.0
+    fill = float(constant_of(inputs[2]).reshape(())) if len(inputs) > 2 else 0.0
     value = b.graph.constant(np.array(fill, np.float32))
     return GraphValue(b.graph.node("Pad", x.name, ends, value), shape, x.first)
 
 
 def _reshape(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
-    wanted = [int(n) for n in _array(inputs[1])]
-    if not isinstance(inputs[0], GraphValue):
-        return inputs[0].reshape(wanted)
-    x = inputs[0]
-    if -1 in wanted:
-        known = math.prod(n for n in wanted if n != -1)
-        wanted[wanted.index(-1)] = math.prod(x.shape) // max(1, known)
-    made = b.graph.node("Reshape", b.name(x, False), b.graph.constant(np.array(wanted, np.int64)))
-    return GraphValue(made, tuple(wanted))
+    return b.reshape(inputs[0], [int(n) for n in constant_of(inputs[1])])
 
 
 def _transpose(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
-    order = [int(n) for n in _array(inputs[1])]
+    order = [int(n) for n in constant_of(inputs[1])]
     x = inputs[0]
     if not isinstance(x, GraphValue):
         return x.transpose(order)
     shape = tuple(x.shape[n] for n in order)
-    if x.first and order == list(_FIRST):  # it is stored as asked for
+    if x.first and order == list(FIRST):  # it is stored as asked for
         return GraphValue(x.name, shape)
     if not x.first and order == [0, 2, 3, 1]:
         return GraphValue(x.name, shape, True)
@@ -336,9 +228,9 @@ def _transpose(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Op
 def _concat(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
     *parts, axes = inputs
     shapes = [p.shape for p in parts]
-    axis = int(_array(axes).reshape(())) % len(shapes[0])
+    axis = int(constant_of(axes).reshape(())) % len(shapes[0])
     if all(not isinstance(p, GraphValue) for p in parts):
-        return np.concatenate([_array(p) for p in parts], axis)
+        return np.concatenate([constant_of(p) for p in parts], axis)
     first = len(shapes[0]) == 4 and any(isinstance(p, GraphValue) and p.first for p in parts)
     shape = list(shapes[0])
     shape[axis] = sum(s[axis] for s in shapes)
@@ -349,8 +241,8 @@ def _concat(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Opera
 
 def _split(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> tuple[Operand, ...]:
     """Split a value along an axis into parts of given sizes."""
-    x, sizes = b.settled(inputs[0]), [int(n) for n in _array(inputs[1])]
-    axis = int(_array(inputs[2]).reshape(())) % len(x.shape)
+    x, sizes = b.settled(inputs[0]), [int(n) for n in constant_of(inputs[1])]
+    axis = int(constant_of(inputs[2]).reshape(())) % len(x.shape)
     if sum(sizes) != x.shape[axis] or min(sizes, default=0) < 1:
         raise ValueError(f"cannot split an axis of {x.shape[axis]} into {sizes}")
     source, parts, start = b.name(x, False), [], 0
@@ -363,7 +255,7 @@ def _split(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> tuple[
 
 def _sparse(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
     """Compute a tensor from indexes, a shape, values and the value elsewhere."""
-    indexes, shape, values, fill = (_array(v) for v in inputs)
+    indexes, shape, values, fill = (constant_of(v) for v in inputs)
     made: NDArray = np.full(tuple(int(n) for n in shape), fill.reshape(()))
     if indexes.size:
         made[tuple(indexes.reshape(-1, made.ndim).T)] = values
@@ -371,7 +263,7 @@ def _sparse(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Opera
 
 
 def _mean(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
-    x, axes = b.settled(inputs[0]), [int(n) for n in _array(inputs[1]).reshape(-1)]
+    x, axes = b.settled(inputs[0]), [int(n) for n in constant_of(inputs[1]).reshape(-1)]
     axes = sorted(n % len(x.shape) for n in axes)
     keep = at.flag("keep_dims")
     shape = tuple(1 if k in axes else n for k, n in enumerate(x.shape))
@@ -384,7 +276,7 @@ def _mean(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand
 def _matmul(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
     if at.flag("transpose_a"):
         raise ValueError("unsupported attribute transpose_a")
-    x, weights = b.settled(inputs[0]), np.asarray(_array(inputs[1]), np.float32)
+    x, weights = b.settled(inputs[0]), np.asarray(constant_of(inputs[1]), np.float32)
     if at.flag("transpose_b"):
         weights = weights.T
     made = b.graph.node("MatMul", b.name(x, False), b.graph.constant(weights))
@@ -396,11 +288,8 @@ def _matmul(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Opera
     return _fused(b, at, found, fused, inputs)
 
 
-_Handler: TypeAlias = Callable[
-    [GraphBuilder, Attributes, Sequence[Operand]], "Operand | tuple[Operand, ...]"
-]
 #: By name of the TensorFlow operator: a function from the attributes and inputs to the outputs.
-_HANDLERS: Final[dict[str, _Handler]] = {
+HANDLERS: Final[dict[str, Handler]] = {
     **dict.fromkeys(
         ("Conv2D", "_FusedConv2D", "DepthwiseConv2dNative", "FusedDepthwiseConv2dNative"), _conv
     ),
@@ -410,6 +299,7 @@ _HANDLERS: Final[dict[str, _Handler]] = {
     "AvgPool": _pool,
     "ConcatV2": _concat,
     "Conv2DBackpropInput": _transposed_conv,
+    "FloorDiv": _floor_div,
     "Identity": _same,
     "LeakyRelu": _leaky,
     "MatMul": _matmul,
@@ -423,5 +313,6 @@ _HANDLERS: Final[dict[str, _Handler]] = {
     "ResizeBilinear": _resize,
     "SparseToDense": _sparse,
     "SplitV": _split,
+    "SquaredDifference": _squared_difference,
     "Transpose": _transpose,
 }
