@@ -138,6 +138,8 @@ def test_detect_tracks(here, capsys, tmp_path):
     assert [len(f["found"]) for f in plain["frames"]] == [1] * 5 + [0] * 2
     out = tmp_path / "out.mp4"
     assert "7 frames" in said(capsys, "detect", source, "--model", model, "--track", "--out", out)
+    assert main(["poses", "a.png", "--smooth"]) == 2
+    assert "--smooth needs one video such as in.mp4" in capsys.readouterr().err
     assert main(["detect", "a.png", "--track"]) == 2
     assert "--track needs one video such as in.mp4, got 'a.png'" in capsys.readouterr().err
 

@@ -67,6 +67,7 @@ PUBLIC = (
     "dala.ml",
     "dala.ml.gpu",
     "dala.ml.results",
+    "dala.ml.smooth",
     "dala.ml.track",
 )
 

@@ -40,8 +40,8 @@ R = TypeVar(
 #: Functions from a result to its JSON form, and to its printed form.
 Facts: TypeAlias = "Callable[[R], Json]"
 Text: TypeAlias = Callable[[R], str]
-#: From the model's result for a frame of a video to that which is reported.
-Follow: TypeAlias = "Callable[[Any], R]"
+#: From the model's results for a video to those which are reported.
+Follow: TypeAlias = "Callable[[Any], Iterator[StreamResult[R]]]"
 
 
 def add_common(parser: argparse.ArgumentParser, model: str, video: bool = True) -> None:
@@ -119,7 +119,7 @@ def run(
 ) -> int:
     """Run a model on the pictures or the video; print the results, and draw them with --out.
 
-    ``follow`` replaces the result of each frame of a video.
+    ``follow`` replaces the results of a video.
     """
     import dala
 
@@ -220,9 +220,8 @@ def _video(
     ):
 
         def results() -> Iterator[StreamResult[R]]:
-            for seen in model.stream(source, policy="every", **options):
-                if follow is not None:
-                    seen = seen._replace(result=follow(seen.result))
+            stream = model.stream(source, policy="every", **options)
+            for seen in stream if follow is None else follow(stream):
                 time = None if seen.time is None else float(seen.time)
                 found.append({"time": time, "found": facts(seen.result)})
                 if not args.json and not out:

@@ -46,4 +46,4 @@ def run(args: argparse.Namespace) -> int:
     tracker = Tracker(high=max(options.get("score", 0.4), 0.1))
     # Unsure detections continue tracks, so the model reports them too.
     options["score"] = tracker.low
-    return inference.run(args, inference.box_facts, ("detect",), follow=tracker.update, **options)
+    return inference.run(args, inference.box_facts, ("detect",), follow=tracker.stream, **options)

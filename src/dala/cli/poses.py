@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 EXAMPLES: Final = """\
 examples:
   dala poses dancer.jpg --out pose.png
-  dala poses in.mp4 --out poses.mp4
+  dala poses in.mp4 --out poses.mp4 --smooth
+  dala poses in.mp4 --out poses.mp4 --model movenet
 """
 
 
@@ -31,10 +32,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the lowest score to report (0.15)",
     )
 
+    parser.add_argument(
+        "--smooth", action="store_true", help="in a video, smooth the points over time"
+    )
+
 
 def run(args: argparse.Namespace) -> int:
     """Print the results, and draw them with --out."""
-    return inference.run(args, _facts, ("poses",), score=args.score)
+    if not args.smooth:
+        return inference.run(args, _facts, ("poses",), score=args.score)
+    from dala.ml.smooth import Smoother
+
+    inference.refuse_pictures(args.paths, "--smooth")
+    smoother: Smoother[Poses] = Smoother()
+    return inference.run(args, _facts, ("poses",), follow=smoother.stream, score=args.score)
 
 
 def _facts(poses: Poses) -> Json:

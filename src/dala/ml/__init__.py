@@ -4,6 +4,7 @@
   ``load_model_async`` and ``predict_async``
 - ``dala.ml.preprocess``: convert a picture to a model's input tensor, in one pass on any device
 - ``dala.ml.results``: the types of results, with coordinates in pixels of the picture
+- ``dala.ml.smooth``: ``Smoother`` and the One-Euro filter, for points of videos that do not jitter
 - ``dala.ml.track``: ``Tracker``, which gives objects the same id from frame to frame
 
 >>> import numpy as np
@@ -20,13 +21,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dala.ml import gpu as gpu
     from dala.ml import results as results
+    from dala.ml import smooth as smooth
     from dala.ml import track as track
     from dala.ml.background import Background as Background
     from dala.ml.model import Model as Model
     from dala.ml.prepare import preprocess as preprocess
 
 #: Modules, imported on first use.
-_ROOMS = ("gpu", "results", "track")
+_ROOMS = ("gpu", "results", "smooth", "track")
 
 #: The module of each name.
 _HOMES = {
@@ -35,7 +37,7 @@ _HOMES = {
     "preprocess": "dala.ml.prepare",
 }
 
-__all__ = ["Background", "Model", "gpu", "preprocess", "results", "track"]
+__all__ = ["Background", "Model", "gpu", "preprocess", "results", "smooth", "track"]
 
 if not TYPE_CHECKING:  # so that type checkers reject a misspelled name, as Python does
     __getattr__, __dir__ = attach(__name__, _HOMES, _ROOMS)
