@@ -9,7 +9,7 @@ import pytest
 
 import dala
 from dala.ml.convert.tfjs import convert_tfjs
-from dala.ml.models import movenet
+from dala.ml.models import movenet, movenet_multi
 from dala.ml.models.posenet import PARTS
 from dala.ml.prepare import Placement
 
@@ -125,6 +125,100 @@ def test_casts_and_differences():
     assert np.array_equal(down, [[-1, -1, 0, 1, 50]])  # rounded down
 
 
+@pytest.mark.parametrize(
+    ("index", "masks"),
+    [
+        (np.s_[:, 1:3], {"begin": 1, "end": 1}),
+        (np.s_[:, :, None], {"begin": 3, "end": 3, "new_axis": 4}),
+        (np.s_[None, None, :, 1:], {"begin": 4, "end": 12, "new_axis": 3}),
+        (np.s_[1, :, -1], {"begin": 2, "end": 2, "shrink_axis": 5}),
+        (np.s_[-2:, None, 0:-1], {"end": 1, "new_axis": 2}),
+    ],
+)
+@pytest.mark.parametrize("constant", [False, True])
+def test_strided_slices(index, masks, constant):
+    """As in NumPy, of a computed value and of a constant."""
+    parts = [p if isinstance(p, slice) else slice(p, None) for p in index]
+    arrays = {
+        "begin": [p.start or 0 for p in parts],
+        "end": [p.stop or 0 for p in parts],
+        "step": [1] * len(parts),
+        "c": X,
+    }
+    attr = {f"{k}_mask": {"i": str(v)} for k, v in masks.items()}
+    source = "c" if constant else "x"
+    (got,) = run([node("StridedSlice", source, "begin", "end", "step", **attr)], arrays, ["y"], X)
+    assert np.array_equal(got, X[index])
+
+
+def test_steps_of_slices_are_refused():
+    arrays = {"begin": [0], "end": [2], "step": [2]}
+    with pytest.raises(dala.ModelError, match="unsupported step 2"):
+        run([node("StridedSlice", "x", "begin", "end", "step")], arrays, ["y"], X)
+
+
+@pytest.mark.parametrize(
+    ("op", "compute"),
+    [
+        ("Less", np.less), ("LessEqual", np.less_equal), ("Greater", np.greater),
+        ("GreaterEqual", np.greater_equal), ("Equal", np.equal),
+    ],
+)  # fmt: skip
+def test_comparisons_and_select(op, compute):
+    """Of a value and a constant, of two constants, joined by "and"."""
+    x = np.round(X)
+    nodes = [
+        node(op, "x", "zero", name="a"),
+        node(op, "c", "zero", name="b"),
+        node("LogicalAnd", "a", "b", name="both"),
+        node("Select", "both", "x", "c"),
+    ]
+    c = np.round(RNG.normal(size=X.shape)).astype(np.float32)
+    one, both, got = run(nodes, {"zero": 0.0, "c": c}, ["a", "both", "y"], x)
+    holds = compute(x, 0) & compute(c, 0)
+    assert np.array_equal(one, compute(x, 0))
+    assert np.array_equal(both, holds)
+    assert np.array_equal(got, np.where(holds, x, c))
+
+
+def test_top_k():
+    x = np.array([[3, 9, 1, 9, 5], [0, 0, 0, 0, 1]], np.float32)
+    values, indexes = run([node("TopKV2", "x", "k", name="t")], {"k": 3}, ["t", "t:1"], x)
+    assert values.tolist() == [[9, 9, 5], [1, 0, 0]]
+    assert indexes.tolist() == [[1, 3, 4], [4, 0, 1]]  # of equal ones the first
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("axes", [1, [0, -1], [2]])
+def test_sums_and_maxima(axes, keep):
+    flag = {"keep_dims": {"b": keep}}
+    nodes = [node("Sum", "x", "axes", **flag), node("Max", "x", "axes", name="m", **flag)]
+    total, largest = run(nodes, {"axes": axes}, ["y", "m"], X)
+    along = tuple(np.atleast_1d(axes).tolist())
+    assert np.allclose(total, X.sum(along, keepdims=keep), atol=1e-5)
+    assert np.array_equal(largest, X.max(along, keepdims=keep))
+
+
+def test_grids_of_constants():
+    """x plus its column: a range, as long as an axis, filled and tiled."""
+    nodes = [
+        node("Shape", "x", name="shape"),
+        node("StridedSlice", "shape", "two", "three", "one", name="n", shrink_axis_mask={"i": 1}),
+        node("Range", "zero", "n", "step", name="r"),
+        node("Size", "r", name="size"),
+        node("Fill", "shape", "size", name="f"),
+        node("Tile", "x", "times", name="t"),
+        node("AddN", "x", "r", "f"),
+        node("Split", "axis", "t", name="s", num_split={"i": "2"}),
+    ]
+    arrays = {"two": [2], "three": [3], "one": [1], "zero": 0, "step": 1, "times": [1, 2, 1],
+              "axis": 1}  # fmt: skip
+    got, tiled, half = run(nodes, arrays, ["y", "t", "s:1"], X)
+    assert np.allclose(got, X + np.arange(4) + 4)
+    assert np.array_equal(tiled, np.tile(X, (1, 2, 1)))
+    assert np.array_equal(half, X)
+
+
 # points -------------------------------------------------------------------------------------------
 def test_points_by_hand():
     """In a picture of 384 x 192: half as large, 48 pixels from the top."""
@@ -138,6 +232,18 @@ def test_points_by_hand():
     assert np.isclose(person.score, (0.9 + 16 * 0.5) / 17)
     assert tuple(p.name for p in person.keypoints) == PARTS
     assert movenet.decode({"y": rows}, place, (), {"score": 0.6}) == []
+
+
+def test_several_people_by_hand():
+    rows = np.zeros((6, 56), np.float32)
+    for k, score in enumerate((0.3, 0.1, 0.8, 0.25, 0, 0)):
+        rows[k, :51] = np.tile([0.5, k / 10, 0.6], 17)
+        rows[k, 55] = score
+    place = Placement((512, 256), (0.5, 0.5), (0, 64), (256, 256))
+    found = movenet_multi.decode({"y": rows}, place, (), {"score": 0.2})
+    assert np.allclose([p.score for p in found], [0.8, 0.3, 0.25])
+    assert np.allclose([tuple(p["nose"]) for p in found], [(102.4, 128), (0, 128), (153.6, 128)])
+    assert np.isclose(found[0]["nose"].score, 0.6)
 
 
 # with the real weights ----------------------------------------------------------------------------
@@ -167,3 +273,18 @@ def test_letterbox(real, photo):
     wide[:, 200:712] = photo("astronaut")
     (person,) = real("movenet").predict(wide)
     assert np.allclose(tuple(person["left_eye"]), (446, 101), atol=12)
+
+
+def test_several_people_as_in_tensorflow_js(real, photo):
+    """The astronaut beside her mirror image; the rows of TensorFlow.js 4 (its CPU backend)."""
+    one = photo("astronaut")
+    found = real("movenet_multi", provider="cpu").predict(np.concatenate([one, one[:, ::-1]], 1))
+    (raw,) = found.raw.values()
+    with np.load(KNOWN.with_name("movenet_multi_tfjs.npz")) as known:
+        assert np.allclose(raw[:2], known["rows"][:2], atol=0.01)
+    assert len(found) == 2
+    eyes = sorted((p["left_eye"].x, p["right_eye"].x) for p in found)
+    assert np.allclose(eyes, [(246, 204), (1023 - 204, 1023 - 246)], atol=10)
+    assert np.allclose([p["left_eye"].y for p in found], 101, atol=10)
+    nobody = real("movenet_multi").predict(photo("coffee"))
+    assert nobody == []

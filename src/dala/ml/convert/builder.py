@@ -68,9 +68,8 @@ class GraphBuilder:
         """Return a value of the graph; constants become one."""
         if isinstance(value, GraphValue):
             return value
-        kind = "int64" if value.dtype.kind in "iu" else "float32"
-        made = self.graph.constant(np.asarray(value, kind))
-        return GraphValue(made, value.shape, False, kind)
+        made = self.graph.constant(np.asarray(value, np.float32))
+        return GraphValue(made, value.shape)
 
     def slice(self, source: str, axis: int, start: int, end: int) -> str:
         """Add the part of a value from ``start`` to ``end`` along an axis."""

@@ -72,11 +72,27 @@ class Graph:
     ) -> str:
         """Add a node with one output, and return the output's name."""
         made = output or self.fresh(op)
-        data = b"".join(_text(1, name) for name in inputs) + _text(2, made)
+        self._add(op, inputs, [made], attributes)
+        return made
+
+    def split_node(self, op: str, count: int, *inputs: str, **attributes: Attribute) -> list[str]:
+        """Add a node with several outputs, and return their names."""
+        made = [self.fresh(op) for _ in range(count)]
+        self._add(op, inputs, made, attributes)
+        return made
+
+    def _add(
+        self,
+        op: str,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        attributes: Mapping[str, Attribute],
+    ) -> None:
+        data = b"".join(_text(1, name) for name in inputs)
+        data += b"".join(_text(2, name) for name in outputs)
         data += _text(3, self.fresh(f"n_{op}")) + _text(4, op)
         data += b"".join(_bytes(5, _attribute(k, v)) for k, v in attributes.items())
         self._nodes.append(data)
-        return made
 
     def save(self) -> bytes:
         """Return the bytes of the file."""

@@ -64,7 +64,7 @@ def _build(signature: Json, nodes: dict[str, Json], arrays: dict[str, NDArray], 
 
     def value(of: str) -> GraphValue:
         # An explicit stack, since networks are deeper than Python's recursion limit.
-        waiting = [of]
+        waiting = [_owner(of)]
         opened: set[str] = set()
         while waiting:
             at = waiting[-1]

@@ -240,9 +240,15 @@ def _concat(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Opera
 
 
 def _split(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> tuple[Operand, ...]:
-    """Split a value along an axis into parts of given sizes."""
-    x, sizes = b.settled(inputs[0]), [int(n) for n in constant_of(inputs[1])]
-    axis = int(constant_of(inputs[2]).reshape(())) % len(x.shape)
+    """Split a value along an axis into parts of given sizes, or into equal ones."""
+    equal = at.op == "Split"
+    x, along = b.settled(inputs[1 if equal else 0]), inputs[0 if equal else 2]
+    axis = int(constant_of(along).reshape(())) % len(x.shape)
+    if equal:
+        count = int(at.number("num_split", 1))
+        sizes = [x.shape[axis] // count] * count
+    else:
+        sizes = [int(n) for n in constant_of(inputs[1])]
     if sum(sizes) != x.shape[axis] or min(sizes, default=0) < 1:
         raise ValueError(f"cannot split an axis of {x.shape[axis]} into {sizes}")
     source, parts, start = b.name(x, False), [], 0
@@ -312,6 +318,7 @@ HANDLERS: Final[dict[str, Handler]] = {
     "Reshape": _reshape,
     "ResizeBilinear": _resize,
     "SparseToDense": _sparse,
+    "Split": _split,
     "SplitV": _split,
     "SquaredDifference": _squared_difference,
     "Transpose": _transpose,

@@ -13,20 +13,27 @@ from dala.ml.prepare import Placement
 from dala.ml.results import Keypoint, Outputs, Pose, Poses
 from dala.ml.spec import ModelSpec
 from dala.ml.weights.origin import human_models
+from dala.typing import NDArray
 
 
 def decode(
     outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, float]
 ) -> Poses:
     """Return the person from rows of y, x and score, both from 0 to 1 in the input."""
-    rows = next(iter(outputs.values())).reshape(len(PARTS), 3).astype(np.float64)
+    rows = next(iter(outputs.values())).reshape(-1).astype(np.float64)
+    person = pose_of(rows, float(rows[2::3].mean()), placement)
+    return Poses([person] if person.score >= options["score"] else [], outputs)
+
+
+def pose_of(numbers: NDArray, score: float, placement: Placement) -> Pose:
+    """Return a person from y, x and score of each part; y and x are 0 to 1 in the input."""
+    rows = numbers.reshape(len(PARTS), 3)
     points = placement.back(rows[:, 1::-1] * placement.size).tolist()
     keypoints = tuple(
-        Keypoint(name, x, y, score)
-        for name, (x, y), score in zip(PARTS, points, rows[:, 2].tolist(), strict=True)
+        Keypoint(name, x, y, sure)
+        for name, (x, y), sure in zip(PARTS, points, rows[:, 2].tolist(), strict=True)
     )
-    person = Pose(keypoints, float(rows[:, 2].mean()))
-    return Poses([person] if person.score >= options["score"] else [], outputs)
+    return Pose(keypoints, score)
 
 
 MODEL = ModelSpec(
