@@ -28,9 +28,6 @@ def _cast(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand
     x, whole = inputs[0], at.kind("DstT") in ("DT_INT32", "DT_INT64")
     if not isinstance(x, GraphValue):
         return x.astype(np.int32 if whole else np.float32)
-    if x.dtype != "float32":  # an input of the network
-        made = b.graph.node("Cast", x.name, to=DTYPES["float32"])
-        return GraphValue(made, x.shape, x.first)
     if not whole or at.kind("SrcT") != "DT_FLOAT":
         return x
     cut = b.graph.node("Cast", x.name, to=DTYPES["int32"])

@@ -59,8 +59,8 @@ def _build(signature: Json, nodes: dict[str, Json], arrays: dict[str, NDArray], 
     values: dict[str, GraphValue | NDArray] = {}
     for key, entry in signature["inputs"].items():
         shape = [max(1, n) for n in _shape(entry)]  # -1 is any batch: one here
-        kind = "int32" if entry.get("dtype") == "DT_INT32" else "float32"
-        values[_plain(entry["name"])] = builder.input(key, shape, kind)
+        # Inputs of integers are f32 too, so that a prepared picture is fed as it is.
+        values[_plain(entry["name"])] = builder.input(key, shape, "float32")
 
     def value(of: str) -> GraphValue:
         # An explicit stack, since networks are deeper than Python's recursion limit.
