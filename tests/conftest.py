@@ -5,6 +5,7 @@ skips a test module with a broken import, whose tests would then silently not ru
 """
 
 import gc
+import signal
 from collections.abc import Generator
 from pathlib import Path
 
@@ -18,6 +19,10 @@ settings.register_profile(
     "fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("fixed")
+
+# A shell that starts the tests in the background leaves SIGINT ignored, also in their processes.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="module")
