@@ -124,11 +124,11 @@ class DalaError(Exception):
 
 
 def printable(text: str) -> str:
-    """Return text that any UTF-8 stream takes: lone surrogates are escaped.
+    r"""Return text that any UTF-8 stream takes: lone surrogates are escaped.
 
     They come from file names that are not UTF-8 and from JSON, and would make printing fail.
 
-    >>> printable("caf\u00e9 \udce9") == "caf\u00e9 \\\\udce9"
+    >>> printable("caf\u00e9 \udce9") == "caf\u00e9 \\udce9"
     True
     """
     return text.encode("utf-8", "backslashreplace").decode()

@@ -22,6 +22,7 @@ Libraries that are in the middle of a native call cannot be reset. They are call
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import time
@@ -125,6 +126,26 @@ class _Semaphore(threading.Semaphore):
         _semaphores.add(self)
 
 
+class cached_property(functools.cached_property[T]):  # noqa: N801 - as the standard library's
+    """``functools.cached_property``, whose lock is free in a forked child.
+
+    Python 3.11 holds a lock of the class while the value is computed; later versions have none.
+
+    >>> class Square:
+    ...     @cached_property
+    ...     def area(self):
+    ...         return 4
+    >>> Square().area
+    4
+    """
+
+    def __init__(self, function: Callable[..., T]) -> None:
+        super().__init__(function)
+        held = getattr(self, "lock", None)
+        if held is not None:
+            _registered(held)
+
+
 def semaphore(value: int) -> threading.Semaphore:
     """Return a semaphore that has its first value again in a forked child.
 
@@ -203,10 +224,12 @@ class NativeLock:
     In a child that was forked during a call that did not end in time, entering it raises.
     """
 
-    def __init__(self, library: str) -> None:
+    def __init__(self, library: str, settle: Callable[[], object] | None = None) -> None:
         self.library = library
         self._lock = threading.RLock()
         self._broken = False
+        #: Waits for calls that finalizers make without the lock.
+        self.settle = settle
 
     def __enter__(self) -> None:
         if self._broken:
@@ -239,14 +262,16 @@ class NativeLock:
         self._lock = threading.RLock()
 
 
-def native_lock(library: str) -> NativeLock:
+def native_lock(library: str, settle: Callable[[], object] | None = None) -> NativeLock:
     """Return a lock for the calls of a library: a fork waits for it, up to 5 s.
+
+    A fork that holds it calls ``settle``, to wait for calls that are made without it.
 
     >>> guard = native_lock("LLVM")
     >>> with guard, guard:
     ...     pass
     """
-    made = NativeLock(library)
+    made = NativeLock(library, settle)
     with _adding:  # not between the hooks of a fork
         _native.add(made)
     return made
@@ -344,6 +369,9 @@ def _before() -> None:
             _held.append(guard)
         else:
             if all(guard in late or guard in _held for guard in list(_native)):
+                for guard in _held:
+                    if guard.settle is not None:
+                        guard.settle()
                 return
             _release()
 

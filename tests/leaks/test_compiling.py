@@ -37,7 +37,8 @@ def test_pipelines_of_dropped_kernels_are_released(engine_id, monkeypatch):
         gc.collect()
         source.engine.synchronize()
         counts.append(source.engine.stats()["pipelines"])
-    assert counts[0] == counts[1] >= KEPT
+    # Pipelines of earlier tests may still be given up here.
+    assert counts[0] >= counts[1] >= KEPT
 
 
 def test_a_pipeline_lives_as_long_as_a_plan_that_uses_it(engine_id, monkeypatch):

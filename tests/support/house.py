@@ -48,6 +48,7 @@ THREADED = {
     *(f"queue.{n}" for n in ("Queue", "SimpleQueue", "LifoQueue", "PriorityQueue")),
     *(f"concurrent.futures.{n}" for n in ("ThreadPoolExecutor", "ProcessPoolExecutor")),
     "concurrent.futures.thread.ThreadPoolExecutor",
+    "functools.cached_property",  # has a lock in Python 3.11
     "os.register_at_fork",
 }
 

@@ -7,7 +7,6 @@ import math
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypedDict, TypeVar, cast, overload
 
 import numpy as np
@@ -20,6 +19,7 @@ from dala.errors import (
     UnknownParameter,
     did_you_mean,
 )
+from dala.forks import cached_property
 from dala.gpu.compute import Buffer
 from dala.gpu.compute.params import CheckedParams
 from dala.media.frame import Frame

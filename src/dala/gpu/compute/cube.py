@@ -13,13 +13,13 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Final, NoReturn
 
 import numpy as np
 
 from dala.errors import CubeError
+from dala.forks import cached_property
 from dala.gpu.compute.buffer import Buffer
 from dala.typing import NDArray, PathLike
 

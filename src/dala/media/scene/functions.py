@@ -18,6 +18,7 @@ __all__ = [
     "add_subtitles",
     "add_text",
     "add_video",
+    "add_video_async",
     "close",
     "fps",
     "frame_count",
@@ -36,6 +37,7 @@ def new(
     fps: float | str | Fraction = 30,
     device: str | None = None,
     blend_space: str = "srgb",
+    memory: int | str | None = None,
 ) -> Scene:
     """Return a new scene; the arguments are those of ``Scene``.
 
@@ -47,7 +49,13 @@ def new(
     (36, 64, 4)
     """
     return Scene(
-        width, height, background=background, fps=fps, device=device, blend_space=blend_space
+        width,
+        height,
+        background=background,
+        fps=fps,
+        device=device,
+        blend_space=blend_space,
+        memory=memory,
     )
 
 
@@ -61,6 +69,7 @@ add_scene = Scene.add_scene
 add_subtitles = Scene.add_subtitles
 add_text = Scene.add_text
 add_video = Scene.add_video
+add_video_async = Scene.add_video_async
 close = Scene.close
 remove_node = Scene.remove_node
 render = Scene.render

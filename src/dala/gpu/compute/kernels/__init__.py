@@ -11,7 +11,7 @@ import pkgutil
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from functools import cached_property, partial
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +19,7 @@ from typing import Final
 
 from dala import forks
 from dala.extensions import kernel_modules
+from dala.forks import cached_property
 from dala.gpu.compute.kernel import Kernel, declare_function
 from dala.gpu.compute.kernels.filter import FILTERS
 from dala.gpu.compute.runnable import Runnable

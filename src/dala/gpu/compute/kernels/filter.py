@@ -16,9 +16,10 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
+from dala.forks import cached_property
 from dala.gpu.compute.engines.sampling.coordinates import BORDERS
 from dala.gpu.compute.kernel import Kernel, KernelFunction, declare_function
 from dala.gpu.compute.lang.declaration import ParamDecl

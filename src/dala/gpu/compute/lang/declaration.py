@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Final, TypeAlias
 
+from dala.forks import cached_property
 from dala.gpu.compute.lang.ir import Type
 from dala.gpu.compute.lang.source import KernelSource
 

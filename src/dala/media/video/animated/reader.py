@@ -9,7 +9,6 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
@@ -18,6 +17,7 @@ import numpy as np
 
 from dala.errors import DeviceUnavailable, FreedError, MissingPackage, ParameterError, VideoError
 from dala.extras import pip_install
+from dala.forks import cached_property
 from dala.gpu.compute import from_array
 from dala.media.frame import MAX_PIXELS, Frame
 from dala.media.notices import notify

@@ -77,7 +77,10 @@ class Jit:
         self._names = itertools.count()
         self._tiles: Code | None = None
         self._making_tiles = forks.lock()
-        self._lock = forks.native_lock("LLVM")  # LLVM has locks of its own
+        # LLVM has locks of its own. llvmlite's finalizers call it without ours: any call waits for
+        # them.
+        self._lock = forks.native_lock("LLVM", llvm.get_process_triple)
+        forks.in_child(_free_llvmlite)
         self.compiled = 0
         self.cache_hits = 0
         self.compile_seconds = 0.0
@@ -245,6 +248,16 @@ def _rounding_functions() -> dict[str, int]:
             function = getattr(library, theirs + suffix)
             found[ours + suffix] = ctypes.cast(function, ctypes.c_void_p).value or 0
     return found
+
+
+def _free_llvmlite() -> None:
+    """Free the lock of llvmlite in a child, which a finalizer on another thread may have held."""
+    from llvmlite.binding import ffi
+
+    held = getattr(getattr(ffi.lib, "_lock", None), "_lock", None)
+    reset = getattr(held, "_at_fork_reinit", None)
+    if reset is not None:
+        reset()
 
 
 _jit: Jit | None = None

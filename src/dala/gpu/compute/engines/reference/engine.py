@@ -12,12 +12,12 @@ A loop ends when no position is live, and a slot changes only at live positions.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from dala import budget
+from dala.forks import cached_property
 from dala.gpu.compute.dtypes import DTYPES, NUMPY
 from dala.gpu.compute.engines.base import (
     Bytes,

@@ -11,13 +11,13 @@ import weakref
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from functools import cached_property
 from typing import Final, TypeVar
 
 import numpy as np
 
 from dala import forks
 from dala.errors import BufferTooLarge, DeviceError, FreedError, UnsupportedDtype
+from dala.forks import cached_property
 from dala.gpu.compute.engines.base import (
     Bytes,
     Engine,

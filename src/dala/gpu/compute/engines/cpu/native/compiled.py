@@ -5,11 +5,12 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dala import forks
 from dala.errors import DeviceError, ParameterError
+from dala.forks import cached_property
 from dala.gpu.compute.engines.cpu.jit import Code, Jit, jit
 from dala.gpu.compute.engines.cpu.job import CallWithGil, CallWithoutGil, job_head
 from dala.gpu.compute.engines.cpu.native.arguments import (

@@ -6,10 +6,10 @@ import contextlib
 import hashlib
 import re
 from collections.abc import Callable
-from functools import cached_property
 from typing import TYPE_CHECKING, NoReturn, overload
 
 from dala.errors import KernelSyntaxError
+from dala.forks import cached_property
 
 if TYPE_CHECKING:  # ast is imported only when a function is parsed
     import ast
