@@ -63,14 +63,16 @@ def inlined_size(text: str) -> int:
     return size
 
 
-def effort_for(text: str) -> Effort:
-    """Return how much a module is optimized.
+def effort_for(text: str, *, unrolled: bool = False) -> Effort:
+    """Return how much a module is optimized; unrolled loops are bounded already.
 
     >>> effort_for("define void @body() {\\nentry:\\n  ret void\\n}\\n") is FULL
     True
     """
     size = inlined_size(text)
-    return FULL if size <= MAX_FULL else SCALAR if size <= MAX_SCALAR else QUICK
+    if size <= (MAX_SCALAR if unrolled else MAX_FULL):
+        return FULL
+    return SCALAR if size <= MAX_SCALAR else QUICK
 
 
 def with_calls(text: str) -> str:

@@ -250,7 +250,10 @@ class CPUEngine(Engine):
     ) -> Code:
         key = (program.key, geometry.layout, *known.items(), *(["counting"] if counting else ()))
         return self.code_for(
-            key, lambda: self._text(program, geometry, known, counting), program.name
+            key,
+            lambda: self._text(program, geometry, known, counting),
+            program.name,
+            unrolled=bool(known),
         )
 
     def _text(
@@ -274,7 +277,12 @@ class CPUEngine(Engine):
         return analyze(program, known, tables=bool(self.machine.lookup))
 
     def code_for(
-        self, key: tuple[Hashable, ...], text: Callable[[], str], call: str = "cpu"
+        self,
+        key: tuple[Hashable, ...],
+        text: Callable[[], str],
+        call: str = "cpu",
+        *,
+        unrolled: bool = False,
     ) -> Code:
         """Return the functions ``body`` and ``all`` of a module, compiled on first use.
 
@@ -290,9 +298,8 @@ class CPUEngine(Engine):
             return self._kept(key, loaded)
 
         def make() -> Code:
-            code = compiler.compile_new(
-                module, exports, vectors=key[0] == "rows", effort=effort_for(module)
-            )
+            effort = effort_for(module, unrolled=unrolled)
+            code = compiler.compile_new(module, exports, vectors=key[0] == "rows", effort=effort)
             return self._kept(key, code)
 
         return self._compiles.run(key, make, call)
