@@ -81,7 +81,7 @@ def test_every_effort_computes_the_same_numbers(name, monkeypatch):
     source = buffer(data, dtype=dtype, device="cpu")
     results = []
     for level in (FULL, SCALAR, QUICK):
-        monkeypatch.setattr(engine_module, "effort_for", lambda text, level=level: level)
+        monkeypatch.setattr(engine_module, "effort_for", lambda text, level=level, **options: level)
         engine = CPUEngine(compiler=Jit(ObjectCache(None)), threads=ThreadPool(1))
         program, geometry = program_for(decl, [source], source.shape, dtype)
         inputs: list[Storage] = [engine.allocate(data.nbytes, zero=False)]
@@ -227,7 +227,8 @@ def test_interrupt_ends_the_wait_for_a_compilation(monkeypatch):
         [sys.executable, "-c", textwrap.dedent(INTERRUPT)],
         capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
-    assert found.stdout == "interrupted 0\ncompiled 1\n"
+    # Interrupted while it was started, a compilation is not shared with the next call.
+    assert found.stdout in ("interrupted 0\ncompiled 1\n", "interrupted 0\ncompiled 2\n")
     assert found.stderr == ""  # the compilation ended before the interpreter did
 
 
