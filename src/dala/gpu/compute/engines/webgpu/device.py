@@ -31,10 +31,10 @@ from dala.gpu.compute.engines.webgpu.ffi import (
     shader_module,
 )
 from dala.gpu.compute.engines.webgpu.owner import Owner
-from dala.gpu.compute.engines.webgpu.pool import BufferPool, DeviceBuffer, PoolSlot
+from dala.gpu.compute.engines.webgpu.pool import SOFTWARE_BYTES, BufferPool, DeviceBuffer, PoolSlot
 from dala.gpu.compute.engines.webgpu.staging import MappedRead, ReadFuture, Staging
 from dala.gpu.compute.engines.webgpu.timing import Timer
-from dala.gpu.compute.engines.webgpu.upload import MappedWrite, Uploads
+from dala.gpu.compute.engines.webgpu.upload import UPLOAD_BYTES, MappedWrite, Uploads
 
 if TYPE_CHECKING:
     import wgpu
@@ -81,7 +81,7 @@ class NativeDevice:
         self.native = request_device(adapter)
         self.pool = BufferPool(pool_bytes)
         self.staging = Staging(self, staging_bytes)
-        self.uploads = Uploads(self)
+        self.uploads = Uploads(self, SOFTWARE_BYTES if adapter.software else UPLOAD_BYTES)
         self.done = WorkDone()
         self._recorder = DispatchRecorder()
         self._adapter = adapter

@@ -39,6 +39,7 @@ from dala.gpu.compute.engines.webgpu.ffi import ShaderChecks
 from dala.gpu.compute.engines.webgpu.ops import IMPLEMENTATIONS
 from dala.gpu.compute.engines.webgpu.owner import Owner
 from dala.gpu.compute.engines.webgpu.pool import (
+    SOFTWARE_BYTES,
     DeviceBuffer,
     pool_bytes_from_environment,
     size_class,
@@ -88,7 +89,7 @@ class WebGPUEngine(Engine):
         adapter: Adapter,
         *,
         pool_bytes: int | None = None,
-        staging_bytes: int = STAGING_BYTES,
+        staging_bytes: int | None = None,
     ) -> None:
         self.id = adapter.id
         self.adapter = adapter
@@ -109,7 +110,10 @@ class WebGPUEngine(Engine):
         self._shaders: dict[tuple[str, int, int], ComputePipeline] = {}
         self._host = HostMemory(STAGING_BYTES)
         self._owner = Owner(f"{adapter.id} ({adapter.name}, {adapter.backend})")
-        kept = pool_bytes_from_environment() if pool_bytes is None else pool_bytes
+        software = adapter.software
+        kept = pool_bytes_from_environment(software=software) if pool_bytes is None else pool_bytes
+        if staging_bytes is None:
+            staging_bytes = SOFTWARE_BYTES if software else STAGING_BYTES
         try:
             self._device = self._owner.call(NativeDevice, adapter, self._owner, kept, staging_bytes)
         except BaseException:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: The default limit of free memory in the pool; ``DALA_POOL_BYTES`` overrides it.
 POOL_BYTES: Final = 512 << 20
+#: The same where a processor computes: its memory is the host's. Also for transfers in flight.
+SOFTWARE_BYTES: Final = 32 << 20
 
 _ids = itertools.count(1)
 
@@ -53,13 +55,13 @@ def size_class(nbytes: int, limit: int) -> int:
     return rounded if rounded <= limit else padded
 
 
-def pool_bytes_from_environment() -> int:
+def pool_bytes_from_environment(*, software: bool = False) -> int:
     """Return the limit of free memory: ``DALA_POOL_BYTES``, or the default."""
     text = os.environ.get("DALA_POOL_BYTES", "")
     try:
         return max(int(text), 0)
     except ValueError:
-        return POOL_BYTES
+        return SOFTWARE_BYTES if software else POOL_BYTES
 
 
 class BufferPool:
