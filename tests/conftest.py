@@ -6,6 +6,7 @@ skips a test module with a broken import, whose tests would then silently not ru
 
 import gc
 import signal
+import sys
 from collections.abc import Generator
 from pathlib import Path
 
@@ -32,6 +33,10 @@ def settled_heap() -> None:
     Thousands of collected tests and all imported modules make a full collection take most of a
     second, and tests that count objects make dozens of them.
     """
+    kernels = sys.modules.get("dala.gpu.compute.kernel")
+    if kernels is not None:
+        for kernel in kernels.builtins().values():
+            kernel._plans.clear()  # they keep code for every shape, 2 MB each on llvmpipe
     gc.collect()
     gc.freeze()
 

@@ -104,4 +104,5 @@ def main(folder):
     sys.stdout.write(json.dumps(found) + "\n")
 
 
-main(sys.argv[1])
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -19,6 +19,7 @@ from time import perf_counter
 from typing import Protocol, Self, TypeVar, cast
 from weakref import WeakKeyDictionary
 
+from dala import forks
 from dala.budget import Charging
 from dala.errors import DalaError, FreedError, ParameterError, did_you_mean
 from dala.gpu.compute.composite import Compositor
@@ -122,6 +123,7 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput):
         self._textured = False
         self._textures: TexturePool | None = None
         self._own_textures: TexturePool | None = None
+        self._lock = forks.rlock()
         self._root = GroupNode(self, None, {"id": "scene"})
         #: Sets animated properties when the scene's time changes.
         self.animator = Animator()
@@ -236,6 +238,10 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput):
         ...     [float(scene.render().time) for _ in range(3)]
         [0.0, 0.1, 0.2]
         """
+        with self._lock:  # one frame at a time, and no changes meanwhile
+            return self._render(time)
+
+    def _render(self, time: float | Fraction | None) -> Frame:
         begin = perf_counter()
         if self._closed:
             self._check_open("Scene.render")

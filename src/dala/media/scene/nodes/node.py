@@ -226,9 +226,10 @@ class Node:
         else:
             value = item.type.convert(value, self.id, name)
         values = self.property_values
-        if value != values[name]:
-            values[name] = value
-            self.changed(item)
+        with self.scene._lock:  # not while a frame is drawn
+            if value != values[name]:
+                values[name] = value
+                self.changed(item)
 
     def move_to(self, x: float, y: float) -> None:
         """Set the position. The same as ``set("position", (x, y))``, and quicker."""
@@ -240,9 +241,10 @@ class Node:
             x = across.type.convert(x, self.id, "position")
             y = self.PROPERTIES["y"].type.convert(y, self.id, "position")
         values = self.property_values
-        if x != values["x"] or y != values["y"]:
-            values["x"], values["y"] = x, y
-            self.changed(across)
+        with self.scene._lock:
+            if x != values["x"] or y != values["y"]:
+                values["x"], values["y"] = x, y
+                self.changed(across)
 
     def update(self, **properties: t.Value) -> None:
         """Set several properties: all of them, or none if one is refused."""
@@ -250,10 +252,11 @@ class Node:
         changes = self._checked(properties, self.id)
         if place is not None:
             changes |= self._position(place, self.id)
-        for name, value in changes.items():
-            if value != self.property_values[name]:
-                self.property_values[name] = value
-                self.changed(self.PROPERTIES[name])
+        with self.scene._lock:
+            for name, value in changes.items():
+                if value != self.property_values[name]:
+                    self.property_values[name] = value
+                    self.changed(self.PROPERTIES[name])
 
     def check(self, name: str, value: t.Value) -> None:
         """Raise the error that setting a property to a value would raise."""
