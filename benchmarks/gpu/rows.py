@@ -43,7 +43,6 @@ FILTERS: dict[str, dict[str, Any]] = {
     "chroma_key": {},
     "denoise": {},
     "beauty": {},
-    "sobel": {},
     "vignette": {"amount": 0.5},
 }
 
