@@ -37,7 +37,7 @@ fuzz: $(VENV)/.ready-dev
 
 # An hour of everything; memory, threads and descriptors must stay flat.
 soak: $(VENV)/.ready-dev
-	$(VENV)/bin/python -m benchmarks.soak --minutes $(or $(MINUTES),60) --plot docs/pictures/soak.png
+	$(VENV)/bin/python -m benchmarks.soak --minutes $(or $(MINUTES),60) --plot docs/images/soak.png
 
 lint: $(VENV)/.ready-dev
 	$(VENV)/bin/ruff check .
