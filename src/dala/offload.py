@@ -55,7 +55,8 @@ def in_event_loop() -> bool:
 class LoopWorker:
     """One thread that runs calls in order. It starts with the first call.
 
-    The thread ends when the worker is garbage collected, and never delays the end of the program.
+    The thread ends with :meth:`stop` or when the worker is garbage collected, and never delays the
+    end of the program.
 
     >>> LoopWorker("example").submit(lambda: "done").result(timeout=60)
     'done'
@@ -89,6 +90,12 @@ class LoopWorker:
                     self._thread = forks.thread(_work, args=(self._calls,), name=self.name)
                     self._thread.start()
         return future
+
+    def stop(self) -> None:
+        """End the thread after the calls it was given. A later call starts another."""
+        if self._thread is not None:
+            self._thread = None  # first, so that a call put behind the end starts a thread
+            self._calls.put(None)
 
     async def run(self, function: Callable[[], T]) -> T:
         """Run a call and await its result. Cancelling ends the wait, not the call."""
@@ -152,8 +159,7 @@ class AsyncClosing(Closing):
 
     async def aclose(self) -> None:
         """Close on a thread, and await the end of it. Closing twice is allowed."""
-        self._interrupt()
-        await self._worker.run(self.close)
+        await self._close_with(self.close)
 
     async def __aenter__(self) -> Self:
         return await self._worker.run(self.__enter__)
@@ -164,8 +170,14 @@ class AsyncClosing(Closing):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        await self._close_with(lambda: self.__exit__(kind, error, trace))
+
+    async def _close_with(self, close: Callable[[], None]) -> None:
         self._interrupt()
-        await self._worker.run(lambda: self.__exit__(kind, error, trace))
+        try:
+            await self._worker.run(close)
+        finally:
+            self._worker.stop()
 
     def _interrupt(self) -> None:
         """End what the thread waits for, if that is possible. Must not wait."""

@@ -59,6 +59,10 @@ def decoders():
     return [t for t in threading.enumerate() if t.name == "dala video decoder"]
 
 
+def writers():
+    return [t for t in threading.enumerate() if t.name == "dala video writer"]
+
+
 async def times(reader):
     return [float(frame.time) async for frame in reader]
 
@@ -134,9 +138,13 @@ def test_a_failed_block_leaves_no_file(clips, tmp_path):
             await sink.write_async(np.zeros((8, 8, 3), np.uint8))
             raise RuntimeError("stop")
 
-    with pytest.raises(RuntimeError, match="stop"):
+    with pytest.raises(RuntimeError, match="stop") as kept:
         asyncio.run(main())
     assert list(tmp_path.iterdir()) == []
+    for thread in writers():  # it ends, though the error's traceback holds the writer
+        thread.join(60)
+    assert writers() == []
+    del kept
 
 
 def test_two_readers_take_turns(clips):
