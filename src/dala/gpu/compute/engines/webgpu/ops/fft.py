@@ -277,7 +277,7 @@ def pass_text(
         f"            let near = twiddles[turn % {FINE}u];\n"
         f"            v = times(v, times(near, twiddles[{FINE}u + turn / {FINE}u]));"
     )
-    return Template(read_text("fft.wgsl")).substitute(
+    return Template(read_text("fft_buffers.wgsl") + read_text("fft.wgsl")).substitute(
         T=dtype,
         LENGTH=length,
         LENGTHu=f"{length}u",

@@ -57,7 +57,7 @@ def columns_text(
     """
     abreast = abreast_of(length)
     each = min(EACH, length)
-    return Template(read_text("fft_columns.wgsl")).substitute(
+    return Template(read_text("fft_buffers.wgsl") + read_text("fft_columns.wgsl")).substitute(
         T="f32",
         LENGTH=length,
         ABREAST=abreast,
