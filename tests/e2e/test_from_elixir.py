@@ -97,7 +97,9 @@ def test_pairs_of_surfaces_run():
 def test_pairs_of_models_run(weights, monkeypatch):
     monkeypatch.setenv("DALA_MODELS", str(weights))
     with dala.device("cpu"):
-        run("Models")["model"].close()
+        names = run("Models")
+        assert names["model"].info["name"] == "mobilenet_v2"
+        names["model"].close()
 
 
 def test_the_page_has_every_function_of_the_documents():

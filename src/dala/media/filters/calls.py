@@ -147,6 +147,8 @@ def call(name: str, module: str) -> Callable[..., ImageLike]:
     # Pictures that know their size take the first parameter in the place of width.
     lead = first[0].name if first and spec.kind != "conversion" else ""
     needed = [p.name for p in pictures if p.required]
+    sized = any(p.name == "size" for p in spec.parameters)
+    meant = ", as size=(height, width)" if sized else ""
     positional = [*leading, "width", "height", *(p.name for p in first if not p.required)]
     run = convert if spec.kind == "conversion" else apply
 
@@ -173,8 +175,8 @@ def call(name: str, module: str) -> Callable[..., ImageLike]:
         height = cast("int | None", given.pop("height", None))
         if isinstance(width, Sequence) and height is None:  # resize(picture, (640, 360))
             raise TypeError(
-                f"{name}(): width must be a number, got {width!r}. Give a size by its name, as "
-                "size=(height, width)."
+                f"{name}(): width must be a number, got {width!r}. Give other parameters by their "
+                f"names{meant}."
             )
         return run(img, width, height, name, given, out, device)
 
