@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import dala
-from benchmarks.gpu.run import CHAIN, Entrant, _pipeline, _race
+from benchmarks.gpu.run import CHAIN, Entrant, filter_pipeline, race
 from benchmarks.harness import write
 from dala.gpu.compute import (
     buffer_zeros,
@@ -230,7 +230,7 @@ class Rows:
         stages["blur, sharpen, brightness"] = CHAIN
         for name, chain in stages.items():
             try:
-                pipeline, _ = _pipeline(frame, chain, self.engine.id)
+                pipeline, _ = filter_pipeline(frame, chain, self.engine.id)
             except dala.errors.DalaError as error:
                 print(f"  {name}: left out ({error})")
                 continue
@@ -277,7 +277,7 @@ def main(rounds: int = 5, *, small: bool = False, out: str | None = None, only: 
     for name, made in rows.all():
         if names and not any(part in name for part in names):
             continue
-        row = _race(made, 1 if small else rounds)
+        row = race(made, 1 if small else rounds)
         best = {who: min(r["min_ms"], r.get("together_ms", 1e9)) for who, r in row.items()}
         results[name] = {**row, "best_ms": best}
         if "torch" in best:

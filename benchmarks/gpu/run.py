@@ -86,7 +86,7 @@ def _per_run(entrant: Entrant, many: int) -> float:
     return max(more - less, 1e-9) / many
 
 
-def _race(entrants: dict[str, Entrant], rounds: int) -> dict[str, dict[str, float]]:
+def race(entrants: dict[str, Entrant], rounds: int) -> dict[str, dict[str, float]]:
     """Time the contestants in turn, each for a tenth of a second per round."""
     alone = {n: dataclasses.replace(e, together=nullcontext) for n, e in entrants.items()}
     counts = {}
@@ -202,20 +202,20 @@ class Ours:
 
     def _filters(self, stages: list[tuple[str, dict[str, Any]]]) -> Entrant:
         small = self.rng.integers(0, 256, (67, 101, 4), np.uint8)
-        pipeline, result = _pipeline(small, stages, self.engine.id)
+        pipeline, result = filter_pipeline(small, stages, self.engine.id)
         pipeline.run()
-        meant, expected = _pipeline(small, stages, "reference")
+        meant, expected = filter_pipeline(small, stages, "reference")
         meant.run()
         off = np.abs(result.numpy().astype(int) - expected.numpy()).max()
         # Each stage may round either way; sharpening can amplify one step to three more.
         if off > (1 if len(stages) == 1 else 4):
             raise AssertionError(f"{off} steps from the definition")
         frame = self.rng.integers(0, 256, (*self.sizes.frame, 4), np.uint8)
-        pipeline, result = _pipeline(frame, stages, self.engine.id)
+        pipeline, result = filter_pipeline(frame, stages, self.engine.id)
         return self._entrant(pipeline.run, 2 * frame.nbytes)
 
 
-def _pipeline(
+def filter_pipeline(
     frame: Any, stages: list[tuple[str, dict[str, Any]]], device: str
 ) -> tuple[Pipeline, Any]:
     """A pipeline of filters with transient intermediates, and its output."""
@@ -313,7 +313,7 @@ def main(
 
 def _resident(sizes: Sizes, rounds: int) -> dict[str, Any]:
     ready, absent = _gather(sizes)
-    rows: dict[str, Any] = _race(ready, rounds)
+    rows: dict[str, Any] = race(ready, rounds)
     print(f"{sizes.numbers:,} f32 where no size is named, on {device_info()['name']}")
     for name, row in rows.items():
         entrant, best = ready[name], min(row["min_ms"], row.get("together_ms", row["min_ms"]))

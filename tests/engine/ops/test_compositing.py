@@ -130,7 +130,9 @@ def expected(draws: Array, pictures: list[Array], given: dict[str, Any]) -> Arra
     return _known[key]
 
 
-def compare(device: str, draws: Array | list[Array], pictures: list[Array], **given: Any) -> None:
+def assert_same(
+    device: str, draws: Array | list[Array], pictures: list[Array], **given: Any
+) -> None:
     """Assert that a device draws the same as the definition."""
     all_of_them = np.concatenate(draws) if isinstance(draws, list) else draws
     want = visible(expected(all_of_them, pictures, given))
@@ -182,7 +184,7 @@ def test_blend_modes(dala_device: str, blend: str, linear: int) -> None:
         box(PICTURE, 50.3, 30.7, 35, 28, picture=top, blend=blend, flags=linear, opacity=0.6),
     ]
     for background in BACKDROPS.values():
-        compare(dala_device, draws, [top, bottom], background=background)
+        assert_same(dala_device, draws, [top, bottom], background=background)
 
 
 PLACES = {
@@ -207,7 +209,7 @@ def test_positions_and_sizes(dala_device: str, place: str, flags: int) -> None:
         picture[:] = picture[:1, :1]  # the texel at an edge may be either
     for background in BACKDROPS.values():
         draws = box(PICTURE, *PLACES[place], picture=picture, flags=flags)
-        compare(dala_device, draws, [picture], background=background)
+        assert_same(dala_device, draws, [picture], background=background)
 
 
 @pytest.mark.parametrize("radius", [0, 0.3, 1, 7.5, 40])
@@ -224,7 +226,7 @@ def test_rounded_corners_and_angles(
         box(TINT, *where, picture=picture, radius=radius, angle=angle, color=(250, 9, 8, 180)),
         box(FILL, 60, 40, 20, 13, radius=radius, angle=angle, color=(0, 0, 255, 255), opacity=0.5),
     ]
-    compare(dala_device, draws, [picture], background=BACKDROPS["half"])
+    assert_same(dala_device, draws, [picture], background=BACKDROPS["half"])
 
 
 @pytest.mark.parametrize("sigma", [0, 0.4, 2, 9])
@@ -238,7 +240,7 @@ def test_shadows(
         box(SHADOW, 25, 20, 44, 21, width=sigma, radius=radius, angle=angle, color=(0, 0, 0, 200)),
         box(SHADOW, 2, 45, 9, 9, width=sigma, radius=radius, angle=angle, opacity=0.7),
     ]
-    compare(dala_device, draws, [], background=BACKDROPS[backdrop])
+    assert_same(dala_device, draws, [], background=BACKDROPS[backdrop])
 
 
 @pytest.mark.parametrize("width", [40, 20, 17.5, 90])
@@ -249,9 +251,9 @@ def test_pictures_of_three_channels(dala_device: str, width: float, radius: floa
         box(PICTURE, 2, 1, width, width * 0.75, picture=picture, flags=OPAQUE, radius=radius),
         box(PICTURE, 50.5, 3, width / 2, 20, picture=picture, flags=OPAQUE, opacity=0.4),
     ]
-    compare(dala_device, draws, [picture], background=BACKDROPS["half"])
+    assert_same(dala_device, draws, [picture], background=BACKDROPS["half"])
     with_ring = [*draws, box(TINT, 40, 20, width, 30, picture=picture, color=(9, 200, 9, 99))]
-    compare(dala_device, with_ring, [picture], background=BACKDROPS["opaque"])
+    assert_same(dala_device, with_ring, [picture], background=BACKDROPS["opaque"])
 
 
 @pytest.mark.parametrize("channels", [3, 4])
@@ -265,7 +267,7 @@ def test_halved_pictures(dala_device: str, size: tuple[int, int], channels: int)
         box(PICTURE, -5, 33, w / 2, h / 2, picture=picture, flags=OPAQUE, radius=4),
         box(PICTURE, 40, 30, w / 2, h / 2, picture=picture, flags=OPAQUE, opacity=0.6),
     ]
-    compare(dala_device, draws, [picture], background=BACKDROPS["half"])
+    assert_same(dala_device, draws, [picture], background=BACKDROPS["half"])
 
 
 def test_the_first_draw_does_not_matter(dala_device: str) -> None:
@@ -297,7 +299,7 @@ def test_channels(dala_device: str, channels: int) -> None:
         box(PICTURE, 50, 20, 33, 31, picture=picture, flags=flags, opacity=0.5),
         box(PICTURE, 10, 40, 30, 20, picture=picture, flags=flags, angle=12),
     ]
-    compare(dala_device, draws, [picture])
+    assert_same(dala_device, draws, [picture])
 
 
 @pytest.mark.parametrize("scale", [2.7, 5, 9.5])
@@ -307,7 +309,7 @@ def test_pictures_made_much_smaller(dala_device: str, scale: float) -> None:
             draws = box(
                 PICTURE, 5.5, 4, 300 / scale, 200 / scale, picture=picture, flags=flags, angle=angle
             )
-            compare(dala_device, draws, [picture], background=BACKDROPS["opaque"])
+            assert_same(dala_device, draws, [picture], background=BACKDROPS["opaque"])
 
 
 def test_crops_do_not_bleed(dala_device: str) -> None:
@@ -317,7 +319,7 @@ def test_crops_do_not_bleed(dala_device: str) -> None:
     draws = box(PICTURE, 3, 3, 90, 60, picture=picture, crop=(0, 0, 32, 48), flags=OPAQUE)
     made = render(dala_device, draws, [picture])
     assert (made[3:63, 3:93] == (0, 255, 0, 255)).all()
-    compare(
+    assert_same(
         dala_device,
         [
             box(PICTURE, 3, 3, 31, 20, picture=picture, crop=(20, 7, 51, 27), flags=OPAQUE),
@@ -331,7 +333,7 @@ def test_mirrored(dala_device: str) -> None:
     picture = noise(9, 40, 30)
     draws = box(PICTURE, 7, 5, 60, 45, picture=picture)
     draws["sx"], draws["ox"] = -draws["sx"], 40
-    compare(dala_device, draws, [picture], background=BACKDROPS["opaque"])
+    assert_same(dala_device, draws, [picture], background=BACKDROPS["opaque"])
 
 
 def test_one_pixel_pictures(dala_device: str) -> None:
@@ -343,7 +345,7 @@ def test_one_pixel_pictures(dala_device: str) -> None:
         box(PICTURE, 40, 20, 40, 30.5, picture=column, number=2),
         box(PICTURE, 60, 40, 20, 20, picture=column, number=2, angle=30),
     ]
-    compare(dala_device, draws, [dot, row, column], background=BACKDROPS["opaque"])
+    assert_same(dala_device, draws, [dot, row, column], background=BACKDROPS["opaque"])
 
 
 def test_half_white_over_black(dala_device: str) -> None:
@@ -365,7 +367,7 @@ def test_only_rectangles_change(dala_device: str) -> None:
     ])  # fmt: skip
     for background in (None, (1, 2, 3, 255)):
         given: dict[str, Any] = {"start": start, "rects": rects, "background": background}
-        compare(dala_device, draws, [picture], **given)
+        assert_same(dala_device, draws, [picture], **given)
         made = render(dala_device, draws, [picture], **given)
         outside = np.ones((64, 96), bool)
         for x0, y0, x1, y1 in rects:
@@ -402,7 +404,7 @@ def test_wide_target(dala_device: str) -> None:
         box(PICTURE, 100.5, 5.5, 1111, 24, picture=veil, number=1),
         box(FILL, 30, 10, 1200, 15, radius=7, color=(250, 250, 0, 90)),
     ]
-    compare(dala_device, draws, [picture, veil], size=(1280, 40))
+    assert_same(dala_device, draws, [picture, veil], size=(1280, 40))
 
 
 def test_hidden_draws_do_not_show(dala_device: str) -> None:
@@ -581,10 +583,10 @@ def test_any_scene(
     state = np.zeros((64, 96, 4), np.uint8)
     state[:] = background
     for draw in draws:
-        compare(dala_device, draw, pictures, start=state, background=None)
+        assert_same(dala_device, draw, pictures, start=state, background=None)
         state = render("reference", draw, pictures, start=state, background=None)
     if not any(BLENDS[int(d[0]["blend"])] in STEEP for d in draws):
-        compare(dala_device, draws, pictures, background=background)
+        assert_same(dala_device, draws, pictures, background=background)
 
 
 @pytest.mark.parametrize("width", [5, 16, 23, 40])
