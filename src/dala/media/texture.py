@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 from dala import forks, memory
 from dala.errors import BufferTooLarge, FreedError, ParameterError
 from dala.gpu.compute import Buffer, from_dlpack
-from dala.media.pixels import Pixels, to_rgba
+from dala.media.pictures.pixels import Pixels, to_rgba
 from dala.resources import Closing, refuse_pickle
 from dala.typing import ImageLike, PathLike
 

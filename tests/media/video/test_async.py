@@ -18,7 +18,8 @@ from tests.support.waiting import Waits
 av = pytest.importorskip("av")
 
 from dala.media.video.animated import reader as animated  # noqa: E402
-from dala.media.video.decode import Decoder, VideoInput  # noqa: E402
+from dala.media.video.decoding.decoder import Decoder  # noqa: E402
+from dala.media.video.decoding.input import VideoInput  # noqa: E402
 from dala.media.video.encode import Encoder  # noqa: E402
 from dala.media.video.reader import Reader  # noqa: E402
 from dala.media.video.source import FrameQueue  # noqa: E402

@@ -10,7 +10,7 @@ from typing import Final
 
 from dala.errors import ParameterError
 from dala.media.frame import TIME_BASE
-from dala.media.moment import Moment
+from dala.media.sources.moment import Moment
 
 #: Rates such as 29.97 that stand for 30000/1001, by their thousandths and hundredths.
 _NTSC: Final = {

@@ -24,7 +24,6 @@ from dala.budget import Charging
 from dala.errors import DalaError, FreedError, ParameterError, did_you_mean
 from dala.gpu.compute.composite import Compositor
 from dala.media.frame import Frame
-from dala.media.moment import Moment
 from dala.media.scene.animation.animation import Animation, Animator
 from dala.media.scene.builder import NodeBuilder
 from dala.media.scene.clock import Clock, FrameRateMeter
@@ -40,6 +39,7 @@ from dala.media.scene.nodes.builtin import EffectNode, GroupNode, ImageNode, Sce
 from dala.media.scene.nodes.node import Node
 from dala.media.scene.nodes.property_types import ChoiceType, ColorType, Rgba
 from dala.media.scene.output import SceneOutput
+from dala.media.sources.moment import Moment
 from dala.media.texture import Texture, TexturePool
 from dala.memory import new_accounts
 from dala.resources import Closing, track, untrack

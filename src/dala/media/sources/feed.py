@@ -17,7 +17,7 @@ import numpy as np
 
 from dala.errors import DalaError, ParameterError, VideoError
 from dala.media.frame import Frame
-from dala.media.pixels import Pixels, to_u8
+from dala.media.pictures.pixels import Pixels, to_u8
 
 if TYPE_CHECKING:
     from dala.media.video.reader import Reader

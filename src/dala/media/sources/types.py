@@ -14,9 +14,9 @@ import numpy as np
 from dala import forks, resources
 from dala.errors import DalaError, ParameterError
 from dala.media.frame import Frame
-from dala.media.moment import Moment
-from dala.media.pixels import Pixels, is_rgb_bytes
+from dala.media.pictures.pixels import Pixels, is_rgb_bytes
 from dala.media.sources.feed import Feed, FeedItem, IteratorFeed, displayable, to_fraction
+from dala.media.sources.moment import Moment
 from dala.media.sources.player import Player
 from dala.resources import Closing
 from dala.typing import ImageLike, NDArray

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from dala import forks
 from dala.errors import DalaError, ParameterError, VideoError
-from dala.media.video.decode import ffmpeg_message
+from dala.media.video.decoding.input import ffmpeg_message
 from dala.media.video.output.hardware import EncoderChoice, hardware_device, refusal
 from dala.media.video.output.target import Target
 from dala.media.video.source import AvObject, DecodedFrame, FrameQueue, pyav

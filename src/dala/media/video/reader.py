@@ -16,8 +16,10 @@ from dala.media.frame import Frame
 from dala.media.hdr import TRANSFERS, Hdr
 from dala.media.notices import notify
 from dala.media.video import color, deep
+from dala.media.video.arguments import check_choice, check_count, check_seconds
 from dala.media.video.borrowed import BorrowedFrame
-from dala.media.video.decode import Decoder, VideoInput, frame_count
+from dala.media.video.decoding.decoder import Decoder
+from dala.media.video.decoding.input import VideoInput, frame_count
 from dala.media.video.source import POLICIES, DecodedFrame, VideoSource, turn_of
 from dala.offload import AsyncIterating, LoopWorker, in_event_loop
 
@@ -143,7 +145,7 @@ class Reader(AsyncIterating[Frame]):
                 source,
                 hwaccel=hwaccel,
                 threads=check_count(call, "threads", threads, 0),
-                timeout=_seconds(call, "timeout", timeout),
+                timeout=check_seconds(call, "timeout", timeout),
                 call=call,
                 deinterlace=deinterlace,
                 on_resize=on_resize,
@@ -478,23 +480,3 @@ def _frame(
         hdr=hdr,
         tags=colors.tags,
     )
-
-
-def check_choice(call: str, name: str, value: str | None, allowed: tuple[str | None, ...]) -> None:
-    """Raise ParameterError unless the value is an allowed one."""
-    if value not in allowed:
-        listed = ", ".join(repr(a) for a in allowed if a is not None)
-        raise ParameterError.invalid(call, name, f"one of {listed}", value)
-
-
-def check_count(call: str, name: str, value: int, least: int) -> int:
-    """Return the value if it is an int of at least ``least``, else raise ParameterError."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ParameterError.invalid(call, name, f"an int of {least} or more", value)
-    return value
-
-
-def _seconds(call: str, name: str, value: float) -> float:
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < 1e6:
-        raise ParameterError.invalid(call, name, "a number of seconds above 0", value)
-    return float(value)

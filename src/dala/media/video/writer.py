@@ -17,6 +17,7 @@ from dala.media.frame import Frame, check_pixels
 from dala.media.hdr import Hdr
 from dala.media.notices import notify
 from dala.media.video import color
+from dala.media.video.arguments import check_choice, check_count
 from dala.media.video.encode import Encoder, default_codec, find_encoder
 from dala.media.video.output.deep import (
     DEEP_LAYOUTS,
@@ -34,7 +35,7 @@ from dala.media.video.output.layouts import (
     stored_size,
 )
 from dala.media.video.output.target import Target
-from dala.media.video.reader import Reader, check_choice, check_count
+from dala.media.video.reader import Reader
 from dala.media.video.source import VideoSource, pyav, source_of
 from dala.media.video.tracks import TrackGroup, Tracks
 from dala.offload import AsyncClosing, LoopWorker, in_event_loop

@@ -11,7 +11,7 @@ from dala.gpu.compute import Buffer
 from dala.gpu.compute.composite import Compositor, Picture
 from dala.media.frame import PLANAR, Frame
 from dala.media.images import check_array
-from dala.media.pixels import is_rgb_bytes
+from dala.media.pictures.pixels import is_rgb_bytes
 from dala.typing import NDArray
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from dala.media.scene.nodes.properties import REQUIRED, Argument
 
 if TYPE_CHECKING:
     from dala.media.frame import Frame
-    from dala.media.moment import Moment
     from dala.media.scene.nodes.group import GroupNode
     from dala.media.scene.scene import Scene
+    from dala.media.sources.moment import Moment
 
 
 class SceneNode(Node):

@@ -14,9 +14,9 @@ from dala.media.scene.nodes.properties import REQUIRED, Argument, Property
 from dala.media.text.style import ALIGNMENTS, DIRECTIONS, OVERFLOWS, WEIGHTS, TextStyle
 
 if TYPE_CHECKING:
-    from dala.media.moment import Moment
     from dala.media.scene.nodes.group import GroupNode
     from dala.media.scene.scene import Scene
+    from dala.media.sources.moment import Moment
     from dala.media.subtitles import Cue
     from dala.media.text.fonts.faces import FontName
 

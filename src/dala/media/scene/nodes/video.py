@@ -20,10 +20,10 @@ from dala.media.scene.nodes.pip import PIP_ARGUMENTS, apply_pip
 from dala.media.scene.nodes.properties import REQUIRED, Argument
 
 if TYPE_CHECKING:
-    from dala.media.moment import Moment
     from dala.media.scene.nodes.group import GroupNode
     from dala.media.scene.scene import Scene
     from dala.media.sources import Source
+    from dala.media.sources.moment import Moment
     from dala.media.sources.open import VideoInput
 
 RATE: Final = OneOf(

@@ -10,7 +10,7 @@ import numpy as np
 
 from dala.errors import ParameterError, VideoError, did_you_mean
 from dala.media.video.animated.facts import webp_chunks
-from dala.media.video.decode import ffmpeg_message
+from dala.media.video.decoding.input import ffmpeg_message
 from dala.media.video.source import AvObject, DecodedFrame, pyav
 from dala.typing import NDArray
 

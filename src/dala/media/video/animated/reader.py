@@ -23,8 +23,9 @@ from dala.media.frame import MAX_PIXELS, Frame
 from dala.media.notices import notify
 from dala.media.video.animated.facts import AnimationFacts, facts_of, kind_of
 from dala.media.video.animated.gif import GifCanvas, scan
+from dala.media.video.arguments import check_choice
 from dala.media.video.borrowed import BorrowedFrame
-from dala.media.video.reader import Reader, check_choice
+from dala.media.video.reader import Reader
 from dala.media.video.source import VideoSource
 from dala.offload import LoopWorker, in_event_loop
 from dala.typing import NDArray

@@ -19,7 +19,7 @@ from dala.errors import FreedError, ParameterError, ShapeError, VideoError
 from dala.media.frame import Frame
 from dala.media.notices import notify
 from dala.media.parts import PartFile
-from dala.media.pixels import to_rgba
+from dala.media.pictures.pixels import to_rgba
 from dala.media.video.animated.encoders import ENCODERS, OPTIONS, Palette, check_options
 from dala.media.video.writer import Writer
 from dala.typing import ImageLike, NDArray, PathLike

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from dala.errors import DeviceUnavailable, ParameterError
 from dala.media.notices import notify
-from dala.media.video.decode import ffmpeg_message
+from dala.media.video.decoding.input import ffmpeg_message
 from dala.media.video.source import AvObject, pyav
 
 _CALL: Final = "video.write"

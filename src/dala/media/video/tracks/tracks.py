@@ -8,7 +8,7 @@ from typing import Final
 
 from dala.errors import VideoError
 from dala.media.notices import notify
-from dala.media.video.decode import ffmpeg_message
+from dala.media.video.decoding.input import ffmpeg_message
 from dala.media.video.source import AvObject, VideoSource, pyav
 from dala.media.video.timing import PacketClock, is_broadcast, start_offset
 from dala.media.video.tracks.containers import TEXT, Container, container_of

@@ -1,0 +1,1 @@
+"""Decoding: an open video, and the thread that decodes it ahead."""

@@ -1,0 +1,223 @@
+"""An open video: a file, URL or camera, and the stream of pictures in it."""
+
+from __future__ import annotations
+
+import contextlib
+from fractions import Fraction
+
+from dala import memory
+from dala.errors import DeviceUnavailable, VideoError
+from dala.media.video.reach import is_playlist
+from dala.media.video.source import AvObject, VideoSource, pyav
+from dala.media.video.stages import SizeKeeper, alpha_decoder
+from dala.media.video.timing import start_offset
+
+#: Hardware that is tried first.
+_FIRST = ("cuda", "d3d11va", "videotoolbox")
+#: The number of frames in an IVF file that was written to a pipe.
+_UNKNOWN_COUNT = 0xFFFFFFFF
+
+
+def ffmpeg_message(error: BaseException) -> str:
+    """Return FFmpeg's error text, with the last line of its log if there is one."""
+    text = str(getattr(error, "strerror", None) or error)
+    log = getattr(error, "log", None)
+    return f"{text} ({log[2].strip()})" if log and log[2].strip() else text
+
+
+def frame_count(stream: AvObject) -> int:
+    """Return the number of frames that a stream's header gives; 0 if it does not say."""
+    count = int(stream.frames)
+    return 0 if count == _UNKNOWN_COUNT else count
+
+
+class VideoInput:
+    """A file, URL or camera opened by FFmpeg, and its video stream."""
+
+    def __init__(
+        self,
+        source: VideoSource,
+        *,
+        hwaccel: str | None,
+        threads: int,
+        timeout: float,
+        call: str,
+        deinterlace: bool | str | None = None,
+        on_resize: str = "scale",
+    ) -> None:
+        self.source = source
+        self.call = call
+        #: True, False, "auto", or None to say when it would be needed.
+        self.deinterlace = deinterlace
+        self.size = SizeKeeper(on_resize, source.label, self.say)
+        #: How the video was found to be scanned, for further runs of the decoder.
+        self.scan: str | None = None
+        self._hwaccel = hwaccel
+        self._threads = threads
+        self.timeout = timeout
+        self.container: AvObject = None
+        self.stream: AvObject = None
+        self.decoder: AvObject = None
+        #: Seconds on the file's own clock at which the frames' clock is 0.
+        self.begin = Fraction(0)
+        #: What the user should know, by subject, in the order it happened.
+        self.notices: dict[str, str] = {}
+        if hwaccel == "auto":
+            self._open_fastest()
+        else:
+            self.open()
+
+    def say(self, subject: str, what: str) -> None:
+        """Tell the user something about a subject, once."""
+        self.notices.setdefault(subject, f"{self.source.label}: {what}")
+
+    def open(self) -> None:
+        """Open the source, or reopen it at the beginning."""
+        av, source = pyav(), self.source
+        self.close()
+        settings: dict[str, object] = {
+            "format": source.format,
+            "options": dict(source.options),
+            "container_options": source.reach,
+            "metadata_errors": "replace",  # titles in other encodings must not stop a video
+        }
+        if (source.url or source.live) and source.stream is None:
+            settings["timeout"] = (self.timeout, self.timeout)
+        if self._hwaccel is not None:
+            settings["hwaccel"] = self._hardware()
+        try:
+            self.container = av.open(source.handle, **settings)
+        except (av.FFmpegError, OSError, ValueError, RuntimeError, TypeError) as error:
+            if self._hwaccel is not None and self._opens_without():
+                raise self._hardware_refused(error) from error
+            why = "It is not a video, its header is damaged, or it cannot be reached."
+            if not source.playlists and is_playlist(source.head(16)):
+                why = (
+                    "It is a playlist, which names other files or hosts. If you trust it, open it "
+                    "with playlists=True."
+                )
+            raise VideoError(
+                f"{self.call}: cannot open {source.label!r}: {ffmpeg_message(error)}. {why}"
+            ) from error
+        try:
+            self.stream = self._pick()
+        except BaseException:
+            self.close()
+            raise
+        self.begin = start_offset(self.container)
+        self.decoder = self._alpha_decoder() or self.stream.codec_context
+        self.decoder.thread_type = "AUTO"
+        self.decoder.thread_count = self._threads
+
+    def _alpha_decoder(self) -> AvObject | None:
+        if self._hwaccel is not None:
+            return None
+        try:
+            return alpha_decoder(self.stream)
+        except KeyError as missing:
+            self.say("alpha", f"its alpha is ignored: this build of FFmpeg has no {missing}.")
+            return None
+
+    def _open_fastest(self) -> None:
+        """Open the source with the first hardware that decodes it, else on the CPU, and say so."""
+        from av.codec.hwaccel import hwdevices_available
+
+        tried = []
+        found = hwdevices_available()
+        for self._hwaccel in sorted(found, key=lambda name: (name not in _FIRST, name)):
+            try:
+                self.open()
+                return
+            except DeviceUnavailable as error:
+                reason = str(error).partition(". Leave hwaccel")[0].split(": ", 2)[-1]
+                tried.append(f"{self._hwaccel} ({reason})")
+        self._hwaccel = None
+        self.open()
+        why = ", ".join(tried) or "nothing, as this build of FFmpeg has no hardware decoders"
+        self.say("hwaccel", f"it is decoded on the CPU. Tried {why}.")
+
+    def _hardware(self) -> AvObject:
+        from av.codec.hwaccel import HWAccel, hwdevices_available
+
+        available = hwdevices_available()
+        if self._hwaccel not in available:
+            raise DeviceUnavailable(
+                f"{self.call}: hwaccel {self._hwaccel!r} is not in this build of FFmpeg. It has "
+                f"{', '.join(available) or 'none'}. Leave hwaccel out to decode on the CPU."
+            )
+        try:
+            return HWAccel(device_type=self._hwaccel, allow_software_fallback=False)
+        except (RuntimeError, OSError, ValueError) as error:
+            raise DeviceUnavailable(
+                f"{self.call}: hwaccel {self._hwaccel!r} cannot start on this machine: "
+                f"{ffmpeg_message(error)}. Leave hwaccel out to decode on the CPU."
+            ) from error
+
+    def _opens_without(self) -> bool:
+        """Return whether the source opens without hardware decoding."""
+        av = pyav()
+        try:
+            av.open(
+                self.source.handle,
+                format=self.source.format,
+                container_options=self.source.reach,
+                metadata_errors="replace",
+            ).close()
+        except (av.FFmpegError, OSError, ValueError):
+            return False
+        return True
+
+    def _pick(self) -> AvObject:
+        av, name = pyav(), self.source.label
+        streams = self.container.streams
+        if not streams.video:
+            kinds = sorted({s.type for s in streams}) or ["nothing"]
+            raise VideoError(
+                f"{self.call}: {name!r} has no video stream. It holds {', '.join(kinds)}."
+            )
+        try:
+            stream = streams.best("video") or streams.video[0]
+            context = stream.codec_context
+        except (av.FFmpegError, RuntimeError, ValueError, NotImplementedError) as error:
+            raise self._hardware_refused(error) from error
+        if context is None:
+            raise VideoError(f"{self.call}: FFmpeg has no decoder for the codec of {name!r}.")
+        if self._hwaccel is not None and not context.is_hwaccel:
+            raise self._hardware_refused("it has no decoder for this codec")
+        # A header of a few bytes may claim any size. Decoders hold several pictures.
+        memory.check(16 * context.width * context.height, self.call)
+        return stream
+
+    def _hardware_refused(self, why: BaseException | str) -> Exception:
+        reason = ffmpeg_message(why) if isinstance(why, BaseException) else why
+        return DeviceUnavailable(
+            f"{self.call}: cannot decode {self.source.label!r} with hwaccel "
+            f"{self._hwaccel!r}: {reason}. Leave hwaccel out to decode on the CPU."
+        )
+
+    @property
+    def rate(self) -> Fraction | None:
+        """Frames per second: the average if known."""
+        found = self.stream.average_rate or self.stream.guessed_rate
+        return Fraction(found) if found else None
+
+    @property
+    def promised_end(self) -> Fraction | None:
+        """End of the video in seconds according to the file's header, or None."""
+        stream, container = self.stream, self.container
+        if frame_count(stream) and stream.duration is not None:
+            return Fraction(((stream.start_time or 0) + stream.duration) * stream.time_base)
+        if "matroska" not in container.format.name or container.duration is None:
+            return None  # FFmpeg estimated it from the file itself
+        tag = stream.metadata.get("DURATION", "").split(":")
+        if len(tag) == 3:
+            with contextlib.suppress(ValueError, ZeroDivisionError):  # not a time
+                return Fraction(int(tag[0]) * 3600 + int(tag[1]) * 60) + Fraction(tag[2])
+        alone = len(container.streams) == 1
+        return Fraction(container.duration, 1_000_000) if alone else None
+
+    def close(self) -> None:
+        """Close the file."""
+        if self.container is not None:
+            self.container.close()
+            self.container = self.stream = self.decoder = None  # ends the threads of the codec
