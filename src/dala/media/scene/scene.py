@@ -21,14 +21,13 @@ from weakref import WeakKeyDictionary
 
 from dala import forks
 from dala.budget import Charging
-from dala.errors import DalaError, FreedError, ParameterError, did_you_mean
+from dala.errors import FreedError, ParameterError, did_you_mean
 from dala.gpu.compute.composite import Compositor
 from dala.media.frame import Frame
 from dala.media.scene.animation.animation import Animation, Animator
 from dala.media.scene.builder import NodeBuilder
 from dala.media.scene.clock import Clock, FrameRateMeter
 from dala.media.scene.compositor.base_layer import BaseLayer
-from dala.media.scene.compositor.damage import area
 from dala.media.scene.compositor.display_list import DisplayList
 from dala.media.scene.compositor.drawing import NodeDrawer
 from dala.media.scene.compositor.framebuffers import FramebufferPool
@@ -39,6 +38,7 @@ from dala.media.scene.nodes.builtin import EffectNode, GroupNode, ImageNode, Sce
 from dala.media.scene.nodes.node import Node
 from dala.media.scene.nodes.property_types import ChoiceType, ColorType, Rgba
 from dala.media.scene.output import SceneOutput
+from dala.media.scene.report import SceneReport
 from dala.media.sources.moment import Moment
 from dala.media.texture import Texture, TexturePool
 from dala.memory import new_accounts
@@ -59,7 +59,7 @@ AnyNode = TypeVar("AnyNode", bound=Node)
 TEXTURE_BYTES = 1 << 30
 
 
-class Scene(Closing, NodeBuilder, Layouts, SceneOutput):
+class Scene(Closing, NodeBuilder, Layouts, SceneOutput, SceneReport):
     """A composition of nodes, rendered to frames.
 
     ``render()`` returns one frame after another, ``render(time)`` the frame of a time. Only the
@@ -213,20 +213,6 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput):
         size = f"{self.width}x{self.height}"
         return f"<Scene {size}, {len(self._nodes)} nodes, on {self.device}{state}>"
 
-    def _repr_html_(self) -> str:
-        """The nodes, and the last frame if there is one; nothing is rendered."""
-        from dala.notebook import html_picture, html_table, html_text
-
-        parts = [html_text(repr(self))]
-        if not self._closed and self._pool.front is not None:
-            with suppress(DalaError):
-                parts.append(html_picture(self._pool.front.surface.buffer.numpy()))
-        nodes = list(self._nodes.values())
-        if nodes:
-            rows = ((n.id, n.type, f"{n.x:g}, {n.y:g}", f"{n.z_index:g}") for n in nodes)
-            parts.append(html_table(["node", "type", "position", "z-index"], rows, len(nodes)))
-        return "".join(parts)
-
     # frames -----------------------------------------------------------------------------------
     def render(self, time: float | Fraction | None = None) -> Frame:
         """Return the frame of a time in seconds; by default the next one, the first at 0.
@@ -297,23 +283,6 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput):
         layer.painted()
         if self.frame_count % 32 == 31:
             pool.trim()
-
-    def explain(self) -> str:
-        """Describe the last frame: its draws, back to front, and the work done for them."""
-        self._check_open("Scene.explain")
-        stats = self.stats
-        whole = area(self._layer.rect)
-        lines = [
-            f"scene {self.width}x{self.height} on {self.device}: {stats['nodes']} nodes, "
-            f"{stats['draws']} draws, {len(self._pool.framebuffers)} framebuffers",
-            f"last frame: {stats['ms']:.3f} ms, {stats['dirty_pixels']} of {whole} pixels drawn, "
-            f"{stats.get('passes', 0)} intermediate pictures, "
-            f"{stats.get('filtered', 0)} filter lists",
-        ]
-        if self._base.count:
-            lines.append(f"cached as one picture: the lowest {self._base.count} draws")
-        lines += _describe(self._layer, "  ")
-        return "\n".join(lines)
 
     # nodes ------------------------------------------------------------------------------------
     def remove_node(self, node: Node | Animation | str) -> None:
@@ -469,19 +438,6 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput):
             if not self._closed:
                 self._closed = True
                 untrack("scene", self.device, 0)
-
-
-def _describe(layer: DisplayList, indent: str) -> list[str]:
-    lines = []
-    for item in layer.items:
-        name = " + ".join(e.name for e in item.below) if item.below else item.node.type
-        parts = ", ".join(d.part for d in item.draws) or "nothing visible"
-        lines.append(f"{indent}{item.node.id} ({name}): {parts}")
-        if item.node.effects:
-            lines.append(f"{indent}  effects: {' + '.join(e.name for e in item.node.effects)}")
-        if item.inner is not None:
-            lines += _describe(item.inner, indent + "  ")
-    return lines
 
 
 def _side(name: str, value: int) -> int:

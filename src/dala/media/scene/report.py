@@ -1,0 +1,69 @@
+"""What a scene says about itself: its nodes and its last frame."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from dala.errors import DalaError
+from dala.media.scene.compositor.damage import area
+from dala.media.scene.compositor.display_list import DisplayList
+
+if TYPE_CHECKING:
+    from dala.media.scene.scene import Scene
+
+
+class SceneReport:
+    """The method ``explain`` of scenes, and their form in notebooks."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def _repr_html_(self) -> str:
+        """The nodes, and the last frame if there is one; nothing is rendered."""
+        from dala.notebook import html_picture, html_table, html_text
+
+        scene: Scene = _scene(self)
+        parts = [html_text(repr(scene))]
+        if not scene._closed and scene._pool.front is not None:
+            with suppress(DalaError):
+                parts.append(html_picture(scene._pool.front.surface.buffer.numpy()))
+        nodes = list(scene._nodes.values())
+        if nodes:
+            rows = ((n.id, n.type, f"{n.x:g}, {n.y:g}", f"{n.z_index:g}") for n in nodes)
+            parts.append(html_table(["node", "type", "position", "z-index"], rows, len(nodes)))
+        return "".join(parts)
+
+    def explain(self) -> str:
+        """Describe the last frame: its draws, back to front, and the work done for them."""
+        scene: Scene = _scene(self)
+        scene._check_open("Scene.explain")
+        stats = scene.stats
+        whole = area(scene._layer.rect)
+        lines = [
+            f"scene {scene.width}x{scene.height} on {scene.device}: {stats['nodes']} nodes, "
+            f"{stats['draws']} draws, {len(scene._pool.framebuffers)} framebuffers",
+            f"last frame: {stats['ms']:.3f} ms, {stats['dirty_pixels']} of {whole} pixels drawn, "
+            f"{stats.get('passes', 0)} intermediate pictures, "
+            f"{stats.get('filtered', 0)} filter lists",
+        ]
+        if scene._base.count:
+            lines.append(f"cached as one picture: the lowest {scene._base.count} draws")
+        lines += _describe(scene._layer, "  ")
+        return "\n".join(lines)
+
+
+def _scene(report: SceneReport) -> Scene:
+    return report  # type: ignore[return-value]
+
+
+def _describe(layer: DisplayList, indent: str) -> list[str]:
+    lines = []
+    for item in layer.items:
+        name = " + ".join(e.name for e in item.below) if item.below else item.node.type
+        parts = ", ".join(d.part for d in item.draws) or "nothing visible"
+        lines.append(f"{indent}{item.node.id} ({name}): {parts}")
+        if item.node.effects:
+            lines.append(f"{indent}  effects: {' + '.join(e.name for e in item.node.effects)}")
+        if item.inner is not None:
+            lines += _describe(item.inner, indent + "  ")
+    return lines
