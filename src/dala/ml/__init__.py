@@ -4,6 +4,8 @@
   ``load_model_async`` and ``predict_async``
 - ``dala.ml.preprocess``: convert a picture to a model's input tensor, in one pass on any device
 - ``dala.ml.results``: the types of results, with coordinates in pixels of the picture
+- ``dala.ml.face``, ``hand``, ``pose``: descriptions of what a model will find, such as
+  ``dala.ml.face.point("nose")``, ``dala.ml.pose.bone("left_wrist", "left_elbow")``
 - ``dala.ml.smooth``: ``Smoother`` and the One-Euro filter, for points of videos that do not jitter
 - ``dala.ml.track``: ``Tracker``, which gives objects the same id from frame to frame
 
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
     from dala.ml import smooth as smooth
     from dala.ml import track as track
     from dala.ml.background import Background as Background
+    from dala.ml.landmarks.targets import Subject as Subject
+    from dala.ml.landmarks.targets import face as face
+    from dala.ml.landmarks.targets import hand as hand
+    from dala.ml.landmarks.targets import pose as pose
     from dala.ml.model import Model as Model
     from dala.ml.prepare import preprocess as preprocess
 
@@ -34,10 +40,26 @@ _ROOMS = ("gpu", "results", "smooth", "track")
 _HOMES = {
     "Background": "dala.ml.background",
     "Model": "dala.ml.model",
+    "Subject": "dala.ml.landmarks.targets",
+    "face": "dala.ml.landmarks.targets",
+    "hand": "dala.ml.landmarks.targets",
+    "pose": "dala.ml.landmarks.targets",
     "preprocess": "dala.ml.prepare",
 }
 
-__all__ = ["Background", "Model", "gpu", "preprocess", "results", "smooth", "track"]
+__all__ = [
+    "Background",
+    "Model",
+    "Subject",
+    "face",
+    "gpu",
+    "hand",
+    "pose",
+    "preprocess",
+    "results",
+    "smooth",
+    "track",
+]
 
 if not TYPE_CHECKING:  # so that type checkers reject a misspelled name, as Python does
     __getattr__, __dir__ = attach(__name__, _HOMES, _ROOMS)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import colorsys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from itertools import count
+from itertools import count, pairwise
 from typing import Final
 
 import numpy as np
@@ -25,19 +25,21 @@ from dala.gpu.compute.kernel import get as get_kernel
 from dala.gpu.surface import Surface, create_surface
 from dala.media.frame import Frame
 from dala.media.images import read
-from dala.ml.models.posenet import EDGES
 from dala.ml.results import (
     Classification,
     Detection,
     Face,
+    FaceMesh,
+    Hand,
     Keypoint,
     Matte,
     Pose,
     Scores,
     Segmentation,
     TrackedObject,
-    name_of,
 )
+from dala.ml.results.base import name_of
+from dala.ml.results.names import FACE_PATHS, HAND_BONES, IRIS_PATHS, POSE_BONES
 from dala.typing import ColorLike, ImageLike, NDArray
 
 #: Ids for sprites of labels and masks, far from those that users choose.
@@ -149,7 +151,8 @@ def _commands(
     else:
         for k, found in enumerate(result if isinstance(result, list) else [result]):
             if isinstance(found, Pose):
-                yield from _pose(found, chosen.color or palette(k), line, size, chosen)
+                color = chosen.color or palette(found.id or k)
+                yield from _skeleton(found.keypoints, POSE_BONES, color, line, chosen.least)
             elif isinstance(found, Detection):
                 yield from _detection(found, line, size, chosen)
 
@@ -157,35 +160,57 @@ def _commands(
 def _detection(
     found: Detection, line: int, size: tuple[int, int], chosen: _Options
 ) -> Iterator[bytes]:
-    color = chosen.color or palette(found.id if isinstance(found, TrackedObject) else found.index)
+    id = found.id if isinstance(found, TrackedObject | Face | Hand) else 0
+    color = chosen.color or palette(id or found.index)
     x1, y1, x2, y2 = (round(n) for n in found.box)
-    w, h = max(1, x2 - x1), max(1, y2 - y1)
-    for x, y, wide, high in (
-        (x1, y1, w, line),
-        (x1, y2 - line, w, line),
-        (x1, y1, line, h),
-        (x2 - line, y1, line, h),
-    ):
-        yield encode.encode_fill_rect(x, y, wide, high, color)
-    if isinstance(found, Face):
+    if isinstance(found, FaceMesh):
+        yield from _mesh(found, line, color)
+    elif isinstance(found, Hand):
+        yield from _skeleton(found.keypoints, HAND_BONES, color, line, chosen.least)
+    else:
+        w, h = max(1, x2 - x1), max(1, y2 - y1)
+        for x, y, wide, high in (
+            (x1, y1, w, line),
+            (x1, y2 - line, w, line),
+            (x1, y1, line, h),
+            (x2 - line, y1, line, h),
+        ):
+            yield encode.encode_fill_rect(x, y, wide, high, color)
+    if isinstance(found, Face) and not isinstance(found, FaceMesh):
         for point in found.keypoints:
             yield _dot(point, line * 1.5, color)
-    name = f"#{found.id} {found.label}" if isinstance(found, TrackedObject) else found.label
-    text = f"{name} {found.score:.2f}"
+    name = f"{found.side} {found.label}".lstrip() if isinstance(found, Hand) else found.label
+    text = f"{f'#{id} {name}' if id else name} {found.score:.2f}"
     yield from _label(text, x1, y1, size, chosen, (*color_to_rgba(color)[:3], 220), above=True)
 
 
-def _pose(
-    found: Pose, color: ColorLike, line: int, size: tuple[int, int], chosen: _Options
-) -> Iterator[bytes]:
-    points, least = found.keypoints, chosen.least
-    for a, b in EDGES:
-        if points[a].score >= least and points[b].score >= least:
-            yield from _wide_line(points[a], points[b], line, color)
+def _mesh(found: FaceMesh, line: int, color: ColorLike) -> Iterator[bytes]:
+    """Yield the points of a mesh, and the lines of face, lips, eyes, eyebrows and irises."""
+    points = [Keypoint("", x, y) for x, y in found.mesh[:, :2].tolist()]
     for point in points:
-        if point.score >= least:
-            yield _dot(point, line * 2, color)
-            yield _dot(point, line, "white")
+        yield _dot(point, line / 3, color)
+    for path in (*FACE_PATHS, *IRIS_PATHS):
+        if max(path) >= len(points):  # a mesh without irises
+            continue
+        for a, b in pairwise(path):
+            yield from _wide_line(points[a], points[b], max(2, line // 2), "white")
+
+
+def _skeleton(
+    points: Sequence[Keypoint],
+    bones: Sequence[tuple[str, str]],
+    color: ColorLike,
+    line: int,
+    least: float,
+) -> Iterator[bytes]:
+    """Yield the lines between points, and the points, of a score of at least ``least``."""
+    sure = {p.name: p for p in points if p.score >= least}
+    for a, b in bones:
+        if a in sure and b in sure:
+            yield from _wide_line(sure[a], sure[b], line, color)
+    for point in sure.values():
+        yield _dot(point, line * 2, color)
+        yield _dot(point, line, "white")
 
 
 def _dot(point: Keypoint, radius: float, color: ColorLike) -> bytes:

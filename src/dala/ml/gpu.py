@@ -29,7 +29,8 @@ from dala.ml.labels import read_labels
 from dala.ml.model import Model, ModelInput, R
 from dala.ml.models import NAMES, find_model
 from dala.ml.models.mobilenet_v2 import probabilities
-from dala.ml.results import Outputs, Prediction, Scores, name_of
+from dala.ml.results import Outputs, Prediction, Scores
+from dala.ml.results.base import name_of
 from dala.ml.runtime.providers import candidates
 from dala.ml.runtime.session import Session
 from dala.ml.weights.find import ensure_weights

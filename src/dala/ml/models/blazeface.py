@@ -12,11 +12,11 @@ from dala.ml.boxes import iou, sigmoid
 from dala.ml.convert.tflite import convert_tflite
 from dala.ml.prepare import Placement
 from dala.ml.results import Face, Faces, Keypoint, Outputs
+from dala.ml.results.names import FACE_POINTS
 from dala.ml.spec import ModelSpec
 from dala.ml.weights.origin import Origin
 from dala.typing import NDArray
 
-POINTS: Final = ("right_eye", "left_eye", "nose", "mouth", "right_ear", "left_ear")
 #: The side of each anchor grid, and the anchors per cell.
 _GRIDS: Final = ((16, 2), (8, 6))
 
@@ -73,7 +73,7 @@ def _face(row: NDArray, score: float, placement: Placement) -> Face:
     points = placement.back(row[4:].reshape(6, 2) * size)
     keypoints = tuple(
         Keypoint(name, float(x), float(y), score)
-        for name, (x, y) in zip(POINTS, points, strict=True)
+        for name, (x, y) in zip(FACE_POINTS, points, strict=True)
     )
     return Face(tuple(map(float, box)), "face", score, 0, keypoints)  # type: ignore[arg-type]
 

@@ -16,7 +16,8 @@ import numpy as np
 from dala.ml.boxes import non_max_suppression, softmax
 from dala.ml.convert.tfjs import convert_tfjs
 from dala.ml.prepare import Placement
-from dala.ml.results import Detection, Detections, Outputs, name_of
+from dala.ml.results import Detection, Detections, Outputs
+from dala.ml.results.base import name_of
 from dala.ml.spec import ModelSpec
 from dala.ml.weights.origin import human_models
 from dala.typing import NDArray

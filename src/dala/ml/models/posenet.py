@@ -17,28 +17,14 @@ from dala.ml.boxes import sigmoid
 from dala.ml.convert.tfjs import convert_tfjs
 from dala.ml.prepare import Placement
 from dala.ml.results import Keypoint, Outputs, Pose, Poses
+from dala.ml.results.names import BODY_BONES, BODY_POINTS
 from dala.ml.spec import ModelSpec
 from dala.ml.weights.origin import human_models
 from dala.typing import NDArray
 
-PARTS: Final = (
-    "nose", "left_eye", "right_eye", "left_ear", "right_ear", "left_shoulder", "right_shoulder",
-    "left_elbow", "right_elbow", "left_wrist", "right_wrist", "left_hip", "right_hip",
-    "left_knee", "right_knee", "left_ankle", "right_ankle",
-)  # fmt: skip
-#: Pairs of connected parts, from the nose outward.
-EDGES: Final = tuple(
-    (PARTS.index(a), PARTS.index(b))
-    for a, b in (
-        ("nose", "left_eye"), ("left_eye", "left_ear"), ("nose", "right_eye"),
-        ("right_eye", "right_ear"), ("nose", "left_shoulder"), ("left_shoulder", "left_elbow"),
-        ("left_elbow", "left_wrist"), ("left_shoulder", "left_hip"), ("left_hip", "left_knee"),
-        ("left_knee", "left_ankle"), ("nose", "right_shoulder"),
-        ("right_shoulder", "right_elbow"), ("right_elbow", "right_wrist"),
-        ("right_shoulder", "right_hip"), ("right_hip", "right_knee"),
-        ("right_knee", "right_ankle"),
-    )
-)  # fmt: skip
+PARTS: Final = BODY_POINTS
+#: Pairs of connected parts, from the nose outward, in the order of the displacements.
+EDGES: Final = tuple((PARTS.index(a), PARTS.index(b)) for a, b in BODY_BONES)
 #: The radius, in cells, in which a person's first part has the highest score.
 _RADIUS: Final = 1
 #: Refinements of a displaced point by the offsets at its cell.

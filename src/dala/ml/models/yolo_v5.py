@@ -9,7 +9,8 @@ import numpy as np
 from dala.ml.boxes import non_max_suppression
 from dala.ml.convert.yolo import convert_yolo
 from dala.ml.prepare import Placement
-from dala.ml.results import Detection, Detections, Outputs, name_of
+from dala.ml.results import Detection, Detections, Outputs
+from dala.ml.results.base import name_of
 from dala.ml.spec import ModelSpec
 from dala.ml.weights.origin import Origin
 

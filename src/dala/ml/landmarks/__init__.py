@@ -1,0 +1,1 @@
+"""Models of landmarks: a detector, regions of interest, and the points in them."""

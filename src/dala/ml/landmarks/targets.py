@@ -1,0 +1,318 @@
+"""Descriptions of points, bones and boxes that a model will find, such as ``face.point("nose")``.
+
+They exist before there is a result, and find their part in each one. A scene moves a node by them.
+
+>>> from dala.ml.results import Face, Faces, Keypoint
+>>> nose = face.point("nose")
+>>> found = Faces([Face((0, 0, 9, 9), "face", 0.9, keypoints=(Keypoint("nose", 4, 5, 0.9),))])
+>>> nose.find(found).x, nose.find(Faces()), nose.model
+(4, None, 'blazeface')
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+from dala.errors import ParameterError, did_you_mean
+from dala.ml.results import (
+    Bone,
+    Box,
+    Detection,
+    Detections,
+    Face,
+    FaceMesh,
+    Faces,
+    Hand,
+    Hands,
+    Keypoint,
+    Pose,
+    Poses,
+    TrackedObject,
+    TrackedObjects,
+)
+from dala.ml.results.names import (
+    BODY_POINTS,
+    FACE_POINTS,
+    HAND_POINTS,
+    IRIS_MESH_SIZE,
+    IRIS_POINTS,
+    MESH_POINTS,
+    MESH_SIZE,
+    POSE_POINTS,
+)
+from dala.ml.results.people import check_number
+
+__all__ = ["BoneTarget", "BoxTarget", "PointTarget", "Subject", "Target", "face", "hand", "pose"]
+
+#: One element of a result, or the results of a frame.
+Found: TypeAlias = "Detection | Pose"
+Results: TypeAlias = "Detections | Faces | Hands | Poses | TrackedObjects | Detection | Pose"
+
+#: The names of the points of each kind.
+_NAMES: Final = {
+    "face": (*MESH_POINTS, *IRIS_POINTS),
+    "hand": HAND_POINTS,
+    "pose": POSE_POINTS,
+}
+#: How many points have a number. The numbers of a person depend on the model, so there are none.
+_NUMBERED: Final = {"face": IRIS_MESH_SIZE, "hand": len(HAND_POINTS)}
+#: The element type of each kind; an object is any detection.
+_TYPES: Final = {"face": Face, "hand": Hand, "pose": Pose, "object": Detection}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One face, hand, person or object of the results of each frame.
+
+    ``dala.ml.face``, ``dala.ml.hand`` and ``dala.ml.pose`` are the first of each frame: of a stream
+    with ids the one that was found first, else the one with the highest score. ``numbered(2)`` is
+    the one with the id 2, ``hand.sided("left")`` the left hand.
+
+    >>> hand.sided("left").point("index_tip")
+    PointTarget(subject=Subject(kind='hand', id=None, side='left', label=''), name='index_tip')
+    """
+
+    #: "face", "hand", "pose" or "object".
+    kind: str
+    id: int | None = None
+    #: "left" or "right", of hands; "" for both.
+    side: str = ""
+    #: The class of an object; "" for any.
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in _TYPES:
+            kinds = f"one of {', '.join(map(repr, _TYPES))}"
+            raise ParameterError.invalid("Subject", "kind", kinds, self.kind)
+        _check_id("Subject", self.id)
+        if self.side not in ("", "left", "right"):
+            raise ParameterError.invalid("Subject", "side", "'left' or 'right'", self.side)
+        if self.side and self.kind != "hand":
+            raise ParameterError.invalid(
+                "Subject", "side", f"left out for a {self.kind}", self.side
+            )
+        if not isinstance(self.label, str):
+            raise ParameterError.invalid("Subject", "label", "a str", self.label)
+
+    def numbered(self, id: int) -> Subject:
+        """Return the one with this id, such as of ``model.stream`` or ``dala.ml.track``.
+
+        >>> face.numbered(2).id
+        2
+        """
+        _check_id("Subject.numbered", id)
+        return replace(self, id=id)
+
+    def sided(self, side: str) -> Subject:
+        """Return the left or the right hand.
+
+        >>> hand.sided("right").side
+        'right'
+        """
+        return replace(self, side=side)
+
+    def point(self, name: str | int) -> PointTarget:
+        """Return the description of a point by its name; of the mesh of a face also by its number.
+
+        >>> face.point(152).model
+        'facemesh'
+        """
+        return PointTarget(self, name)
+
+    def bone(self, start: str | int, end: str | int) -> BoneTarget:
+        """Return the description of the line from one point to another.
+
+        >>> pose.bone("left_wrist", "left_elbow").model
+        'movenet'
+        """
+        return BoneTarget(self, start, end)
+
+    @property
+    def box(self) -> BoxTarget:
+        """The description of the bounding box."""
+        return BoxTarget(self)
+
+    def select(self, result: Results) -> Found | None:
+        """Return the face, hand, person or object in the results of a frame; None if not found.
+
+        >>> pose.select(Poses()) is None
+        True
+        """
+        if isinstance(result, Detection | Pose):
+            given: list[Found] = [result]
+        elif isinstance(result, Detections | Faces | Hands | Poses | TrackedObjects):
+            given = list(result)
+        else:
+            raise ParameterError.invalid(
+                "find", "result", "Faces, Hands, Poses, Detections or TrackedObjects", result
+            )
+        for one in given:
+            if isinstance(one, _TYPES[self.kind]) and self._fits(one):
+                return one
+        return None
+
+    def _fits(self, one: Found) -> bool:
+        if self.id is not None:
+            own = one.id if isinstance(one, Face | Hand | Pose | TrackedObject) else 0
+            if own != self.id:
+                return False
+        if self.side and not (isinstance(one, Hand) and one.side == self.side):
+            return False
+        return not self.label or (isinstance(one, Detection) and one.label == self.label)
+
+
+@dataclass(frozen=True)
+class PointTarget:
+    """A point to follow: made by ``dala.ml.face.point("nose")`` and the like.
+
+    >>> hand.point("index_tip").model
+    'hands'
+    """
+
+    subject: Subject
+    name: str | int
+
+    def __post_init__(self) -> None:
+        _check_point("point", self.subject.kind, self.name)
+
+    @property
+    def model(self) -> str:
+        """The name of the smallest model that finds it, for ``load_model``."""
+        return _model(self.subject.kind, (self.name,))
+
+    @property
+    def options(self) -> dict[str, float]:
+        """The options of ``predict`` that it needs."""
+        return _options(self.subject.kind, (self.name,))
+
+    def find(self, result: Results, least: float = 0.3) -> Keypoint | None:
+        """Return the point in the results of a frame.
+
+        None if there is no such face, hand or person, or the point's score is below ``least``.
+        """
+        return _point(self.subject.select(result), self.name, least)
+
+
+@dataclass(frozen=True)
+class BoneTarget:
+    """A line between two points to follow: made by ``dala.ml.pose.bone(...)`` and the like.
+
+    >>> face.bone("right_eye", "left_eye").model
+    'blazeface'
+    """
+
+    subject: Subject
+    start: str | int
+    end: str | int
+
+    def __post_init__(self) -> None:
+        _check_point("bone", self.subject.kind, self.start)
+        _check_point("bone", self.subject.kind, self.end)
+
+    @property
+    def model(self) -> str:
+        """The name of the smallest model that finds it, for ``load_model``."""
+        return _model(self.subject.kind, (self.start, self.end))
+
+    @property
+    def options(self) -> dict[str, float]:
+        """The options of ``predict`` that it needs."""
+        return _options(self.subject.kind, (self.start, self.end))
+
+    def find(self, result: Results, least: float = 0.3) -> Bone | None:
+        """Return the bone in the results of a frame; None as for :meth:`PointTarget.find`."""
+        one = self.subject.select(result)
+        start, end = _point(one, self.start, least), _point(one, self.end, least)
+        return None if start is None or end is None else Bone(start, end)
+
+
+@dataclass(frozen=True)
+class BoxTarget:
+    """A bounding box to follow: ``dala.ml.face.box``, ``dala.ml.Subject("object").box``.
+
+    >>> Subject("object", label="person").box.model
+    'nanodet'
+    """
+
+    subject: Subject
+
+    @property
+    def model(self) -> str:
+        """The name of the smallest model that finds it, for ``load_model``."""
+        return _model(self.subject.kind, ())
+
+    @property
+    def options(self) -> dict[str, float]:
+        """The options of ``predict`` that it needs: none."""
+        return {}
+
+    def find(self, result: Results, least: float = 0.0) -> Box | None:
+        """Return x1, y1, x2, y2 in the results of a frame; None if it is not there."""
+        one = self.subject.select(result)
+        if one is None or one.score < least:
+            return None
+        box = one.box
+        return box if all(map(math.isfinite, box)) else None
+
+
+#: What a scene can follow.
+Target: TypeAlias = "PointTarget | BoneTarget | BoxTarget"
+
+
+def _check_id(call: str, id: int | None) -> None:
+    if id is not None and (isinstance(id, bool) or not isinstance(id, int) or id < 1):
+        raise ParameterError.invalid(call, "id", "an int of at least 1", id)
+
+
+def _check_point(call: str, kind: str, name: str | int) -> None:
+    known = _NAMES.get(kind)
+    if known is None:
+        raise ParameterError(f"{call}: an object has no points. Use its box: subject.box.")
+    if isinstance(name, str):
+        if name not in known:
+            advice = did_you_mean(name, known) or f"Points: {', '.join(known)}."
+            raise ParameterError.invalid(
+                call, "name", f"the name of a point of a {kind}", name, advice
+            )
+    elif kind not in _NUMBERED:
+        raise ParameterError.invalid(call, "name", f"the name of a point of a {kind}", name)
+    else:
+        check_number(call, name, _NUMBERED[kind])
+
+
+def _point(one: Found | None, name: str | int, least: float) -> Keypoint | None:
+    """Return a point of a result; None if the result does not have it, or it is not sure."""
+    if not isinstance(one, Face | Hand | Pose):
+        return None
+    if isinstance(name, str):
+        found = next((p for p in one.keypoints if p.name == name), None)
+    else:
+        count = len(one.mesh) if isinstance(one, FaceMesh) else len(one.keypoints)
+        numbered = isinstance(one, FaceMesh | Hand) and name < count
+        found = one.point(name) if numbered else None
+    return None if found is None or found.score < least else found
+
+
+def _model(kind: str, names: tuple[str | int, ...]) -> str:
+    if kind == "face":
+        return "blazeface" if all(name in FACE_POINTS for name in names) else "facemesh"
+    if kind == "pose":
+        return "movenet" if all(name in BODY_POINTS for name in names) else "blazepose"
+    return {"hand": "hands", "object": "nanodet"}[kind]
+
+
+def _options(kind: str, names: tuple[str | int, ...]) -> dict[str, float]:
+    if kind != "face":
+        return {}
+    iris = any(
+        name in IRIS_POINTS if isinstance(name, str) else name >= MESH_SIZE for name in names
+    )
+    return {"iris": True} if iris else {}
+
+
+#: The first face, hand and person of each frame.
+face: Final = Subject("face")
+hand: Final = Subject("hand")
+pose: Final = Subject("pose")

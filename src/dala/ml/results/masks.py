@@ -1,0 +1,100 @@
+"""Results for each pixel: classes and mattes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dala.errors import ParameterError, did_you_mean
+from dala.ml.results.base import Drawable, Outputs, name_of
+from dala.notebook import html_picture, html_table, picture_png, shrunk
+from dala.typing import NDArray
+
+
+@dataclass(eq=False)
+class Segmentation(Drawable):
+    """The class of each pixel: ``classes`` of shape (height, width).
+
+    ``planes`` has the probabilities, 0 to 1, of each class that occurs.
+
+    >>> classes = np.array([[0, 1], [1, 1]], np.uint8)
+    >>> found = Segmentation(classes, ("background", "dog"), {1: classes.astype(np.float32)})
+    >>> print(found)
+    dog 75.0%, background 25.0%
+    """
+
+    classes: NDArray
+    labels: tuple[str, ...]
+    planes: Mapping[int, NDArray] = field(repr=False)
+    raw: Outputs = field(default_factory=dict, repr=False)
+
+    def mask(self, label: str | int) -> NDArray:
+        """Return the probability of a class at each pixel, as f32 from 0 to 1."""
+        index = self._index(label)
+        plane = self.planes.get(index)
+        return np.zeros(self.classes.shape, np.float32) if plane is None else plane
+
+    def share(self, label: str | int) -> float:
+        """Return the fraction of the picture that belongs to a class."""
+        return float(np.mean(self.classes == self._index(label)))
+
+    @property
+    def found(self) -> dict[str, float]:
+        """The classes that occur and their fractions of the picture, largest first."""
+        numbers, counts = np.unique(self.classes, return_counts=True)
+        order = np.argsort(-counts, kind="stable")
+        total = self.classes.size
+        return {name_of(self.labels, numbers[i]): float(counts[i] / total) for i in order}
+
+    def _index(self, label: str | int) -> int:
+        if isinstance(label, str):
+            if label in self.labels:
+                return self.labels.index(label)
+            listed = f"Classes: {', '.join(self.labels)}." if self.labels else "Use its number."
+            advice = did_you_mean(label, self.labels) or listed
+            raise ParameterError(f"Segmentation: no class {label!r}. {advice}")
+        if isinstance(label, bool) or not isinstance(label, int | np.integer):
+            raise ParameterError.invalid("Segmentation", "label", "a name or a number", label)
+        count = max(len(self.labels), 1 + int(self.classes.max(initial=0)))
+        if not 0 <= label < count:
+            raise ParameterError.invalid(
+                "Segmentation", "label", f"an int from 0 to {count - 1}", label
+            )
+        return int(label)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {share:.1%}" for name, share in self.found.items())
+
+    def _repr_html_(self) -> str | None:
+        from dala.ml.draw import palette
+
+        if not self.classes.size:
+            return None
+        colors = np.array([(0, 0, 0), *map(palette, range(1, 256))], np.uint8)
+        rows = [(name, f"{share:.1%}") for name, share in self.found.items()]
+        picture = html_picture(shrunk(colors[self.classes.astype(np.uint8)]))
+        return picture + html_table(["class", "share"], rows, len(rows))
+
+
+@dataclass(eq=False)
+class Matte(Drawable):
+    """The foreground: ``alpha`` of shape (height, width), 0 to 1.
+
+    >>> print(Matte(np.full((2, 2), 0.5, np.float32)))
+    foreground 50.0%
+    """
+
+    alpha: NDArray
+    raw: Outputs = field(default_factory=dict, repr=False)
+
+    def mask(self, label: str | int | None = None) -> NDArray:
+        """Return ``alpha``. The label is ignored, as there is only one class."""
+        return self.alpha
+
+    def __str__(self) -> str:
+        return f"foreground {float(self.alpha.mean()):.1%}"
+
+    def _repr_png_(self) -> bytes | None:
+        return picture_png(self.alpha) if self.alpha.size else None
