@@ -184,6 +184,8 @@ class Writer:
         if kind == "bits":
             return f"({a} {self.pick('&', '|', '^')} {b})"
         if kind == "shift":
+            if b.startswith("s64("):  # an index of a loop, which is s32, has the type of the result
+                b = f"({b} & 63)"
             return f"({a} {self.pick('<<', '>>')} {b})" if self.chance(2) else f"(~{a})"
         if kind == "call":
             function = self.pick(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -272,3 +274,30 @@ def test_type_promotion(engine_id):
     mixed = "def k(x: s32, y: u32):\n    return x + y"
     got = evaluate(mixed, [np.array([-1], "<i4"), np.array([1], "<u4")], "u32")
     assert got.tolist() == [0]
+
+
+#: Functions of literals alone, and their values.
+LITERALS = {
+    "length((2.0, 1.0))": math.hypot(2, 1),
+    "length(0.1, 0.2, 0.3)": math.sqrt(0.1 * 0.1 + 0.2 * 0.2 + 0.3 * 0.3),
+    "sqrt(2.0)": math.sqrt(2),
+    "sqrt(2)": math.sqrt(2),
+    "pow(2.0, 0.3)": 2.0**0.3,
+    "3 ** 0.5": 3**0.5,
+    "exp(1.1) + log(3) * sin(0.3)": math.exp(1.1) + math.log(3) * math.sin(0.3),
+    "atan2(0.1, 0.3) + atan(7) - tan(0.2)": math.atan2(0.1, 0.3) + math.atan(7) - math.tan(0.2),
+    "tanh(0.3) * cos(0.7)": math.tanh(0.3) * math.cos(0.7),
+    "smoothstep(0.1, 0.7, 0.3)": (t := (0.3 - 0.1) / (0.7 - 0.1)) * t * (3 - 2 * t),
+    "mix(0.1, 0.7, 0.3)": 0.1 * (1 - 0.3) + 0.7 * 0.3,
+    "dot((0.1, 0.2), (0.3, 0.4))": 0.1 * 0.3 + 0.2 * 0.4,
+}
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_functions_of_literals_are_exact_in_every_type(engine_id, dtype):
+    """They are folded once, with all digits, and no engine computes them in f32."""
+    x = np.zeros(3, NUMPY[dtype])
+    with needs(dtype):
+        for text, value in LITERALS.items():
+            got = evaluate(f"def f(x):\n    return x + ({text})\n", [x], dtype)
+            np.testing.assert_array_equal(got, np.full(3, value, NUMPY[dtype]), text)

@@ -100,6 +100,17 @@ _FOLD: Final[dict[str, Callable[[float, float], float]]] = {
     "gt": lambda a, b: a > b,
     "ge": lambda a, b: a >= b,
 }
+#: The same for functions of floats.
+_FOLD_REAL: Final[dict[str, Callable[..., float]]] = {
+    "sqrt": math.sqrt,
+    "exp": math.exp,
+    "log": math.log,
+    "sin": math.sin,
+    "cos": math.cos,
+    "tan": math.tan,
+    "atan": math.atan,
+    "atan2": math.atan2,
+}
 _COMPARE: Final = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 _BITS: Final[dict[str, Callable[[int, int], int]]] = {
     "and": lambda a, b: a & b,
@@ -305,7 +316,16 @@ class Builder:
         return self.lift(one, a, b)
 
     def real(self, op: str, *terms: Scalar) -> Scalar:
-        """Emit a float function of scalars; integers are converted first."""
+        """Emit a float function of scalars; integers are converted first.
+
+        A function of literals is a literal. It has no type yet, so it must not be computed in f32.
+        """
+        numbers = [t for t in terms if not isinstance(t, Value)]
+        if len(numbers) == len(terms):
+            try:
+                return _FOLD_REAL[op](*numbers)
+            except (ValueError, OverflowError, ZeroDivisionError):
+                refuse(f"{op} has no finite value here", "Change the constant.")
         type_ = as_float(self.common(*terms))
         return self.emit(op, type_, *(self.convert(t, type_) for t in terms))
 

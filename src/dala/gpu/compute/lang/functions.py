@@ -49,27 +49,21 @@ def _row(
     return add
 
 
-def _real(name: str, arity: int, fold: Callable[..., float], doc: str) -> None:
+def _real(name: str, arity: int, doc: str) -> None:
     def build(b: Builder, *terms: Scalar) -> Scalar:
-        numbers = [t for t in terms if not isinstance(t, Value)]
-        if len(numbers) == len(terms):
-            try:
-                return float(fold(*numbers))
-            except (ValueError, OverflowError, ZeroDivisionError):
-                refuse(f"{name} has no finite value here", "Change the constant.")
         return b.real(name, *terms)
 
     FUNCTIONS[name] = Function(name, arity, arity, build, doc)
 
 
-_real("sqrt", 1, math.sqrt, "square root")
-_real("exp", 1, math.exp, "e to the power x")
-_real("log", 1, math.log, "natural logarithm")
-_real("sin", 1, math.sin, "sine, radians")
-_real("cos", 1, math.cos, "cosine, radians")
-_real("tan", 1, math.tan, "tangent, radians")
-_real("atan", 1, math.atan, "arc tangent")
-_real("atan2", 2, math.atan2, "angle of the point (x, y): atan2(y, x)")
+_real("sqrt", 1, "square root")
+_real("exp", 1, "e to the power x")
+_real("log", 1, "natural logarithm")
+_real("sin", 1, "sine, radians")
+_real("cos", 1, "cosine, radians")
+_real("tan", 1, "tangent, radians")
+_real("atan", 1, "arc tangent")
+_real("atan2", 2, "angle of the point (x, y): atan2(y, x)")
 
 
 @_row("pow", 2, doc="x to the power y")
