@@ -325,7 +325,7 @@ class WebGPUEngine(Engine):
         times.fill(timer.seconds(data), timer.marks)
 
     def source(self, program: Program, geometry: Geometry) -> str:
-        return write_shader(program, geometry, workgroup=self._workgroup).source
+        return self._written(program, geometry).source
 
     def synchronize(self) -> None:
         future: Future[None] = Future()
@@ -358,9 +358,7 @@ class WebGPUEngine(Engine):
         key = (*shader_key(program, geometry, aliased), metering)
         found = self._compiled.get(key)
         if found is None:
-            shader = write_shader(
-                program, geometry, workgroup=self._workgroup, aliased=aliased, metering=metering
-            )
+            shader = self._written(program, geometry, aliased, metering)
             self._check_limits(program, shader)
             try:
                 pipeline = self._owner.call(
@@ -377,6 +375,22 @@ class WebGPUEngine(Engine):
             with self._lock:
                 found = _kept(self._compiled, key, (shader, pipeline))
         return found
+
+    def _written(
+        self,
+        program: Program,
+        geometry: Geometry,
+        aliased: tuple[int, ...] = (),
+        metering: Metering | None = None,
+    ) -> Shader:
+        return write_shader(
+            program,
+            geometry,
+            workgroup=self._workgroup,
+            aliased=aliased,
+            metering=metering,
+            software=self.adapter.software,
+        )
 
     def _check_limits(self, program: Program, shader: Shader) -> None:
         limits = self.adapter.limits

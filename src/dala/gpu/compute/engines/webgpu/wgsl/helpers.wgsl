@@ -243,21 +243,23 @@ fn multiply_high(a: u32, b: u32) -> u32 {
     return ah * bh + (t >> 16u) + (u >> 16u);
 }
 
+// An array in a variable would be copied to memory in each call, and takes compilers long.
+fn one_of_five(at: u32, a: u32, b: u32, c: u32, d: u32, e: u32) -> u32 {
+    return select(select(select(select(a, b, at == 1u), c, at == 2u), d, at == 3u), e, at >= 4u);
+}
+
 // The angle minus its nearest multiple of pi/2, and that multiple modulo 4. Large angles are
 // multiplied by the 96 bits of 2/pi that matter to them.
 fn quadrant_large_f32(x: f32) -> vec2<f32> {
     let bits = bitcast<u32>(x);
     let m = (bits & 0x007fffffu) | 0x00800000u;
     let k = u32(i32((bits >> 23u) & 255u) - 120i);
-    var table = array<u32, 9>(
-        0u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u,
-        0xfe5163abu, 0xdebbc561u);
     let at = k >> 5u;
     let s = k & 31u;
-    let t0 = table[at];
-    let t1 = table[at + 1u];
-    let t2 = table[at + 2u];
-    let t3 = table[at + 3u];
+    let t0 = one_of_five(at, 0u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u);
+    let t1 = one_of_five(at, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u);
+    let t2 = one_of_five(at, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u);
+    let t3 = one_of_five(at, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu);
     let w0 = select((t0 << s) | (t1 >> ((32u - s) & 31u)), t0, s == 0u);
     let w1 = select((t1 << s) | (t2 >> ((32u - s) & 31u)), t1, s == 0u);
     let w2 = select((t2 << s) | (t3 >> ((32u - s) & 31u)), t2, s == 0u);
@@ -267,8 +269,8 @@ fn quadrant_large_f32(x: f32) -> vec2<f32> {
     let part = (high << 2u) | (mid >> 30u);
     let turn = (high >> 30u) + (part >> 31u);
     let r = (f32(i32(part)) * 2.3283064e-10f + f32(mid << 2u) * 5.4210109e-20f) * 1.57079633f;
-    if (x < 0.0f) { return vec2<f32>(-r, f32((4u - turn) & 3u)); }
-    return vec2<f32>(r, f32(turn & 3u));
+    let negative = x < 0.0f;
+    return vec2<f32>(select(r, -r, negative), f32(select(turn, 4u - turn, negative) & 3u));
 }
 
 fn quadrant_f32(x: f32) -> vec2<f32> {

@@ -12,6 +12,9 @@ result (``writer.py``). Depending on the pattern, an invocation of ``main`` comp
 - ``strips``: four pixels of a column, which share their neighbors, for programs that read them at
   fixed offsets (``offsets.py``).
 
+Compilers copy ``kernel`` to wherever it is called. Where that would take long, ``main`` calls it in
+a loop over its positions.
+
 Extents, strides and parameters are members of one uniform block, so new shapes need no new shader.
 """
 
@@ -27,7 +30,7 @@ import numpy as np
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Geometry, Values
 from dala.gpu.compute.engines.webgpu.wgsl.offsets import fixed_offsets
-from dala.gpu.compute.lang.ir import Program, statements
+from dala.gpu.compute.lang.ir import For, If, Program, Value, statements
 
 Pattern: TypeAlias = Literal["quads", "single", "bytes", "tiles", "strips"]
 
@@ -39,6 +42,18 @@ STRIP: Final = 4
 
 #: The most statements of a program in strips, because longer ones compile slowly.
 MAX_STATEMENTS: Final = 200
+
+#: The longest program that is copied for each position of an invocation. See :func:`length`.
+MAX_COPIED: Final = 6000
+#: The same on a processor: its compiler takes 1.5 ms for each operation of a function.
+MAX_SOFTWARE_COPIED: Final = 600
+
+#: What functions and statements add to the length of a program. Other operations compile fast.
+_LENGTHS: Final = {
+    "sin": 60, "cos": 60, "tan": 60, "pow": 50, "exp": 20, "log": 30, "atan": 25, "atan2": 40,
+    "idiv": 10, "mod": 10,
+}  # fmt: skip
+_PLAIN, _BRANCH, _LOOP = 0.5, 6, 20
 
 #: The ``struct`` format of each WGSL type in the uniform block.
 PACK: Final = {"u32": "I", "i32": "i", "f32": "f", "f64": "d", "i64": "q"}
@@ -108,6 +123,17 @@ class Shader:
         return -(-geometry.count // per_group)
 
 
+def length(program: Program) -> float:
+    """Return how long a program is for a compiler, with the functions it calls, about."""
+    found = 0.0
+    for s in statements(program.body):
+        if isinstance(s, Value):
+            found += _LENGTHS.get(s.op, _PLAIN)
+        elif isinstance(s, If | For):
+            found += _BRANCH if isinstance(s, If) else _LOOP
+    return found
+
+
 def choose_pattern(program: Program, geometry: Geometry) -> Pattern:
     """Choose the pattern for a program and geometry."""
     kinds = {arg.kind for arg in program.args}
@@ -143,11 +169,13 @@ def write_shader(
     workgroup: int = 256,
     aliased: tuple[int, ...] = (),
     metering: Metering | None = None,
+    software: bool = False,
 ) -> Shader:
     """Return the shader of a program for geometries of this layout.
 
     ``aliased`` are arguments that are also the output. WebGPU does not allow binding a buffer for
-    reading and for writing, so they are read through the output's binding.
+    reading and for writing, so they are read through the output's binding. ``software`` is for
+    adapters that compile and compute on a processor.
     """
     from dala.gpu.compute.engines.webgpu.wgsl.simplify import simplify
     from dala.gpu.compute.engines.webgpu.wgsl.writer import ShaderWriter
@@ -157,7 +185,11 @@ def write_shader(
     if metering is not None and metering.cut and (out.dtype != "u8" or out.channels == 4):
         # An invocation with one position can make the most iterations for it.
         pattern = {"quads": "single", "strips": "tiles"}.get(pattern, pattern)  # type: ignore[assignment]
-    return ShaderWriter(simplify(program), geometry, pattern, workgroup, aliased, metering).write()
+    long = length(program) > (MAX_SOFTWARE_COPIED if software else MAX_COPIED)
+    if long and pattern == "strips":
+        pattern = "tiles"
+    writer = ShaderWriter(simplify(program), geometry, pattern, workgroup, aliased, metering)
+    return writer.write(looped=long)
 
 
 def emit(program: Program, layout: tuple[int, tuple[int, ...]]) -> str:

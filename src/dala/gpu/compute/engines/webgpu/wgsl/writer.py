@@ -18,8 +18,12 @@ class ShaderWriter(Reading):
 
     # the whole text
 
-    def write(self) -> Shader:
-        """Return the complete shader."""
+    #: Whether ``main`` calls ``kernel`` in a loop.
+    looped = False
+
+    def write(self, *, looped: bool = False) -> Shader:
+        """Return the complete shader, with calls of ``kernel`` in a loop if asked for."""
+        self.looped = looped
         program = self.program
         params = [self.names.new(_param_name(param)) for param in program.params]
         types = ["u32" if p.type == "bool" else WGSL_TYPE[p.type] for p in program.params]
@@ -291,12 +295,14 @@ class ShaderWriter(Reading):
 
     def main_bytes(self) -> list[str]:
         """Return lines for four u8 per invocation, loaded one by one."""
-        self.helpers.add("pack_u8")
         lines = [*self.where("e"), *self.gather("e"), f"return {self.call()};"]
         inside = "\n".join("    " + line for line in lines)
         self.functions.append(f"fn at(e: u32) -> {self.result_type()} {{\n{inside}\n}}")
-        parts = ", ".join(f"at(min(e + {k}u, {self.count()} - 1u))" for k in range(4))
-        return self.main([*self.begin_four(), f"output[i] = pack_u8(vec4<i32>({parts}));"])
+        if self.looped:
+            results = self.results_in_loop([{}] * 4, [], "at(e + k)")
+        else:
+            results = [f"let r{k} = at(min(e + {k}u, {self.count()} - 1u));" for k in range(4)]
+        return self.main([*self.begin_four(), *results, *self.store_four()])
 
     def main_quads(self) -> list[str]:
         """Return lines for four positions per invocation, loaded and stored together."""
@@ -336,8 +342,7 @@ class ShaderWriter(Reading):
             first = "e" if self.axes == 1 else "q * 4u" if inner else f"d{axis}"
             for k in range(4):
                 calls[k][self.at[axis]] = f"i32({first} + {k}u)" if inner else f"i32({first})"
-        lines += self.results([self.call(**named) for named in calls])
-        return lines + self.store_four()
+        return lines + self.results(calls) + self.store_four()
 
     def quad_of_pixels(self) -> list[str]:
         """Return lines of ``main`` for four pixels."""
@@ -351,34 +356,67 @@ class ShaderWriter(Reading):
             lines += more
             for k in range(4):
                 calls[k][self.values[i]] = parts[k]
-        texts = [self.call(**named) for named in calls]
         alone = [
             i for i in self.looked if self.kind(i) not in READ_BY_FUNCTION and i not in together
         ]
         if not self.positions and not alone:
-            return lines + self.results(texts) + self.store_four()
-        for k in range(4):  # load positions and arguments with other strides for each pixel
+            return lines + self.results(calls) + self.store_four()
+        if self.looped:  # load positions and arguments with other strides for each pixel
+            each = ["let ek = e + k;", *self.where("ek"), *self.gather("ek", together)]
+            return lines + self.results_in_loop(calls, each) + self.store_four()
+        for k in range(4):
             lines += [
                 f"var r{k}: {self.result_type()};",
                 "{",
                 f"    let e{k} = min(e + {k}u, {self.count()} - 1u);",
                 *("    " + line for line in self.where(f"e{k}")),
                 *("    " + line for line in self.gather(f"e{k}", together)),
-                f"    r{k} = {texts[k]};",
+                f"    r{k} = {self.call(**calls[k])};",
                 "}",
             ]
         return lines + self.store_four()
 
-    def results(self, calls: list[str]) -> list[str]:
-        """Return lines that compute four results r0 to r3."""
-        lines = [f"let r0 = {calls[0]};"]
+    def results(self, calls: list[dict[str, str]]) -> list[str]:
+        """Return lines that compute four results r0 to r3; ``calls`` has the names of each."""
+        if self.looped:
+            return self.results_in_loop(calls, [])
+        texts = [self.call(**named) for named in calls]
+        lines = [f"let r0 = {texts[0]};"]
         for k in (1, 2, 3):
             if self.loops:  # numbers beyond the end are arbitrary, and a loop over them may be long
                 lines.append(f"var r{k}: {self.result_type()};")
-                lines.append(f"if (e + {k}u < {self.count()}) {{ r{k} = {calls[k]}; }}")
+                lines.append(f"if (e + {k}u < {self.count()}) {{ r{k} = {texts[k]}; }}")
             else:
-                lines.append(f"let r{k} = {calls[k]};")
+                lines.append(f"let r{k} = {texts[k]};")
         return lines
+
+    def results_in_loop(
+        self, calls: list[dict[str, str]], each: list[str], call: str = ""
+    ) -> list[str]:
+        """Return lines that compute four results in a loop, so that ``kernel`` is there once.
+
+        ``each`` are lines at the beginning of the loop, where ``k`` is the number of the result.
+        ``call`` replaces the call of ``kernel``.
+        """
+        lines, named = [], {}
+        for name, type_ in (part.split(": ") for part in self.signature()):
+            texts = [of.get(name, name) for of in calls]
+            if len(set(texts)) > 1:
+                four = self.names.new(f"{name}_four")
+                lines.append(f"var {four} = array<{type_}, 4>({', '.join(texts)});")
+                named[name] = f"{four}[k]"
+            elif name in calls[0]:
+                named[name] = texts[0]
+        return [
+            *lines,
+            f"var r: array<{self.result_type()}, 4>;",
+            f"let last = min(4u, {self.count()} - e);",
+            "for (var k = 0u; k < last; k += 1u) {",
+            *("    " + line for line in each),
+            f"    r[k] = {call or self.call(**named)};",
+            "}",
+            *(f"let r{k} = r[{k}];" for k in range(4)),
+        ]
 
     def four_pixels(self, i: int) -> tuple[list[str], list[str]]:
         """Return lines that load four neighboring pixels of an argument, and their expressions."""
