@@ -19,7 +19,7 @@ from tests.support.tolerances import assert_close
 
 SHAPES = [(1, 1), (40, 68), (6, 9, 1), (33, 70, 3), (20, 72, 3), (21, 131, 4), (300, 3, 4)]
 #: Radius and sigma: one dispatch on a GPU, and two from 17 on.
-SIZES = [(3, 1.5), (9, None), (17, None), (200, 55.5)]
+SIZES = [(3, 1.5), (9, None), (17, None), (60, 17.5)]
 
 
 @cache

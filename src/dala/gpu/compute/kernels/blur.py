@@ -9,7 +9,15 @@ import numpy as np
 
 from dala.errors import ParameterError
 from dala.gpu.compute.engines.base import Task, Tensor
-from dala.gpu.compute.engines.sampling.gauss import MAX_RADIUS, box_weights, gaussian_weights
+from dala.gpu.compute.engines.sampling.gauss import (
+    EXACT_RADIUS,
+    MAX_RADIUS,
+    CoarseBlur,
+    box_weights,
+    coarse_blur,
+    gaussian_weights,
+    used_radius,
+)
 from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.operation import Operation, OperationValues
 from dala.gpu.compute.params import Parameter
@@ -41,6 +49,11 @@ class Blur(Operation):
     ``exp(-dx**2 / (2 sigma**2)) * exp(-dy**2 / (2 sigma**2))``; the weights sum to 1. Reads beyond
     the border are clamped to the nearest pixel. u8 results are within one step of the exact value
     on every device.
+
+    Beyond a radius of 60 the Gaussian is summed on a coarse grid of pixels, so that the time does
+    not grow with the radius. With the default sigma, results are within 0.6 / 255 of the exact
+    value at straight edges, and within 2.4 / 255 for any picture of values from 0 to 1; with a
+    sigma above the radius, within 1.6 / 255 and 5.5 / 255. They stay within the picture's range.
 
     Args:
         radius (pixels): 0 changes nothing.
@@ -79,6 +92,8 @@ class Blur(Operation):
     ) -> OperationValues:
         self.want(output, self.result(inputs, values))
         radius, sigma = self._radius_and_sigma(values)
+        if self.code == "blur":
+            radius = used_radius(radius, sigma)
         return {"radius": radius, "sigma": sigma}
 
     def _weights(self, task: Task) -> NDArray:
@@ -88,10 +103,14 @@ class Blur(Operation):
         (img,) = arrays
         if task["radius"] == 0:
             return img
-        weights = self._weights(task)
         numbers = img.astype(np.float64)
         colors = numbers[..., :3] if img.ndim == 3 else numbers
-        blurred = _along(_along(colors, 0, weights), 1, weights)
+        if task.op == "blur" and task["radius"] > EXACT_RADIUS:
+            coarse = coarse_blur(task["radius"], task["sigma"])
+            blurred = _coarsely(_coarsely(colors, 0, coarse), 1, coarse)
+        else:
+            weights = self._weights(task)
+            blurred = _along(_along(colors, 0, weights), 1, weights)
         if img.ndim == 3 and img.shape[2] == 4:
             return np.concatenate([blurred, numbers[..., 3:]], axis=2)
         return blurred
@@ -148,6 +167,21 @@ def _along(numbers: NDArray, axis: int, weights: NDArray) -> NDArray:
         part = (slice(None),) * axis + (slice(k, k + size),)
         total += wide[part] * weight
     return total
+
+
+def _coarsely(numbers: NDArray, axis: int, coarse: CoarseBlur) -> NDArray:
+    """Blur along an axis on a coarse grid; see ``sampling.gauss``."""
+    pixels = np.moveaxis(numbers, axis, 0)
+    last = len(pixels) - 1
+    first = np.array([coarse.first_pixel(i) for i in range(coarse.samples(len(pixels)))])
+    grid = np.zeros((len(first), *pixels.shape[1:]))
+    for k, share in enumerate(coarse.shares()):
+        grid += pixels[np.clip(first + k, 0, last)] * share
+    grid = _along(grid, 0, np.array([*coarse.weights[:0:-1], *coarse.weights]))
+    places = [coarse.place(x) for x in range(len(pixels))]
+    before = np.array([at for at, _ in places], np.intp)
+    part = np.array([p for _, p in places]).reshape(-1, *(1,) * (grid.ndim - 1))
+    return np.moveaxis(grid[before] * (1.0 - part) + grid[before + 1] * part, 0, axis)
 
 
 OPERATIONS = (Blur, BoxBlur, GaussianBlur)

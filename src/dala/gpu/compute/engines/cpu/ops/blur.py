@@ -1,4 +1,4 @@
-"""Gaussian blur on the CPU, as a chain of one stage."""
+"""Gaussian blur on the CPU: a chain of one stage, or a coarse grid for large radii."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from dala.gpu.compute.engines.base import Runner, Task
 from dala.gpu.compute.engines.cpu.ops import implements
+from dala.gpu.compute.engines.cpu.ops.wide_blur import make_wide_blur
 from dala.gpu.compute.engines.cpu.rows.chain import prepare_blur
+from dala.gpu.compute.engines.sampling.gauss import EXACT_RADIUS
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.cpu.engine import CPUEngine
@@ -15,4 +17,6 @@ if TYPE_CHECKING:
 @implements("blur")
 def make_blur(engine: CPUEngine, task: Task) -> Runner | None:
     """Return the runner of a blur, or None for dtypes, channels or radii without code."""
+    if task["radius"] > EXACT_RADIUS and 0 not in task.output.shape:
+        return make_wide_blur(task)
     return prepare_blur(engine, task)

@@ -61,10 +61,10 @@ def _single(program: Program, geometry: Geometry) -> tuple[list[Link], list[Tens
 
 def prepare_blur(engine: CPUEngine, task: Task) -> Runner | None:
     """Return a runner for a single blur, compiled on first use: most blurs end up in chains."""
-    if not blur_fits(task):
-        return None
     if 0 in task.output.shape:
         return _nothing
+    if not blur_fits(task):
+        return None
     found = _planned(engine, [Link(task, (0,), task.output)], task.inputs, {})
     if found is None:
         return None

@@ -1,8 +1,9 @@
-"""Blur on WebGPU: one dispatch for small radii, two for large ones.
+"""Blur on WebGPU: one dispatch for small radii, two for larger ones, four for the largest.
 
-The two dispatches use the same shader. It blurs the columns and stores the result transposed, so
+Two dispatches use the same shader. It blurs the columns and stores the result transposed, so
 that two passes blur both axes and restore the orientation. The intermediate of u8 images has 16
-bits per channel.
+bits per channel. The largest radii of a Gaussian use a coarse grid, as ``sampling.gauss`` explains:
+the first dispatch computes it, two blur it, and the last one interpolates.
 """
 
 from __future__ import annotations
@@ -14,7 +15,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dala.gpu.compute.engines.base import Runner, Storage, Task, Values
-from dala.gpu.compute.engines.sampling.gauss import MAX_RADIUS, box_weights, gaussian_weights
+from dala.gpu.compute.engines.sampling.gauss import (
+    BEFORE,
+    EXACT_RADIUS,
+    MAX_RADIUS,
+    CoarseBlur,
+    box_weights,
+    coarse_blur,
+    gaussian_weights,
+)
 from dala.gpu.compute.engines.webgpu.ops import implements
 from dala.gpu.compute.engines.webgpu.ops.dispatches import (
     OUTPUT,
@@ -31,7 +40,7 @@ from dala.gpu.compute.engines.webgpu.wgsl.blur import (
     store_quad,
     write_blur,
 )
-from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat
+from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat, image_groups, image_pass
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
@@ -45,7 +54,7 @@ WEIGHTS = -(-(2 * MAX_RADIUS + 2 * RUN + 5) // 4) * 4
 
 @implements("blur", "box_blur")
 def make_blur(engine: WebGPUEngine, task: Task) -> Runner | None:
-    """Return a runner of one or two dispatches, depending on the radius."""
+    """Return a runner of one, two or four dispatches, depending on the radius."""
     radius = task["radius"]
     if radius == 0:
 
@@ -56,6 +65,8 @@ def make_blur(engine: WebGPUEngine, task: Task) -> Runner | None:
     shape = task.output.shape
     height, width = shape[:2]
     picture = ImageFormat(task.output.dtype, shape[2] if len(shape) == 3 else 1)
+    if task.op == "blur" and radius > EXACT_RADIUS:
+        return _wide(engine, picture, coarse_blur(radius, task["sigma"]), (height, width))
     line = box_weights(radius) if task.op == "box_blur" else gaussian_weights(radius, task["sigma"])
     weights = line[radius:].tolist()
     dispatches = Dispatches(engine)
@@ -69,7 +80,9 @@ def make_blur(engine: WebGPUEngine, task: Task) -> Runner | None:
         groups = shader.groups(height, width)
         dispatches.add(shader.source, [BufferRef("input")], target, numbers, groups)
     else:
-        _add_columns(engine, dispatches, picture, weights, (height, width), target)
+        _add_columns(
+            engine, dispatches, picture, weights, (height, width), BufferRef("input"), target
+        )
     if apart:
         words = -(-height * width * picture.channels // 4)
         size = min(engine.workgroup, 128)
@@ -86,8 +99,10 @@ def _add_columns(
     picture: ImageFormat,
     weights: list[float],
     size: tuple[int, int],
+    source: BufferRef,
     target: BufferRef,
 ) -> None:
+    """Add the two dispatches that blur columns; words that pixels share are stored apart."""
     height, width = size
     radius = len(weights) - 1
     # Entry i is the weight of the pixel i - (RUN - 1) rows below the start of a column's window.
@@ -96,14 +111,63 @@ def _add_columns(
     between = dispatches.temporary(picture.middle[1] * height * width)
     group = min(engine.workgroup, 128)
     for first, reads, writes, (rows, columns) in (
-        (True, BufferRef("input"), between, (height, width)),
+        (True, source, between, (height, width)),
         (False, between, target, (width, height)),
     ):
-        source = _columns_text(picture, first, target is not OUTPUT, group)
+        text = _columns_text(picture, first, picture.words and target is not OUTPUT, group)
         runs = -(-rows // RUN)
         numbers = block(rows, columns, radius, -(-(2 * radius + RUN) // 4))
         groups = -(-columns // group) * runs
-        dispatches.add(source, [reads], writes, line.tobytes() + numbers, groups)
+        dispatches.add(text, [reads], writes, line.tobytes() + numbers, groups)
+
+
+def _wide(
+    engine: WebGPUEngine, picture: ImageFormat, coarse: CoarseBlur, size: tuple[int, int]
+) -> Runner:
+    """Return a runner that blurs on a coarse grid."""
+    height, width = size
+    rows, columns = (coarse.samples(n) for n in size)
+    grid = ImageFormat("f32", 1 if picture.channels == 1 else 4)
+    nbytes = (4 if grid.channels == 1 else 16) * rows * columns
+    dispatches = Dispatches(engine)
+    samples, blurred = dispatches.temporary(nbytes), dispatches.temporary(nbytes)
+    source = BufferRef("input")
+    to_grid, to_pixels = _wide_texts(picture, grid, coarse.factor)
+    numbers = block(columns, rows, width, height)
+    dispatches.add(to_grid, [source], samples, numbers, image_groups(grid, rows * columns))
+    weights = list(coarse.weights)
+    _add_columns(engine, dispatches, grid, weights, (rows, columns), samples, blurred)
+    numbers = block(width, height, columns, rows)
+    groups = image_groups(picture, height * width)
+    dispatches.add(to_pixels, [blurred, source], OUTPUT, numbers, groups)
+    return dispatches.runner()
+
+
+def _wide_texts(picture: ImageFormat, grid: ImageFormat, factor: int) -> tuple[str, str]:
+    """Return the shaders from pixels to the grid, and from the grid to pixels."""
+    head, *parts = read_text("wide_blur.wgsl").split("// ---\n")
+    value = "value"
+    if picture.channels == 4:
+        alpha = "picture[y * p.width + x].w"
+        if picture.dtype == "u8":
+            alpha = "f32(picture[y * p.width + x] >> 24u)"
+        value = f"vec4<f32>(value.xyz, {alpha})"
+    formats = ((picture, grid), (grid, picture))
+    to_grid, to_pixels = (
+        Template(head + part).substitute(
+            element=picture.element,
+            grid=grid.element,
+            before=BEFORE,
+            factor=factor,
+            half=factor // 2,
+            taps=2 * factor,
+            scale=f"{1.0 / (2 * factor * factor) ** 2}f",
+            value=value,
+            image_pass=image_pass(*pair),
+        )
+        for part, pair in zip(parts, formats, strict=True)
+    )
+    return to_grid, to_pixels
 
 
 def _columns_text(picture: ImageFormat, first: bool, apart: bool, group: int) -> str:

@@ -3,9 +3,9 @@
 Channels are not distinguished: a row is a run of elements, and the neighbor of an element is
 ``channels`` elements away. u8 is summed in 16-bit fixed point, as high halves of products
 with weights in 1/65536. Every product loses less than 1/256 of a step; half the number of taps is
-added to compensate. Beyond a radius of :data:`MAX_FIXED_RADIUS` the loss is too large, and u8 is
-summed in f32, like f32. There each tap contributes its difference from the center, so that constant
-areas stay exactly constant. Radius and channels determine the code; weights are in the job block.
+added to compensate. f32 is summed in f32: each tap contributes its difference from the center, so
+that constant areas stay exactly constant. Radius and channels determine the code; weights are in
+the job block. Larger radii than EXACT_RADIUS are summed on a coarse grid, by ``ops/wide_blur.py``.
 """
 
 from __future__ import annotations
@@ -21,11 +21,8 @@ from dala.gpu.compute.engines.cpu.rows.copies import OUTPUT, repeat_function, wh
 from dala.gpu.compute.engines.cpu.rows.machine import Machine
 from dala.gpu.compute.engines.cpu.rows.plan import RowStage, blur_radius
 from dala.gpu.compute.engines.cpu.rows.row import row_writer
+from dala.gpu.compute.engines.sampling.gauss import EXACT_RADIUS
 
-#: The largest radius for sums in 16 bits.
-MAX_FIXED_RADIUS: Final = 64
-#: The largest supported radius.
-MAX_RADIUS: Final = 200
 #: The largest radius whose taps are unrolled.
 _UNROLLED: Final = 12
 #: Vectors per iteration where taps are looped over, so that a weight is loaded once for all.
@@ -45,11 +42,11 @@ def blur_fits(task: Task) -> bool:
         return False
     if len(shape) == 3 and shape[2] not in (1, 3, 4):
         return False
-    return 0 <= blur_radius(task) <= MAX_RADIUS and float(task["sigma"]) > 0.0
+    return 0 <= blur_radius(task) <= EXACT_RADIUS and float(task["sigma"]) > 0.0
 
 
 def _fixed(task: Task) -> bool:
-    return task.output.dtype == "u8" and blur_radius(task) <= MAX_FIXED_RADIUS
+    return task.output.dtype == "u8"
 
 
 def blur_weights(task: Task) -> bytes:
@@ -95,7 +92,6 @@ class _Blur:
         self.radius = blur_radius(stage.blur)
         self.channels = stage.channels
         self.fixed = _fixed(stage.blur)
-        self.bytes = stage.out.dtype == "u8"
         self.weights = weights
         self.width = width
         self.direct = stage.sources[0].stage is None
@@ -108,7 +104,7 @@ class _Blur:
         # With two or more taps beside the center no weight exceeds a quarter, so it can be doubled.
         self.paired = self.fixed and bool(self.byte_product) and 2 <= self.radius <= _UNROLLED
         self.sum = "i16" if self.fixed else "float"
-        self.item = 1 if self.bytes else 4
+        self.item = 1 if self.fixed else 4
         self.splats: list[str] = []
         #: The doubled weights, for sums of bytes in pairs.
         self.doubled: list[str] = []
@@ -153,7 +149,7 @@ class _Blur:
     @property
     def stored(self) -> str:
         """The type of a vector of stored numbers."""
-        return f"<{self.lanes} x {'i8' if self.bytes else 'float'}>"
+        return f"<{self.lanes} x {'i8' if self.fixed else 'float'}>"
 
     # helpers ------------------------------------------------------------------------------------
     @property
@@ -397,14 +393,11 @@ class _Blur:
 
     def to_stored(self, value: str) -> str:
         """Convert a sum to the stored type."""
-        f, n = self.f, self.lanes
-        if self.fixed:
-            value = f.let(f"lshr {self.kind} {value}, splat (i16 8)")
-            return f.let(f"trunc {self.kind} {value} to {self.stored}")
-        if not self.bytes:
+        f = self.f
+        if not self.fixed:
             return value
-        value = f.let(f"fadd {self.kind} {value}, splat (float 5.000000e-01)")
-        return f.let(f"fptoui {self.kind} {value} to <{n} x i8>")
+        value = f.let(f"lshr {self.kind} {value}, splat (i16 8)")
+        return f.let(f"trunc {self.kind} {value} to {self.stored}")
 
     def with_alpha(self, value: str, image: str, x: str, k: int) -> str:
         """Replace every fourth element by that of the image."""
@@ -427,10 +420,9 @@ class _Blur:
     def load_all(self, row: str, offset: str) -> list[str]:
         """Load a block of a row, converted for summing."""
         found = [self.loaded(row, offset, k) for k in range(self.block)]
-        if not self.bytes:
+        if not self.fixed:
             return found
-        op = "zext" if self.fixed else "uitofp"
-        return [self.f.let(f"{op} {self.stored} {v} to {self.kind}") for v in found]
+        return [self.f.let(f"zext {self.stored} {v} to {self.kind}") for v in found]
 
     def load_sums(self, x: str, offset: str) -> list[str]:
         """Load a block of the sums between the passes."""

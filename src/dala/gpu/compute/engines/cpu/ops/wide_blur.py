@@ -1,0 +1,301 @@
+"""Gaussian blurs of large radii on the CPU: on a coarse grid, as ``sampling.gauss`` explains.
+
+Three passes over rows: pixels to the grid, the blur of the grid, and the grid to pixels. The grid
+is small enough for the cache, so that the first and the last pass take most of the time. Bytes are
+summed as ints. For f32, pixels contribute their difference from the center, so that constant areas
+stay exactly constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from dala.gpu.compute.engines.base import Runner, Storage, Task, Values
+from dala.gpu.compute.engines.cpu.native import compile_native, native
+from dala.gpu.compute.engines.cpu.native.names import (
+    Array,
+    S,
+    T,
+    f32,
+    i16,
+    i32,
+    i64,
+    in_range,
+    independent,
+    static,
+    u8,
+)
+from dala.gpu.compute.engines.cpu.ops.shared import Statics, memories
+from dala.gpu.compute.engines.cpu.threads import pool
+from dala.gpu.compute.engines.sampling.gauss import BEFORE, coarse_blur
+
+#: Tiles per thread, so that no thread waits long for the last one.
+_TILES: Final = 4
+
+
+@native
+def to_grid(
+    src: Array[T],
+    grid: Array[f32],
+    work: Array[S],
+    height: i64,
+    width: i64,
+    samples: i64,
+    tile: i64,
+    start: i64,
+    end: i64,
+    *,
+    T: type,  # noqa: N803
+    S: type,  # noqa: N803
+    channels: int,
+    factor: int,
+) -> None:
+    """Compute rows of the grid; ``work`` has a row of sums for each tile."""
+    size = width * channels
+    sums = work[start // tile * size : (start // tile + 1) * size]
+    exact = static(f32 == T)
+    scale = static(1.0 / (2 * factor * factor) ** (1 if f32 == T else 2))
+    for row in range(start, end):
+        top = factor * (row - BEFORE) - static(factor // 2)
+        center = src[min(max(top + factor, 0), height - 1) * size :]
+        for i in independent(range(size)):
+            sums[i] = S(center[i]) if exact else S(0)
+        for k in static(range(factor)):
+            upper = src[min(max(top + k, 0), height - 1) * size :]
+            lower = src[min(max(top + static(2 * factor - 1 - k), 0), height - 1) * size :]
+            for i in independent(range(size)):
+                if exact:
+                    apart = (S(upper[i]) - S(center[i])) + (S(lower[i]) - S(center[i]))
+                    sums[i] += apart * S(scale * static(2.0 * k + 1.0))
+                else:
+                    sums[i] += (S(upper[i]) + S(lower[i])) * S(static(2 * k + 1))
+        line = grid[row * samples * channels : (row + 1) * samples * channels]
+        for j in range(samples):
+            left = factor * (j - BEFORE) - static(factor // 2)
+            inside = left >= 0 and left + static(2 * factor) <= width
+            near = sums[max(left, 0) * channels :]
+            for c in static(range(channels)):
+                total = f32(0.0)
+                at = min(max(left + factor, 0), width - 1) * channels + c
+                middle = f32(sums[at]) if exact else f32(0.0)
+                if inside:
+                    for k in static(range(factor)):
+                        other = static(2 * factor - 1 - k)
+                        one, two = f32(near[k * channels + c]), f32(near[other * channels + c])
+                        total += ((one - middle) + (two - middle)) * f32(static(2 * k + 1))
+                else:
+                    for k in static(range(2 * factor)):
+                        x = min(max(left + k, 0), width - 1)
+                        share = f32(static(2 * min(k, 2 * factor - 1 - k) + 1))
+                        total += (f32(sums[x * channels + c]) - middle) * share
+                line[j * channels + c] = total * f32(scale) + middle
+            if channels == 4:
+                line[j * channels + 3] = f32(0.0)
+
+
+@native
+def blur_grid(
+    grid: Array[f32],
+    blurred: Array[f32],
+    work: Array[f32],
+    weights: Array[f32],
+    rows: i64,
+    samples: i64,
+    radius: i64,
+    tile: i64,
+    start: i64,
+    end: i64,
+    *,
+    channels: int,
+    exact: int,
+) -> None:
+    """Blur rows of the grid along both axes; ``work`` has a wide row for each tile."""
+    size = samples * channels
+    beside = radius * channels
+    first = start // tile * (size + 2 * beside)
+    wide = work[first : first + size + 2 * beside]
+    middle = wide[beside : beside + size]
+    for row in range(start, end):
+        center = grid[row * size : (row + 1) * size]
+        for i in independent(range(size)):
+            middle[i] = center[i] if exact else center[i] * weights[0]
+        k = i64(1)
+        while k + 3 <= radius:
+            a0 = grid[max(row - k, 0) * size :]
+            a1 = grid[max(row - k - 1, 0) * size :]
+            a2 = grid[max(row - k - 2, 0) * size :]
+            a3 = grid[max(row - k - 3, 0) * size :]
+            b0 = grid[min(row + k, rows - 1) * size :]
+            b1 = grid[min(row + k + 1, rows - 1) * size :]
+            b2 = grid[min(row + k + 2, rows - 1) * size :]
+            b3 = grid[min(row + k + 3, rows - 1) * size :]
+            w0, w1, w2, w3 = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
+            for i in independent(range(size)):
+                twice = center[i] + center[i] if exact else f32(0.0)
+                low = ((a0[i] + b0[i]) - twice) * w0 + ((a1[i] + b1[i]) - twice) * w1
+                high = ((a2[i] + b2[i]) - twice) * w2 + ((a3[i] + b3[i]) - twice) * w3
+                middle[i] += low + high
+            k += 4
+        while k <= radius:
+            above = grid[max(row - k, 0) * size :]
+            below = grid[min(row + k, rows - 1) * size :]
+            for i in independent(range(size)):
+                twice = center[i] + center[i] if exact else f32(0.0)
+                middle[i] += ((above[i] + below[i]) - twice) * weights[k]
+            k += 1
+        for x in range(radius):
+            for c in static(range(channels)):
+                wide[x * channels + c] = middle[c]
+                wide[beside + size + x * channels + c] = middle[size - channels + c]
+        out = blurred[row * size : (row + 1) * size]
+        for i in independent(range(size)):
+            out[i] = middle[i] if exact else middle[i] * weights[0]
+        k = i64(1)
+        while k + 3 <= radius:
+            a0 = wide[beside - k * channels :]
+            a1 = wide[beside - (k + 1) * channels :]
+            a2 = wide[beside - (k + 2) * channels :]
+            a3 = wide[beside - (k + 3) * channels :]
+            b0 = wide[beside + k * channels :]
+            b1 = wide[beside + (k + 1) * channels :]
+            b2 = wide[beside + (k + 2) * channels :]
+            b3 = wide[beside + (k + 3) * channels :]
+            w0, w1, w2, w3 = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
+            for i in independent(range(size)):
+                twice = middle[i] + middle[i] if exact else f32(0.0)
+                low = ((a0[i] + b0[i]) - twice) * w0 + ((a1[i] + b1[i]) - twice) * w1
+                high = ((a2[i] + b2[i]) - twice) * w2 + ((a3[i] + b3[i]) - twice) * w3
+                out[i] += low + high
+            k += 4
+        while k <= radius:
+            before = wide[beside - k * channels :]
+            after = wide[beside + k * channels :]
+            for i in independent(range(size)):
+                twice = middle[i] + middle[i] if exact else f32(0.0)
+                out[i] += ((before[i] + after[i]) - twice) * weights[k]
+            k += 1
+
+
+@native
+def widen(line: Array[f32], wide: Array[f32], *, channels: int, factor: int) -> None:
+    """Interpolate a row of the grid along x; ``wide`` starts half a factor before the row."""
+    for q in range(len(wide) // static(factor * channels)):
+        for c in static(range(channels)):
+            near = line[(q + 1) * channels + c]
+            step = line[(q + 2) * channels + c] - near
+            for k in static(range(factor)):
+                part = f32(static((k + 0.5) / factor))
+                wide[(q * factor + k) * channels + c] = near + step * part
+
+
+@native
+def to_pixels(
+    blurred: Array[f32],
+    src: Array[T],
+    out: Array[T],
+    work: Array[f32],
+    alpha: Array[f32],
+    height: i64,
+    width: i64,
+    samples: i64,
+    tile: i64,
+    start: i64,
+    end: i64,
+    *,
+    T: type,  # noqa: N803
+    channels: int,
+    factor: int,
+) -> None:
+    """Interpolate the rows between samples ``start`` to ``end``.
+
+    ``work`` has two wide rows for each tile. The grid has an alpha of 0; ``alpha`` is 1 where
+    alpha is added from the picture.
+    """
+    size = width * channels
+    skip = static(factor // 2 * channels)
+    span = (-(-(width + factor // 2) // factor)) * static(factor * channels)
+    row = samples * channels
+    own = work[start // tile * 2 * span : (start // tile + 1) * 2 * span]
+    first = (start & 1) * span
+    widen(
+        blurred[(start + 1) * row : (start + 2) * row],
+        own[first : first + span],
+        channels=channels,
+        factor=factor,
+    )
+    for q in range(start, end):
+        here, there = (q & 1) * span, (1 - (q & 1)) * span
+        widen(
+            blurred[(q + 2) * row : (q + 3) * row],
+            own[there : there + span],
+            channels=channels,
+            factor=factor,
+        )
+        near, far = own[here + skip : here + span], own[there + skip : there + span]
+        for k in static(range(factor)):
+            y = q * factor - static(factor // 2) + k
+            if y >= 0 and y < height:
+                part = f32(static((k + 0.5) / factor))
+                line = out[y * size : (y + 1) * size]
+                same = src[y * size : (y + 1) * size]
+                for i in independent(range(size)):
+                    value = near[i] + (far[i] - near[i]) * part
+                    if channels == 4:
+                        value += alpha[i] * f32(same[i])
+                    if u8 == T:
+                        value = min(max(value + f32(0.5), f32(0.0)), f32(255.5))
+                        line[i] = u8(in_range(i32, value))
+                    else:
+                        line[i] = value
+
+
+def make_wide_blur(task: Task) -> Runner:
+    """Return the runner of a blur of more than ``EXACT_RADIUS``."""
+    shape = task.output.shape
+    height, width = shape[:2]
+    channels = shape[2] if len(shape) == 3 else 1
+    coarse = coarse_blur(task["radius"], task["sigma"])
+    factor, is_bytes = coarse.factor, task.output.dtype == "u8"
+    stored, sums = (u8, i16) if is_bytes else (f32, f32)
+    rows, samples = coarse.samples(height), coarse.samples(width)
+    bands = -(-(height + factor // 2) // factor)
+    weights = np.array(coarse.weights, np.float32)
+    alpha = np.tile(np.array([0, 0, 0, 1], np.float32), width if channels == 4 else 1)
+
+    def tile(count: int) -> int:
+        return max(1, -(-count // (_TILES * pool().threads)))
+
+    grid_tile, band_tile = tile(rows), tile(bands)
+    line: Statics = {"channels": channels, "factor": factor}
+    reduce = compile_native(to_grid, T=stored, S=sums, **line).parallel(rows, grid_tile)
+    blur = compile_native(blur_grid, channels=channels, exact=int(not is_bytes)).parallel(
+        rows, grid_tile
+    )
+    enlarge = compile_native(to_pixels, T=stored, **line).parallel(bands, band_tile)
+    tiles, grid_size = -(-rows // grid_tile), rows * samples * channels
+    span = -(-(width + factor // 2) // factor) * factor * channels
+    wide = (samples + 2 * coarse.radius) * channels
+    spare: list[tuple[np.ndarray, ...]] = []
+
+    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
+        (src,), out = memories(inputs, output)
+        try:
+            work = spare.pop()
+        except IndexError:
+            work = (
+                np.empty(grid_size, np.float32),
+                np.empty(grid_size, np.float32),
+                np.empty(tiles * width * channels, np.int16 if is_bytes else np.float32),
+                np.empty(tiles * wide, np.float32),
+                np.empty(-(-bands // band_tile) * 2 * span, np.float32),
+            )
+        grid, blurred, column_sums, wide_rows, two_rows = work
+        reduce(src, grid, column_sums, height, width, samples, grid_tile)
+        blur(grid, blurred, wide_rows, weights, rows, samples, coarse.radius, grid_tile)
+        enlarge(blurred, src, out, two_rows, alpha, height, width, samples, band_tile)
+        spare.append(work)
+
+    return run
