@@ -25,6 +25,8 @@ from typing import Protocol, TypeAlias, overload
 from dala.gpu.compute.runnable import Runnable
 {imports}
 from dala.media.scene.scene import Scene
+from dala.media.sources.seconds import TimeLike
+from dala.media.sources.speed import SpeedLike
 from dala.media.texture import Texture
 from dala.typing import ColorLike, ImageLike, ParamValue
 

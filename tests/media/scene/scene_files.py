@@ -31,8 +31,15 @@ _ROWS = (
     {"position", "x", "pip_position"}, {"position", "y", "pip_position"},
     {"size", "width", "pip_size"}, {"size", "height", "pip_size"}, {"padding", "width"},
     {"padding", "height"}, {"border", "border_width"}, {"border", "border_color"}, {"pip", "size"},
-    {"pip", "position"}, {"pip", "pip_size", "pip_position"},
+    {"pip", "position"}, {"pip", "pip_size", "pip_position"}, {"end", "duration"},
+    {"start", "offset"}, {"freeze", "trim"}, {"freeze", "speed"}, {"freeze", "loop"},
 )  # fmt: skip
+#: Times that go together.
+_TIMES: dict[str, list[Any]] = {
+    "start": [-1, 0, 0.25, "0:00.5"], "end": [1, 2.5, "1:00"], "duration": [1, "1/3"],
+    "trim": [[0, 1], [0.25, "0:02"]], "loop": [True, 2], "freeze": [True, False, 0.5],
+    "speed": [2, -1, [[0, 1], [1, 0.5, "ease-out"]]],
+}  # fmt: skip
 CUES = "1\n00:00:00,000 --> 00:00:01,500\nHello\n"
 FILTERS: dict[str, dict[str, Any]] = {
     "blur": {"radius": st.integers(0, 5)},
@@ -87,7 +94,10 @@ def node(draw: Any, type: str, id: str, before: list[str], depth: int) -> dict[s
     free = sorted(set(fields) - _BY_HAND)
     for name in draw(st.lists(st.sampled_from(free), max_size=4, unique=True)):
         if not any(name in row and row & made.keys() for row in _ROWS):
-            made[name] = draw(values(fields[name].kind))
+            kind = values(fields[name].kind)
+            made[name] = draw(st.sampled_from(_TIMES[name]) if name in _TIMES else kind)
+    if {"loop", "speed"} & made.keys():  # groups and scenes have no end of their own
+        made["trim"] = [0, 1]
     if "shadow" in made and type in ("text", "subtitles"):
         made["shadow"] = [1, 2, 3, "black"]
     if "canvas" in made:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dala.errors import ParameterError
 from dala.media.scene.animation.animation import Animation, Animator
-from dala.media.scene.animation.easing import EASINGS, easing
+from dala.media.sources.easing import EASINGS, easing
 
 
 class Dot:

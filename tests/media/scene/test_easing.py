@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import dala
-from dala.media.scene.animation.easing import EASINGS, easing
+from dala.media.sources.easing import EASINGS, easing
 
 FAMILIES = ("quad", "cubic", "quart", "quint", "sine", "expo", "circ", "back", "bounce", "elastic")
 unit = st.floats(0.0, 1.0)

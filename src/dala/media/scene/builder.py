@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from dala.media.scene.animation.animation import Animation
-    from dala.media.scene.animation.easing import EasingLike
     from dala.media.scene.animation.interpolation import AnimatedValue
     from dala.media.scene.animation.keyframes import Keyframe
     from dala.media.scene.nodes.group import GroupNode
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from dala.media.scene.nodes.video import VideoNode
     from dala.media.scene.scene import Scene
     from dala.media.sources import Source
+    from dala.media.sources.easing import EasingLike
     from dala.media.sources.open import VideoInput
 
 
@@ -103,7 +103,8 @@ class NodeBuilder(BuilderMethods):
 
         scene = self.scene_of()
         scene._check_open("add_video_async")
-        options = {name: properties[name] for name in SOURCE_ARGUMENTS if name in properties}
+        names = (*SOURCE_ARGUMENTS, "start", "end", "duration")
+        options = {name: properties[name] for name in names if name in properties}
 
         def opened() -> Source:
             source = open_source(stream, device=scene.device, **options)  # type: ignore[arg-type]

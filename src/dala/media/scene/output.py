@@ -7,7 +7,6 @@ presentation have the same frames. Only a presentation drops frames when it is l
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from fractions import Fraction
@@ -16,9 +15,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from dala.errors import ParameterError
 from dala.media.scene.clock import frame_rate
-from dala.media.scene.nodes.text import SubtitlesNode
-from dala.media.scene.nodes.video import VideoNode
-from dala.media.sources.feed import to_fraction
+from dala.media.scene.nodes.group import GroupNode
+from dala.media.sources.seconds import to_fraction
 from dala.typing import PathLike
 
 if TYPE_CHECKING:
@@ -309,22 +307,11 @@ def positive(call: str, name: str, value: float) -> Fraction:
 
 def _length(scene: Scene, start: Fraction) -> Fraction:
     """Return the duration of a scene: its own, or until the last animation, cue or video ends."""
-    from dala.media.video.reader import Reader
-
     if scene.duration is not None:
         return positive("Scene", "duration", scene.duration)
-    ends = [a.end for a in scene.animator if math.isfinite(a.end)]
-    for node in scene.nodes.values():
-        if isinstance(node, SubtitlesNode):
-            ends += [cue.end + node.offset for cue in node.cues]
-        if isinstance(node, VideoNode) and not node.options.get("loop"):
-            source = node.source
-            if isinstance(node.stream, Reader):
-                found = node.stream.duration
-            else:
-                found = _duration(node.stream)
-            ends += [found / float(source.speed) + float(source.offset)] if found else []
-    length = to_fraction("seconds", max(ends, default=0.0)) - start
+    ends = [to_fraction("end", a.end) for a in scene.animator if math.isfinite(a.end)]
+    ends += [end for node in scene.container().children if (end := _end_of(node)) is not None]
+    length = max(ends, default=Fraction(0)) - start
     if length <= 0:
         raise ParameterError(
             "Scene.render_to: nothing in the scene ends, so a duration is required: seconds=10, or "
@@ -333,11 +320,10 @@ def _length(scene: Scene, start: Fraction) -> Fraction:
     return length
 
 
-def _duration(stream: object) -> float | None:
-    """Return the duration of a video file in seconds; None if it is unknown or not a file."""
-    from dala.media import video
-
-    if not isinstance(stream, str | os.PathLike) or "://" in os.fspath(stream):
-        return None
-    with video.open(stream) as reader:
-        return reader.duration
+def _end_of(node: Node) -> Fraction | None:
+    """Return the time at which a node ends, in that of its scene or group; None for never."""
+    length = node.length()
+    if isinstance(node, GroupNode) and length is None:
+        found = [end for child in node.children if (end := _end_of(child)) is not None]
+        length = max(found, default=None)
+    return node.clip.natural_end(length)

@@ -16,7 +16,7 @@ import operator
 from contextlib import suppress
 from fractions import Fraction
 from time import perf_counter
-from typing import Protocol, Self, TypeVar, cast
+from typing import Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from dala import forks
@@ -38,20 +38,12 @@ from dala.media.scene.nodes.builtin import EffectNode, GroupNode, ImageNode, Sce
 from dala.media.scene.nodes.node import Node
 from dala.media.scene.nodes.property_types import ChoiceType, ColorType, Rgba
 from dala.media.scene.output import SceneOutput
+from dala.media.scene.presence import Presence
 from dala.media.scene.report import SceneReport
-from dala.media.sources.moment import Moment
 from dala.media.texture import Texture, TexturePool
 from dala.memory import new_accounts
 from dala.resources import Closing, track, untrack
 from dala.typing import ColorLike
-
-
-class Moving(Protocol):
-    """A node that changes with the scene's time."""
-
-    def advance(self, moment: Moment) -> None:
-        """Go to a time."""
-
 
 AnyNode = TypeVar("AnyNode", bound=Node)
 
@@ -116,7 +108,6 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput, SceneReport):
         self.duration: float | None = None
         self._serials = itertools.count()
         self._nodes: dict[str, Node] = {}
-        self._movers: list[Moving] = []
         self._ordered = False
         self._rate = FrameRateMeter()
         self._pictures: WeakKeyDictionary[Texture, LivePicture] = WeakKeyDictionary()
@@ -127,6 +118,7 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput, SceneReport):
         self._root = GroupNode(self, None, {"id": "scene"})
         #: Sets animated properties when the scene's time changes.
         self.animator = Animator()
+        self._presence = Presence(self)
         #: The last error of each node's source by node id, and of animations under "animation".
         self.errors: dict[str, Exception] = {}
         #: Number of frames returned.
@@ -233,11 +225,9 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput, SceneReport):
             self._check_open("Scene.render")
         moment = self._clock.moment(time)
         with Charging(self.accounts), self._compositor.batched():
-            self.animator.advance(moment.seconds)
+            self._presence.advance(moment)
             if self.animator.error is not None:
                 self.errors["animation"] = self.animator.error
-            for node in list(self._movers):
-                node.advance(moment)
             if self._textured and any(t.version != s.seen for t, s in self._pictures.items()):
                 self._update_textures()
             self._draw()
@@ -312,9 +302,8 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput, SceneReport):
         assert found.parent is not None
         found.parent.children.remove(found)
         del self._nodes[found.id]
-        self._movers = [m for m in self._movers if cast(object, m) is not found]
         self.errors.pop(found.id, None)
-        self._ordered = False
+        self._retime()
         found.release()
 
     def container(self) -> GroupNode:
@@ -335,9 +324,7 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput, SceneReport):
         if isinstance(node, EffectNode) and node.input is not None:
             node.input.effects.append(node)
             node.input.effects.sort(key=lambda e: (e.property_values["z_index"], e.serial))
-        if hasattr(node, "advance"):
-            self._movers.append(cast(Moving, node))
-        self._ordered = False
+        self._retime()
         if isinstance(node, EffectNode):
             node.touch()
         return node
@@ -374,6 +361,10 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput, SceneReport):
 
     def _reorder(self) -> None:
         self._ordered = False
+
+    def _retime(self) -> None:
+        self._ordered = False
+        self._presence.refresh()
 
     def _report(self, node: Node, error: Exception) -> None:
         self.errors[node.id] = error
@@ -429,7 +420,7 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput, SceneReport):
             self._own_textures.close()
         self._pictures.clear()
         self._nodes.clear()
-        self._movers.clear()
+        self._presence.refresh()
         self._compositor.close()
 
     def __del__(self) -> None:

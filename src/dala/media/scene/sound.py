@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from dala.errors import ParameterError
 from dala.media.scene.nodes.video import VideoNode
-from dala.media.sources.feed import to_fraction
+from dala.media.sources.seconds import to_fraction
 from dala.media.video.reader import Reader
 from dala.media.video.source import source_of
 from dala.media.video.tracks import Tracks

@@ -9,7 +9,6 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from functools import lru_cache
 from numbers import Real
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
@@ -18,6 +17,7 @@ import numpy as np
 from dala.errors import DalaError, ParameterError, VideoError
 from dala.media.frame import Frame
 from dala.media.pictures.pixels import Pixels, to_u8
+from dala.media.sources.seconds import to_fraction
 
 if TYPE_CHECKING:
     from dala.media.video.reader import Reader
@@ -69,6 +69,26 @@ class Feed(ABC):
     def seek(self, time: Fraction) -> None:
         """Continue with a picture that is not later than a time, or with the first."""
 
+    @property
+    def expected(self) -> Fraction | None:
+        """The length as far as it is known before reading."""
+        return self.length
+
+    def measure(self) -> Fraction | None:
+        """Return the length of the feed, and start over; None if it has no end to be found.
+
+        A feed that does not seek reads all its pictures for that.
+        """
+        if self.length is None and self.rewinds:
+            while True:
+                try:
+                    if self.next() is None:
+                        break
+                except BadPicture:
+                    continue
+            self.seek(Fraction(0))
+        return self.length
+
     def interrupt(self) -> None:  # noqa: B027 - most feeds do not block
         """Make a blocked ``next`` return; called from another thread."""
 
@@ -111,6 +131,23 @@ class ReaderFeed(Feed):
     def seek(self, time: Fraction) -> None:
         """Continue with the frame shown at a time."""
         self._reader.seek(max((self._begin or Fraction(0)) + time, Fraction(0)))
+
+    @property
+    def expected(self) -> Fraction | None:
+        """The length as the file's header gives it."""
+        found = None if self.live else self._reader.duration
+        return None if found is None else Fraction(found).limit_denominator(1_000_000)
+
+    def measure(self) -> Fraction | None:
+        """Return the length, found by reading the last picture, and start over."""
+        if self.length is None and self.rewinds:
+            if self._begin is None:
+                self.next()
+            self._reader.seek(self.expected or Fraction(10**6))
+            while self.next() is not None:
+                pass
+            self.seek(Fraction(0))
+        return self.length
 
     def _ended(self) -> None:
         if self._last is not None and self._begin is not None:
@@ -244,29 +281,3 @@ def displayable(picture: ImageLike, device: str | None, *, copy: bool = False) -
 
         picture = picture.like(visible(picture))
     return picture
-
-
-def to_fraction(name: str, value: float | Fraction | str) -> Fraction:
-    """Return a number as a fraction; a float becomes the nearest simple one.
-
-    >>> to_fraction("offset", 1 / 30)
-    Fraction(1, 30)
-    """
-    if isinstance(value, Fraction):
-        return value
-    if type(value) is float and value - value == 0.0:
-        return _nearest(value)
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        found = Fraction(value)
-        return found.limit_denominator(1_000_000) if isinstance(value, Real) else found
-    except (TypeError, ValueError, OverflowError, ZeroDivisionError):
-        expected = "a number or a fraction such as '30000/1001'"
-        raise ParameterError.invalid("open_source", name, expected, value) from None
-
-
-@lru_cache(maxsize=64)
-def _nearest(value: float) -> Fraction:
-    """Cached, because all sources of a scene use the same times."""
-    return Fraction(value).limit_denominator(1_000_000)

@@ -16,7 +16,10 @@ import numpy as np
 
 from dala.errors import ParameterError
 from dala.media.frame import Frame
-from dala.media.sources.feed import FPS, FeedItem, IteratorFeed, ReaderFeed, to_fraction
+from dala.media.sources.clip import ClipTimes, TrimLike
+from dala.media.sources.feed import FPS, FeedItem, IteratorFeed, ReaderFeed
+from dala.media.sources.seconds import TimeLike, to_fraction
+from dala.media.sources.speed import SpeedLike
 from dala.media.sources.types import (
     FunctionSource,
     ListSource,
@@ -50,13 +53,17 @@ def open_source(
     *,
     fps: float | Fraction | str | None = None,
     offset: float | Fraction = 0.0,
-    speed: float | Fraction = 1.0,
-    loop: bool = False,
-    end: str = "freeze",
+    speed: SpeedLike = 1.0,
+    loop: bool | int = False,
+    end: TimeLike | None = None,
     stall: str = "freeze",
     device: str | None = None,
     patience: float | None = None,
     hwaccel: str | None = None,
+    start: TimeLike | None = None,
+    duration: TimeLike | None = None,
+    trim: TrimLike | None = None,
+    freeze: bool | TimeLike | None = None,
 ) -> Source:
     """Open a source of moving pictures.
 
@@ -67,15 +74,23 @@ def open_source(
             a function of the time in seconds that returns a picture; one picture.
         fps: frame rate of pictures without a time of their own; 30 by default. A function of time
             is called this often; by default for every frame that is drawn.
-        offset: scene time at which the source starts; negative if it started before.
-        speed: seconds of the source per second of scene time.
-        loop: start over at the end. A generator can be read only once and cannot loop: give the
-            function that makes it.
-        end: after the end, "freeze" the last picture or "hide" it.
-        stall: the same while a picture is late, or if a function fails.
+        offset: another name of ``start``.
+        speed: seconds of the source per second of scene time; negative to play it backwards from
+            its end. Or key frames of the speed, (seconds since the start, speed[, easing]).
+        loop: True to start over at the end, or the number of runs. A generator can be read only
+            once and cannot loop: give the function that makes it.
+        end: scene time from which on nothing is shown. "freeze" and "hide" mean what ``freeze``
+            True and False do.
+        stall: while a picture is late, or if a function fails, "freeze" the last one or "hide" it.
         device: the device of the frames; by default the current one.
         patience: seconds after which a late picture is a stall; 10, or 1 for live sources.
         hwaccel: the hardware that decodes a video, or "auto", as for ``video.open``.
+        start: scene time at which the source starts; nothing is shown before. Negative if it
+            started earlier.
+        duration: seconds after the start at which it ends, instead of ``end``.
+        trim: (from, to), the part of the source to show, in its seconds; None for either end.
+        freeze: after the end of the source, True to hold the last picture and False to show
+            nothing; or a time of the source, whose picture is shown all the time.
 
     Raises:
         ParameterError: an argument is invalid.
@@ -88,19 +103,26 @@ def open_source(
     """
     rate = None if fps is None else _positive("fps", fps)
     options: SourceOptions = {
-        "offset": to_fraction("offset", offset),
-        "speed": _positive("speed", speed),
-        "end": _policy("end", end),
+        "clip": clip_of(
+            "open_source",
+            start=start,
+            offset=to_fraction("offset", offset),
+            end=end,
+            duration=duration,
+            trim=trim,
+            speed=speed,
+            loop=loop,
+            freeze=freeze,
+        ),
         "stall": _policy("stall", stall),
     }
     wait = None if patience is None else float(_positive("patience", patience))
-    return _open(stream, rate, loop, device, wait, options, hwaccel)
+    return _open(stream, rate, device, wait, options, hwaccel)
 
 
 def _open(
     stream: object,
     rate: Fraction | None,
-    loop: bool,
     device: str | None,
     wait: float | None,
     options: SourceOptions,
@@ -116,7 +138,7 @@ def _open(
 
         reader = video.open(stream, device=device, hwaccel=hwaccel)
         try:
-            return _of_reader(reader, True, device, loop, wait, options)
+            return _of_reader(reader, True, device, wait, options)
         except BaseException:
             reader.close()
             raise
@@ -125,11 +147,11 @@ def _open(
             "open_source: hwaccel applies to videos that open_source opens. Give it to video.open."
         )
     if callable(getattr(stream, "seek", None)) and hasattr(stream, "policy"):
-        return _of_reader(cast("Reader", stream), False, device, loop, wait, options)
+        return _of_reader(cast("Reader", stream), False, device, wait, options)
     if _is_picture(stream):
         return StillSource(stream, device, **options)
     if isinstance(stream, list | tuple) or (isinstance(stream, np.ndarray) and stream.ndim == 4):
-        return ListSource(stream, rate or FPS, device, loop, **options)
+        return ListSource(stream, rate or FPS, device, **options)
     begin = _iterator_factory(stream)
     if begin is None and callable(stream) and not isinstance(stream, Iterable):
         return FunctionSource(stream, rate, device, **options)
@@ -139,30 +161,31 @@ def _open(
         advice = "Asynchronous iterables are not supported." if is_async else ""
         raise ParameterError.invalid("open_source", "stream", expected, stream, advice)
     rewinds = not isinstance(stream, Iterator)
-    if loop and not rewinds:
+    if options["clip"].runs != 1 and not rewinds:
         raise ParameterError(
             "open_source: a generator or iterator can be read only once, so it cannot loop. Give "
             "the function that makes it (without calling it), or a list."
         )
     feed = IteratorFeed(begin, rate or FPS, device, rewinds)
-    return PlayedSource(feed, loop, False, wait or PATIENCE, **options)
+    return PlayedSource(feed, False, wait or PATIENCE, **options)
 
 
 def _of_reader(
     reader: Reader,
     owned: bool,
     device: str | None,
-    loop: bool,
     wait: float | None,
     options: SourceOptions,
 ) -> Source:
     feed = ReaderFeed(reader, owned=owned, device=device)
-    if feed.live and (loop or options["speed"] != 1):
+    clip = options["clip"]
+    if feed.live and (clip.runs != 1 or not clip.plain):
         raise ParameterError(
-            "open_source: loop and speed do not apply to live sources. Leave them out."
+            "open_source: loop, speed, trim and freeze do not apply to live sources. Leave them "
+            "out."
         )
     default = LIVE_PATIENCE if feed.live else PATIENCE
-    return PlayedSource(feed, loop, feed.live, wait or default, **options)
+    return PlayedSource(feed, feed.live, wait or default, **options)
 
 
 def _is_video(stream: object) -> TypeGuard[VideoFile]:
@@ -204,6 +227,34 @@ def _positive(name: str, value: float | Fraction | str) -> Fraction:
     if found <= 0:
         raise ParameterError.invalid("open_source", name, "above 0", value)
     return found
+
+
+def clip_of(
+    call: str,
+    *,
+    start: TimeLike | None = None,
+    offset: TimeLike | None = None,
+    end: TimeLike | None = None,
+    duration: TimeLike | None = None,
+    trim: TrimLike | None = None,
+    speed: SpeedLike | None = None,
+    loop: bool | int | None = None,
+    freeze: bool | TimeLike | None = None,
+) -> ClipTimes:
+    """Return the times of a clip; ``offset`` is a start, and ``end`` may be "freeze" or "hide"."""
+    if start is not None and offset:
+        raise ParameterError(f"{call}: give start or offset, which mean the same, not both.")
+    first = start if start is not None else to_fraction("offset", offset or 0, call) or None
+    if end in _POLICIES:
+        if freeze is not None:
+            raise ParameterError(f"{call}: give freeze or end={end!r}, not both.")
+        freeze, end = end == "freeze", None
+    elif isinstance(end, str) and not any(c.isdigit() for c in end):
+        raise ParameterError.invalid(call, "end", "a time in seconds, 'freeze' or 'hide'", end)
+    return ClipTimes.of(
+        call, start=first, end=end, duration=duration, trim=trim, speed=speed, loop=loop,
+        freeze=freeze,
+    )  # fmt: skip
 
 
 def _policy(name: str, value: str) -> str:

@@ -26,16 +26,24 @@ class Player:
     """Pictures of a feed by time.
 
     With ``newest`` only the newest picture is kept, for live feeds. With ``loop`` the feed starts
-    over at its end, and times continue.
+    over at its end, and times continue. ``length`` is that of the feed, if it is known already.
     """
 
-    def __init__(self, feed: Feed, *, loop: bool, newest: bool, patience: float) -> None:
+    def __init__(
+        self,
+        feed: Feed,
+        *,
+        loop: bool,
+        newest: bool,
+        patience: float,
+        length: Fraction | None = None,
+    ) -> None:
         self.errors = 0
         self.error: Exception | None = None
         #: Whether a picture is late, or (newest) there has been no new one for a while.
         self.stalled = False
         #: Duration of the feed in seconds; None until the end was reached.
-        self.length: Fraction | None = None
+        self.length = length
         self._feed = feed
         self._loop = loop
         self._newest = newest
@@ -70,6 +78,13 @@ class Player:
             self._rewind_to(when)
             self._wait(lambda: self._take_due(when))
             return self._current
+
+    def turn(self, feed: Feed, when: Fraction) -> None:
+        """Continue with another view of the feed at a time of that, such as the feed backwards."""
+        with self._changed:
+            if feed is not self._feed:
+                self._feed = feed
+                self._seek(when)
 
     def latest(self) -> TimedPicture | None:
         """Return the newest picture, without waiting."""
@@ -192,12 +207,12 @@ class Player:
                 self._changed.wait(0.5)
             if self._closed:
                 return False
-            target, self._target, age = self._target, None, self._age
+            target, self._target, age, feed = self._target, None, self._age, self._feed
         timed, problem = None, None
         try:
             if target is not None:
-                self._feed.seek(target)
-            timed = self._feed.next()
+                feed.seek(target)
+            timed = feed.next()
         except BadPicture as bad:
             with self._changed:
                 self._record_error(bad.__cause__ if isinstance(bad.__cause__, Exception) else bad)

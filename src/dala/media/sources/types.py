@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import weakref
 from abc import ABC, abstractmethod
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TypeAlias, TypedDict, Unpack
+from typing import Final, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 
@@ -15,21 +15,25 @@ from dala import forks, resources
 from dala.errors import DalaError, ParameterError
 from dala.media.frame import Frame
 from dala.media.pictures.pixels import Pixels, is_rgb_bytes
-from dala.media.sources.feed import Feed, FeedItem, IteratorFeed, displayable, to_fraction
+from dala.media.sources.clip import ClipPlace, ClipTimes
+from dala.media.sources.feed import Feed, FeedItem, IteratorFeed, displayable
 from dala.media.sources.moment import Moment
 from dala.media.sources.player import Player
+from dala.media.sources.seconds import to_fraction
+from dala.media.sources.views import MirroredFeed, TrimmedFeed
 from dala.resources import Closing
 from dala.typing import ImageLike, NDArray
 
 Picture: TypeAlias = Frame | Pixels
 
+#: Less than the distance of any two frames, in seconds.
+_MOMENT: Final = Fraction(1, 10**12)
+
 
 class SourceOptions(TypedDict):
     """The arguments of :class:`Source`."""
 
-    offset: Fraction
-    speed: Fraction
-    end: str
+    clip: ClipTimes
     stall: str
 
 
@@ -39,15 +43,12 @@ class Source(Closing, ABC):
     ``at`` does not raise errors of the stream; ``error`` has the last one.
     """
 
-    def __init__(self, *, offset: Fraction, speed: Fraction, end: str, stall: str) -> None:
-        self.offset = offset
-        self.speed = speed
-        self.end = end
+    def __init__(self, *, clip: ClipTimes, stall: str) -> None:
+        #: When it is shown, and which part of it; a clip with other start and end may be assigned.
+        self.clip = clip
         self.stall = stall
         #: Changes exactly when ``at`` returns other pixels.
         self.version = 0
-        #: Whether its time differs from the scene's; arithmetic with fractions is slow.
-        self._shifted = offset != 0 or speed != 1
         self._closed = False
         self._current: Picture | None = None
         self._size: tuple[int, int] | None = None
@@ -59,6 +60,21 @@ class Source(Closing, ABC):
         self._end.atexit = False
 
     # state ------------------------------------------------------------------------------------
+    @property
+    def offset(self) -> Fraction:
+        """The scene's time at which it starts."""
+        return self.clip.begin
+
+    @property
+    def speed(self) -> Fraction:
+        """Seconds of the source per second of scene time; at the start, if it changes."""
+        return self.clip.speed.values[0]
+
+    @property
+    def length(self) -> Fraction | None:
+        """Seconds of the whole source, exact; None if they are not known."""
+        return None
+
     @property
     def size(self) -> tuple[int, int] | None:
         """Width and height of the last picture, or of the first; None if unknown."""
@@ -105,12 +121,17 @@ class Source(Closing, ABC):
         if self._closed:
             return None
         when = time if isinstance(time, Moment) else Moment.of(to_fraction("time", time))
-        if self._shifted:
-            when = Moment.of((when.exact - self.offset) * self.speed)
+        clip, place = self.clip, None
         self._over = False
         self._check_process()
         try:
-            found = None if when.seconds < 0 else self._at(when)
+            if not clip.plain:
+                place = clip.place(when.exact, self.length)
+                found = None if place is None else self._at(Moment.of(place.time), place)
+            else:
+                if clip.start:  # arithmetic with fractions is slow
+                    when = Moment.of(when.exact - clip.start)
+                found = None if when.seconds < 0 else self._at(when, None)
         except Exception as error:
             self._record_error(error)
             found = self._current if self.stall == "freeze" else None
@@ -139,8 +160,17 @@ class Source(Closing, ABC):
         """Raise if the pictures come from a thread that this process does not have."""
 
     @abstractmethod
-    def _at(self, when: Moment) -> Picture | None:
-        """Return the picture at a time of the source, which is not negative."""
+    def _at(self, when: Moment, place: ClipPlace | None) -> Picture | None:
+        """Return the picture at a time of the source, which is not negative.
+
+        ``place`` has the details of a clip that is trimmed, looped a number of times, or not at
+        speed 1; without it, a loop is up to the source.
+        """
+
+    def _is_hidden(self, place: ClipPlace | None) -> bool:
+        """Return True if the source is over and shows nothing then."""
+        self._over = self._over or (place is not None and place.over)
+        return self._over and self.clip.freeze is False
 
     def _first(self) -> Picture | None:
         """Return the first picture, if it is known."""
@@ -154,9 +184,10 @@ class StillSource(Source):
         self, picture: ImageLike, device: str | None, **options: Unpack[SourceOptions]
     ) -> None:
         self._picture: Picture = displayable(picture, device, copy=True)
-        super().__init__(**options)
+        clip = options["clip"]  # one picture has no speed, and no parts
+        super().__init__(clip=ClipTimes(clip.start, clip.end), stall=options["stall"])
 
-    def _at(self, when: Moment) -> Picture | None:
+    def _at(self, when: Moment, place: ClipPlace | None) -> Picture | None:
         return self._picture
 
     def _first(self) -> Picture | None:
@@ -171,7 +202,6 @@ class ListSource(Source):
         items: Sequence[FeedItem] | NDArray,
         fps: Fraction,
         device: str | None,
-        loop: bool,
         **options: Unpack[SourceOptions],
     ) -> None:
         if not len(items):
@@ -179,7 +209,6 @@ class ListSource(Source):
                 "open_source: stream must be a list of at least one picture, got []."
             )
         self._fps = fps
-        self._loop = loop
         self._device = device
         self._made: tuple[int, Picture] | None = None
         self._times: list[Fraction] | None = None
@@ -192,18 +221,25 @@ class ListSource(Source):
             self._times, self._pictures, self._length = _with_times(items, fps)
         super().__init__(**options)
 
-    def _at(self, when: Moment) -> Picture | None:
-        time = when.exact
-        self._over = not self._loop and time >= self._length
-        if self._over and self.end == "hide":
+    def _at(self, when: Moment, place: ClipPlace | None) -> Picture | None:
+        time, backward = when.exact, place is not None and place.backward
+        if place is None:
+            self._over = self.clip.runs is not None and time >= self._length
+            if self.clip.runs is None:
+                time %= self._length
+        if self._is_hidden(place):
             return None
-        if self._loop:
-            time %= self._length
         if self._times is None:
-            index = min(int(time * self._fps), len(self._pictures) - 1)
+            at = time * self._fps
+            index = min(-(-at // 1) - 1 if backward else at // 1, len(self._pictures) - 1)
         else:
-            index = bisect_right(self._times, time) - 1
+            index = (bisect_left if backward else bisect_right)(self._times, time) - 1
         return None if index < 0 else self._picture(index)
+
+    @property
+    def length(self) -> Fraction | None:
+        """Seconds of all pictures."""
+        return self._length
 
     def _first(self) -> Picture | None:
         return self._picture(0)
@@ -224,6 +260,12 @@ class FunctionSource(Source):
         device: str | None,
         **options: Unpack[SourceOptions],
     ) -> None:
+        clip = options["clip"]
+        if clip.trim[1] is None and (clip.speed.turns_back or clip.runs not in (1, None)):
+            raise ParameterError(
+                "open_source: a function of time has no end to start over or go back from. Give "
+                "trim=(from, to)."
+            )
         self._function = function
         self._fps = fps
         self._device = device
@@ -231,10 +273,14 @@ class FunctionSource(Source):
         self._picture: Picture | None = None
         super().__init__(**options)
 
-    def _at(self, when: Moment) -> Picture | None:
+    def _at(self, when: Moment, place: ClipPlace | None) -> Picture | None:
         seconds = when.seconds
+        if self._is_hidden(place):
+            return None
         if self._fps is not None:
-            seconds = float((when.exact * self._fps) // 1 / self._fps)
+            at = when.exact * self._fps
+            backward = place is not None and place.backward
+            seconds = float((-(-at // 1) - 1 if backward else at // 1) / self._fps)
         if seconds != self._seconds:
             self._seconds = seconds
             try:
@@ -252,7 +298,7 @@ class FunctionSource(Source):
         return self._picture
 
     def _first(self) -> Picture | None:
-        return self._at(Moment.of(Fraction(0))) if self._seconds is None else self._picture
+        return self._at(Moment.of(Fraction(0)), None) if self._seconds is None else self._picture
 
 
 class PlayedSource(Source):
@@ -261,16 +307,30 @@ class PlayedSource(Source):
     def __init__(
         self,
         feed: Feed,
-        loop: bool,
         newest: bool,
         patience: float,
         **options: Unpack[SourceOptions],
     ) -> None:
+        clip = options["clip"]
+        self._length = checked_length(feed, clip)
+        span = clip.span(self._length)
+        if any(clip.trim):
+            feed = TrimmedFeed(feed, *clip.trim)
+        self._forward = feed
+        self._backward = None
+        if clip.speed.turns_back:
+            assert span is not None
+            self._backward = MirroredFeed(feed, span)
         super().__init__(**options)
+        self._span = span
         self._newest = newest
         self._looked_ahead = False
         self._home = forks.Home()
-        self._player = Player(feed, loop=loop, newest=newest, patience=patience)
+        first = self._backward if self._backward and clip.speed.begins_backward else feed
+        self._player = Player(
+            first, loop=clip.runs != 1, newest=newest, patience=patience,
+            length=span if self._length is not None else None,
+        )  # fmt: skip
         self._stop = forks.finalize(self, self._player.close, False)
 
     def _check_process(self) -> None:
@@ -291,15 +351,37 @@ class PlayedSource(Source):
         """Number of errors of the stream."""
         return self._player.errors + self._errors
 
-    def _at(self, when: Moment) -> Picture | None:
+    def _at(self, when: Moment, place: ClipPlace | None) -> Picture | None:
         player = self._player
-        timed = player.latest() if self._newest else player.at(when.exact)
-        self._over = player.is_over(when.exact)
-        if self._over and self.end == "hide":
+        if place is None or self._newest:
+            timed = player.latest() if self._newest else player.at(when.exact)
+            self._over = player.is_over(when.exact)
+        else:
+            at = place.unrolled
+            backward = place.backward and not place.over and self._backward is not None
+            if backward:
+                assert self._span is not None
+                assert self._backward is not None
+                at = self._span - at
+                player.turn(self._backward, at)
+            else:
+                if place.backward:  # held: the picture just before the end
+                    at = max(at - _MOMENT, Fraction(0))
+                player.turn(self._forward, at)
+            timed = player.at(at)
+            self._over = place.over or (not backward and player.is_over(at))
+        if self._is_hidden(None):
             return None
         if player.stalled and self.stall == "hide":
             return None
         return None if timed is None else timed.picture
+
+    @property
+    def length(self) -> Fraction | None:
+        """Seconds of the whole source, once they are known."""
+        if self._length is None and not any(self.clip.trim):
+            return self._player.length
+        return self._length
 
     def _first(self) -> Picture | None:
         if self._newest or self._looked_ahead:
@@ -313,6 +395,36 @@ class PlayedSource(Source):
         if self._stop.detach() is not None:
             self._player.close()
         super().close()
+
+
+def checked_length(feed: Feed, clip: ClipTimes) -> Fraction | None:
+    """Return the length of a feed if the clip needs it; raise an error if it cannot be known."""
+    first, last = clip.trim
+    still = Fraction(0) if isinstance(clip.freeze, bool) else clip.freeze
+    if clip.speed.turns_back and not feed.rewinds:
+        raise ParameterError(
+            "open_source: a generator, iterator or live source cannot be read backwards. Give a "
+            "function that makes the generator, a list, or a file."
+        )
+    expected = feed.expected
+    furthest = max(first, last or 0, still)
+    measured = clip.speed.turns_back or (clip.runs is not None and clip.runs > 1)
+    if measured or (first and clip.runs is None) or (expected is not None and furthest > expected):
+        length = feed.measure()
+        if measured and length is None and last is None:
+            raise ParameterError(
+                "open_source: the length of the source is not known. Give trim=(from, to)."
+            )
+        if length is not None and furthest > length:
+            name = "freeze" if still else "trim"
+            raise ParameterError.invalid(
+                "open_source",
+                name,
+                f"within the {float(length):g} s of the source",
+                float(furthest),
+            )
+        return length
+    return None
 
 
 def _with_times(

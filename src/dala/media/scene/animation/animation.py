@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from dala import forks
 from dala.errors import DalaError, ParameterError
-from dala.media.scene.animation.easing import EasingLike
 from dala.media.scene.animation.interpolation import AnimatedValue
 from dala.media.scene.animation.keyframes import (
     CALL,
@@ -28,6 +27,7 @@ from dala.media.scene.animation.keyframes import (
     check_time,
     two_keyframes,
 )
+from dala.media.sources.easing import EasingLike
 
 if TYPE_CHECKING:
     from dala.media.scene.nodes.property_types import Value
@@ -246,6 +246,9 @@ class Animator:
         self.error: Exception | None = None
         #: Number of errors.
         self.errors = 0
+        #: Returns the time that a node's animations go by; None if it is not there. Set by scenes
+        #: with groups that have a time of their own.
+        self.local_time: Callable[[object, float], float | None] | None = None
         self._tracks: dict[tuple[int, str], _Track] = {}
         self._count = 0
         self._lock = forks.rlock()
@@ -270,7 +273,8 @@ class Animator:
             if animation._animator is not None or animation._done:
                 raise ParameterError(f"{CALL}: {animation!r} was already added. Create a new one.")
             if animation.start is None:
-                animation._set_start(self.time)
+                local = self._local(animation.node, self.time)
+                animation._set_start(self.time if local is None else local)
             self._count += 1
             animation._number = self._count
             animation._animator = weakref.ref(self)
@@ -315,8 +319,13 @@ class Animator:
 
     # inside -----------------------------------------------------------------------------------
     def _apply(self, time: float) -> tuple[bool, list[Animation]]:
-        changed, ended = False, []
+        changed, ended, now = False, [], time
         for key, track in list(self._tracks.items()):
+            if self.local_time is not None:
+                found = self.local_time(track.node, now)
+                if found is None:
+                    continue
+                time = found
             if track.quiet <= time:
                 continue
             changed = self._apply_track(track, time) or changed
@@ -331,6 +340,9 @@ class Animator:
             if not track.animations:
                 del self._tracks[key]
         return changed, ended
+
+    def _local(self, node: Animatable, time: float) -> float | None:
+        return time if self.local_time is None else self.local_time(node, time)
 
     def _apply_track(self, track: _Track, time: float) -> bool:
         while (winner := track.winner(time)) is not None:
@@ -361,7 +373,9 @@ class Animator:
                 track = self._tracks.get(key)
                 if track is None or animation not in track.animations:
                     continue
-                if track.winner(self.time) is animation and animation.begin <= self.time:
+                time = self._local(animation.node, self.time)
+                time = self.time if time is None else time
+                if track.winner(time) is animation and animation.begin <= time:
                     # Earlier animations must not apply again: the value would jump.
                     for other in track.animations[: track.animations.index(animation)]:
                         other.muted = True

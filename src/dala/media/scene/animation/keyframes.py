@@ -9,9 +9,9 @@ from numbers import Real
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dala.errors import ParameterError
-from dala.media.scene.animation.easing import EasingLike
-from dala.media.scene.animation.easing import easing as find_easing
 from dala.media.scene.animation.interpolation import interpolation, mix_colors
+from dala.media.sources.easing import EasingLike
+from dala.media.sources.easing import easing as find_easing
 
 if TYPE_CHECKING:
     from dala.media.scene.animation.interpolation import AnimatedValue

@@ -241,8 +241,10 @@ class DisplayList:
     ) -> None:
         for node in group.ordered():
             effect = node if isinstance(node, EffectNode) else None
-            if not node.property_values["visible"] or (
-                effect is not None and effect.input is not None
+            if (
+                not node.present
+                or not node.property_values["visible"]
+                or (effect is not None and effect.input is not None)
             ):
                 continue
             if isinstance(node, GroupNode) and node.flat:

@@ -93,7 +93,7 @@ class NodeDrawer:
             place = place._replace(cx=place.cx + item.dx, cy=place.cy + item.dy)
         if content.picture is not None and any(content.margin):
             place = box_of_picture(place, content)
-        effects = [e for e in node.effects if e.property_values["visible"]]
+        effects = [e for e in node.effects if e.present and e.property_values["visible"]]
         if effects:
             content, place = self._filtered(item, content, place, effects)
         blend = BLEND[values["blend"]]

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Final
 
 from dala.errors import did_you_mean
-from dala.media.scene.animation.easing import EASINGS, easing
 from dala.media.scene.nodes import builtin as builtin
 from dala.media.scene.nodes.filter_parameters import filter_names, params_object
 from dala.media.scene.nodes.json_types import (
@@ -37,6 +36,7 @@ from dala.media.scene.nodes.json_types import (
 from dala.media.scene.nodes.node import FITS, Node
 from dala.media.scene.nodes.registry import NODE_TYPES
 from dala.media.scene.nodes.video import RATE
+from dala.media.sources.easing import EASINGS, easing
 
 #: The version of the format that is written, and the newest that is read.
 VERSION: Final = 1

@@ -12,6 +12,7 @@ from dala.media.scene.nodes.json_types import FixedList, JsonNumber
 from dala.media.scene.nodes.nested import SceneNode
 from dala.media.scene.nodes.node import Content, Node
 from dala.media.scene.nodes.properties import Argument, Property
+from dala.media.scene.nodes.times import PLAY_ARGUMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +29,9 @@ class GroupNode(Node, NodeBuilder):
     default that of the scene or outer group; nodes are clipped to it. ``size`` is the size at
     which the picture is shown. Nodes inside blend among themselves, and the group as a whole with
     the nodes below it. Given a scene, ``add_group`` is the same as ``add_scene``.
+
+    The times of the nodes inside, and of their animations, count from the group's start, and run
+    with its ``trim``, ``speed`` and ``loop``.
 
     >>> import dala
     >>> with dala.media.Scene(64, 36, device="cpu") as scene:
@@ -51,6 +55,7 @@ class GroupNode(Node, NodeBuilder):
             ),
             "(width, height) of the group's picture, in pixels.",
         ),
+        **PLAY_ARGUMENTS,
     }
     POSITIONAL = ("scene",)
     HOLDS = "nodes"
@@ -68,10 +73,16 @@ class GroupNode(Node, NodeBuilder):
         self.children: list[Node] = []
         self.canvas = _canvas(given.pop("canvas", None), scene, parent)
         super().__init__(scene, parent, given)
+        if self.clip.needs_length and type(self) is GroupNode:
+            raise ParameterError(
+                "add_group: to loop or run backwards a group needs its length. Give trim=(0, "
+                "seconds)."
+            )
 
     def saved_arguments(self) -> t.Values:
-        """Return the canvas if it is not the default one."""
-        return {} if self.canvas == container_size(self) else {"canvas": self.canvas}
+        """Return the canvas if it is not the default one, and the times."""
+        made = super().saved_arguments()
+        return made if self.canvas == container_size(self) else {"canvas": self.canvas, **made}
 
     def ordered(self) -> list[Node]:
         """Return the nodes inside, back to front."""

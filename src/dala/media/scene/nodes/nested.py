@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 from dala.errors import ParameterError
@@ -10,6 +11,8 @@ from dala.media.scene.nodes import property_types as t
 from dala.media.scene.nodes.json_types import JsonType
 from dala.media.scene.nodes.node import Content, Node
 from dala.media.scene.nodes.properties import REQUIRED, Argument
+from dala.media.scene.nodes.times import PLAY_ARGUMENTS
+from dala.media.sources.seconds import to_fraction
 
 if TYPE_CHECKING:
     from dala.media.frame import Frame
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 
 class SceneNode(Node):
     """A scene inside a scene, rendered at the outer scene's time; its alpha is kept.
+
+    Its time counts from the node's start, and runs with its ``trim``, ``speed`` and ``loop``.
 
     The inner scene stays open when the node is removed; closing it is up to the caller.
 
@@ -33,11 +38,12 @@ class SceneNode(Node):
     OWN_ARGUMENTS: ClassVar[dict[str, Argument]] = {
         "scene": Argument(
             t.PropertyType(JsonType(), "Scene"), "The inner scene.", default=REQUIRED, key=""
-        )
+        ),
+        **PLAY_ARGUMENTS,
     }
     POSITIONAL = ("scene",)
     HOLDS = "scene"
-    __slots__ = ("_frame", "_live", "_seen", "child", "owned")
+    __slots__ = ("_frame", "_hidden", "_live", "_seen", "child", "owned")
 
     def __init__(self, scene: Scene, parent: GroupNode, given: t.Values) -> None:
         child: Scene = given.pop("scene", None)
@@ -52,11 +58,28 @@ class SceneNode(Node):
         self._live = LivePicture(scene._compositor)
         self._frame: Frame | None = None
         self._seen = 0
+        self._hidden = False
         super().__init__(scene, parent, given)
+        if self.clip.needs_length and child.duration is None:
+            raise ParameterError(
+                "add_scene: to loop or run backwards the inner scene needs a length. Set its "
+                "duration, or give trim=(0, seconds)."
+            )
+
+    def length(self) -> Fraction | None:
+        """Return the duration of the inner scene."""
+        found = self.child.duration
+        return None if found is None else to_fraction("duration", found)
 
     def advance(self, moment: Moment) -> None:
         """Render the inner scene at a time."""
-        frame = self.child.render(moment.exact)
+        local = self.local_time(moment)
+        if (local is None) != self._hidden:
+            self._hidden = local is None
+            self.changed()
+        if local is None:
+            return
+        frame = self.child.render(local.exact)
         drawn = self.child.frame_count - self.child.frames_skipped
         if drawn != self._seen:  # other nodes, or the user, may have rendered it as well
             self._live.show(frame, opaque=self.child.background[3] == 255)
@@ -71,7 +94,7 @@ class SceneNode(Node):
     def content(self) -> Content | None:
         """Return the inner scene's last frame."""
         live = self._live
-        if live.picture is None:
+        if live.picture is None or self._hidden:
             return None
         return Content(
             self.child.width, self.child.height, live.picture, live.version, opaque=live.opaque

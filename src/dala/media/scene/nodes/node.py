@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, NoReturn
 
 from dala.errors import ParameterError, UnknownParameter, did_you_mean
@@ -10,6 +11,9 @@ from dala.media.scene import boxes as layout
 from dala.media.scene.nodes import property_types as t
 from dala.media.scene.nodes.properties import Argument, PairProperty, PositionProperty, Property
 from dala.media.scene.nodes.registry import register_node
+from dala.media.scene.nodes.times import take_clip
+from dala.media.sources.clip import check_order
+from dala.media.sources.moment import Moment
 from dala.resources import refuse_pickle
 
 if TYPE_CHECKING:
@@ -21,6 +25,11 @@ if TYPE_CHECKING:
 
 #: Types of numbers that need only a check of their bounds.
 _PLAIN: Final = (float, int)
+#: The properties that say when a node is there.
+_TIMES: Final = ("start", "end")
+#: What runs backwards shows the moment just before its time; no two frames are that close. The
+#: clocks of inner scenes move shorter times to the next frame.
+_JUST: Final = Fraction(1, 10**6)
 #: The names of ``resize``, "none", and "fill", another name of "stretch".
 FITS: Final = ("stretch", "contain", "cover", "pad", "none", "fill", "letterbox", "crop")
 
@@ -95,6 +104,10 @@ class Node:
             "Distance from the edges if the position is a name, in pixels.",
             default=0.0,
         ),
+        "duration": Argument(
+            t.TimeType(positive=True),
+            "Seconds after its start at which the node ends, instead of ``end``.",
+        ),
     }
     ARGUMENTS: ClassVar[dict[str, Argument]] = {}
     #: Arguments and properties that may be given by position, in order.
@@ -108,8 +121,8 @@ class Node:
     ALWAYS_SAVED: ClassVar[frozenset[str]] = frozenset()
 
     __slots__ = (
-        "__weakref__", "display_item", "effects", "id", "margin", "parent", "property_values",
-        "scene", "serial",
+        "__weakref__", "clip", "display_item", "effects", "id", "margin", "parent", "played",
+        "present", "property_values", "scene", "serial",
     )  # fmt: skip
 
     x = Property(0.0, t.NumberType(), "Horizontal position of the anchor.", unit="pixels",
@@ -141,6 +154,16 @@ class Node:
         order=True,
     )  # fmt: skip
     visible = Property(True, t.BooleanType(), "Whether the node is drawn.", order=True)
+    start = Property(
+        None, t.TimeType(optional=True),
+        "Time at which the node appears and begins; by default it is there from the beginning.",
+        unit="seconds", order=True,
+    )  # fmt: skip
+    end = Property(
+        None, t.TimeType(optional=True),
+        "Time at which the node is gone, and before which it is there.",
+        unit="seconds", order=True,
+    )  # fmt: skip
     fit = Property("stretch", t.ChoiceType(FITS), "How content of other proportions fills the box.")
     crop = Property(
         None, t.CropType(), "The part of the content to show: (left, top, width, height).",
@@ -196,7 +219,11 @@ class Node:
             for name, item in self.PROPERTIES.items()
             if not isinstance(item, PairProperty)
         }
+        #: Whether the node is there at the scene's time.
+        self.present = True
         place = given.pop("position", None)
+        #: When the node is there, and what it plays then; and the arguments that say so.
+        self.clip, self.played = take_clip(given, self.ARGUMENTS, call)
         self.property_values.update(self._checked(given, call))
         if place is not None:
             self.property_values.update(self._position(place, call))
@@ -220,6 +247,9 @@ class Node:
             raise self.unknown_property(name, self.id)
         if isinstance(item, PairProperty):
             item.assign(self, value)
+            return
+        if name in _TIMES:
+            self.update(**{name: value})
             return
         if type(value) in _PLAIN and item.low <= value <= item.high:
             value = float(value)
@@ -293,6 +323,9 @@ class Node:
                     made[part] = self.PROPERTIES[part].type.convert(piece, call, name)
             else:
                 made[name] = item.type.convert(value, call, name)
+        if "start" in made or "end" in made:
+            now = self.property_values
+            check_order(made.get("start", now["start"]), made.get("end", now["end"]), call)
         return made
 
     def _position(self, place: t.Value, call: str) -> dict[str, float]:
@@ -317,7 +350,7 @@ class Node:
     # scene files ------------------------------------------------------------------------------
     def saved_arguments(self) -> t.Values:
         """Return the arguments that a scene file needs to make this node, by their keys."""
-        return {}
+        return dict(self.played)
 
     def saved_state(self) -> t.Values:
         """Return the values that can change and that scene files hold, by name."""
@@ -327,6 +360,9 @@ class Node:
     # changes ----------------------------------------------------------------------------------
     def changed(self, item: Property | None = None) -> None:
         """Mark the node (and, if the property asks for it, the drawing order) as changed."""
+        if item is not None and item.name in _TIMES:
+            self.clip = self.clip.with_times(*(self.property_values[name] for name in _TIMES))
+            self.scene._retime()
         own = self.display_item
         if own is None:
             self.scene._reorder()
@@ -338,6 +374,26 @@ class Node:
             return  # already marked as moved, or as changed in more than its position
         else:
             own.touch(item.moves)
+
+    # time -------------------------------------------------------------------------------------
+    def approach(self, near: bool) -> None:
+        """Prepare for the node's time, or release what only that needs; see ``ClipTimes``."""
+
+    def local_time(self, moment: Moment) -> Moment | None:
+        """Return the time of the nodes inside at a time of this node; None if there is none."""
+        clip = self.clip
+        if not clip.exists(moment):
+            return None
+        if clip.plain:
+            return moment if not clip.start else Moment.of(moment.exact - clip.start)
+        place = clip.place(moment.exact, self.length())
+        if place is None:
+            return None
+        return Moment.of(place.time - _JUST if place.backward else place.time)
+
+    def length(self) -> Fraction | None:
+        """Return the seconds of the node's content, exact; None if it has no end, or not yet."""
+        return None
 
     # rendering --------------------------------------------------------------------------------
     def content(self) -> Content | None:

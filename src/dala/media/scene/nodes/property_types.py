@@ -27,9 +27,11 @@ from dala.media.scene.nodes.json_types import (
     JsonValue,
     ListOf,
     OneOf,
+    ParsedString,
     PositiveNumber,
     bounds_text,
 )
+from dala.media.sources.seconds import LATEST, seconds_of, to_fraction
 
 if TYPE_CHECKING:
     from dala.gpu.compute.kernel import Kernel
@@ -368,6 +370,29 @@ class ParsedType(PropertyType):
         if self._parse is not None:
             self._parse(value)
         return value
+
+
+class TimeType(PropertyType):
+    """A time in seconds, kept as a fraction; text such as "1:02:03.5" is one, too."""
+
+    def __init__(
+        self, *, optional: bool = False, positive: bool = False, words: Iterable[str] = ()
+    ) -> None:
+        text = ParsedString(
+            "a time such as '1:02:03.5'", words,
+            lambda value: value in words or seconds_of(value, "load_scene", "time"),
+        )  # fmt: skip
+        json = OneOf(PositiveNumber(LATEST) if positive else JsonNumber(-LATEST, LATEST), text)
+        super().__init__(json, "TimeLike", optional=optional)
+
+    def convert_value(self, value: Value, call: str, name: str) -> Fraction:
+        """Return the time."""
+        return seconds_of(value, call, name)
+
+    def dump_value(self, value: Value) -> JsonValue:
+        """Return seconds; a fraction that no float stands for is text such as "1/3"."""
+        exact = to_fraction("time", float(value))
+        return plain_json(value) if exact == value else str(value)
 
 
 def as_tuple(value: Value) -> tuple[Value, ...] | None:

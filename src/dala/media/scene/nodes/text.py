@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
@@ -11,6 +12,8 @@ from dala.media.scene.compositor.pictures import LivePicture
 from dala.media.scene.nodes import property_types as t
 from dala.media.scene.nodes.node import Content, Node
 from dala.media.scene.nodes.properties import REQUIRED, Argument, Property
+from dala.media.scene.nodes.times import PLAY_ARGUMENTS
+from dala.media.sources.seconds import to_fraction
 from dala.media.text.style import ALIGNMENTS, DIRECTIONS, OVERFLOWS, WEIGHTS, TextStyle
 
 if TYPE_CHECKING:
@@ -186,13 +189,12 @@ class SubtitlesNode(TextNode):
             default=REQUIRED,
             key="source",
         ),
-        "offset": Argument(
-            t.NumberType(), "Scene time at which the subtitles start, in seconds.", default=0.0
-        ),
+        "offset": Argument(t.NumberType(), "Another name of ``start``, in seconds.", default=0.0),
+        **PLAY_ARGUMENTS,
     }
     POSITIONAL = ("subtitles",)
     ALWAYS_SAVED = frozenset(("x", "y", "size", "align", "outline_width"))
-    __slots__ = ("_look", "cues", "offset")
+    __slots__ = ("_look", "_offset", "cues")
 
     text = Property(
         "", t.StringType(), "The text of the active cues.", saved=False, animatable=False
@@ -202,8 +204,12 @@ class SubtitlesNode(TextNode):
         from dala.media.subtitles import load_subtitles
 
         self.cues = load_subtitles(given.pop("subtitles", None))
-        #: Scene time at which the subtitles start, in seconds.
-        self.offset = t.NumberType().convert(given.pop("offset", 0.0), "add_subtitles", "offset")
+        offset = t.NumberType().convert(given.pop("offset", 0.0), "add_subtitles", "offset")
+        if offset and given.get("start") is not None:
+            raise ParameterError(
+                "add_subtitles: give start or offset, which mean the same, not both."
+            )
+        self._offset = offset
         width, height = (float(scene.width), float(scene.height))
         if parent.parent is not None:
             width, height = parent.canvas
@@ -216,6 +222,23 @@ class SubtitlesNode(TextNode):
         #: Properties that the active cues change.
         self._look: t.Values = {}
         super().__init__(scene, parent, given)
+        if offset:
+            self.clip = self.clip.with_times(to_fraction("offset", offset), self.clip.end)
+
+    @property
+    def offset(self) -> float:
+        """The scene's time at which the subtitles start, in seconds."""
+        return float(self.clip.begin)
+
+    def changed(self, item: Property | None = None) -> None:
+        """Mark the node as changed."""
+        super().changed(item)
+        if item is not None and item.name == "start":
+            self._offset = 0.0
+
+    def length(self) -> Fraction | None:
+        """Return the end of the last cue."""
+        return to_fraction("end", max((cue.end for cue in self.cues), default=0.0))
 
     def _shown_values(self) -> t.Values:
         return {**self.property_values, **self._look}
@@ -224,12 +247,17 @@ class SubtitlesNode(TextNode):
         """Return the text of the cues and the offset."""
         from dala.media.subtitles import format_subtitles
 
-        offset = {"offset": self.offset} if self.offset else {}
-        return {"source": format_subtitles(self.cues), **offset}
+        offset = {"offset": self._offset} if self._offset else {}
+        return {"source": format_subtitles(self.cues), **offset, **super().saved_arguments()}
 
     def advance(self, moment: Moment) -> None:
         """Show the cues of a time."""
-        at = moment.seconds - self.offset
+        clip = self.clip
+        if clip.plain:
+            at = moment.seconds - self.offset
+        else:
+            place = clip.place(moment.exact, self.length())
+            at = -1.0 if place is None else float(place.time)
         active = [cue for cue in self.cues if cue.start <= at < cue.end]
         text, look = "\n".join(cue.text for cue in active), self._look_of(active)
         if look != self._look:

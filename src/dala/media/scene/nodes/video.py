@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, ClassVar, Final
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
+from dala.errors import DalaError, ParameterError
 from dala.media.scene.clock import frame_rate
 from dala.media.scene.compositor.pictures import LivePicture
 from dala.media.scene.nodes import property_types as t
-from dala.media.scene.nodes.json_types import (
-    JsonNumber,
-    JsonString,
-    OneOf,
-    ParsedString,
-    PositiveNumber,
-)
+from dala.media.scene.nodes.json_types import JsonNumber, JsonString, OneOf, ParsedString
 from dala.media.scene.nodes.node import Content, Node, NotNamed
 from dala.media.scene.nodes.pip import PIP_ARGUMENTS, apply_pip
-from dala.media.scene.nodes.properties import REQUIRED, Argument
+from dala.media.scene.nodes.properties import REQUIRED, Argument, Property
+from dala.media.scene.nodes.times import PLAY_ARGUMENTS
+from dala.media.sources.open import clip_of, open_source
+from dala.media.sources.seconds import to_fraction
 
 if TYPE_CHECKING:
     from dala.media.scene.nodes.group import GroupNode
     from dala.media.scene.scene import Scene
     from dala.media.sources import Source
+    from dala.media.sources.clip import ClipTimes
     from dala.media.sources.moment import Moment
     from dala.media.sources.open import VideoInput
 
 RATE: Final = OneOf(
     JsonNumber(0.001, 1000.0), ParsedString("a rate such as '30000/1001'", (), frame_rate)
 )
-_SHOWN_THEN: Final = t.ChoiceType(("freeze", "hide"))
+_POLICIES: Final = ("freeze", "hide")
+_SHOWN_THEN: Final = t.ChoiceType(_POLICIES)
 
 #: Arguments that ``open_source`` takes.
 SOURCE_ARGUMENTS: Final[dict[str, Argument]] = {
@@ -37,13 +38,8 @@ SOURCE_ARGUMENTS: Final[dict[str, Argument]] = {
         t.ParsedType(RATE, "float | str | Fraction"),
         "Frame rate of frames that have no time of their own.",
     ),
-    "offset": Argument(t.NumberType(), "Scene time at which the video starts, in seconds."),
-    "speed": Argument(
-        t.ParsedType(PositiveNumber(), "float | Fraction"),
-        "Seconds of video per second of scene time.",
-    ),
-    "loop": Argument(t.BooleanType(), "Start over at the end."),
-    "end": Argument(_SHOWN_THEN, "What to show after the end: 'freeze' or 'hide'."),
+    "offset": Argument(t.NumberType(), "Another name of ``start``, in seconds."),
+    **PLAY_ARGUMENTS,
     "stall": Argument(_SHOWN_THEN, "What to show while a live frame is late: 'freeze' or 'hide'."),
     "hwaccel": Argument(
         t.StringType("the name of decoding hardware, or 'auto'", shortest=1),
@@ -95,27 +91,104 @@ class VideoNode(Node):
         **SOURCE_ARGUMENTS,
     }
     POSITIONAL = ("stream",)
-    __slots__ = ("_hidden", "_live", "_seen", "options", "source", "stream")
+    __slots__ = ("_hidden", "_length", "_live", "_seen", "_size", "_source", "options", "stream")
+
+    end = Property(
+        None, t.TimeType(optional=True, words=_POLICIES),
+        "Time at which the node is gone; 'freeze' and 'hide' mean freeze=True and False.",
+        unit="seconds", order=True,
+    )  # fmt: skip
 
     def __init__(self, scene: Scene, parent: GroupNode, given: t.Values) -> None:
-        from dala.media.sources.open import open_source
-
         given = apply_pip(given, "add_video")
         #: The source as it was given, and the options it was opened with.
         self.stream = given.pop("stream", None)
         self.options = {name: given.pop(name) for name in SOURCE_ARGUMENTS if name in given}
+        if isinstance(given.get("end"), str) and given["end"] in _POLICIES:
+            self.options["end"] = given.pop("end")
+        loop = self.options.get("loop")
+        if isinstance(loop, float) and loop.is_integer():
+            self.options["loop"] = int(loop)  # numbers of scene files may be floats
+        clip = self._clip(given)
+        self._source: Source | None = None
+        self._size: tuple[int, int] | None = None
+        self._length: Fraction | None = None
         if isinstance(self.stream, OpenedStream):
-            self.stream, self.source = self.stream.given, self.stream.source
+            self.stream, self._source = self.stream.given, self.stream.source
         else:
-            self.source = open_source(self.stream, device=scene.device, **self.options)
+            self._source = open_source(self.stream, device=scene.device, **self._opening(clip))
         self._live = LivePicture(scene._compositor)
         self._seen: int | None = None
         self._hidden = True
         try:
-            super().__init__(scene, parent, given)
+            super().__init__(scene, parent, {k: v for k, v in given.items() if k != "duration"})
+            self.property_values["end"] = clip.end
+            self.clip = clip
+            self.approach(clip.is_near(scene._clock.moment()))
         except BaseException:
-            self.source.close()
+            self._close()
             raise
+
+    def _clip(self, given: t.Values) -> ClipTimes:
+        """Return the times in the arguments of the builder call."""
+        names = ("offset", *PLAY_ARGUMENTS)
+        played = {name: self.options[name] for name in names if name in self.options}
+        policy = {"end": self.options["end"]} if "end" in self.options else {}
+        times = {name: given[name] for name in ("start", "end", "duration") if name in given}
+        if policy and ("end" in times or "freeze" in played):
+            raise ParameterError(f"add_video: give freeze or end={policy['end']!r}, not both.")
+        return clip_of("add_video", **policy, **played, **times)
+
+    def _opening(self, clip: ClipTimes) -> t.Values:
+        """Return the arguments of ``open_source``; scene files have names for the rest."""
+        given = {k: v for k, v in self.options.items() if k not in ("offset", "end")}
+        if "end" in self.options:
+            given["freeze"] = self.options["end"] == "freeze"
+        return given | {"start": clip.start, "end": clip.end}
+
+    @property
+    def source(self) -> Source:
+        """The source; it is opened again if the node is out of its time."""
+        if self._source is None:
+            self._source = open_source(
+                self.stream, device=self.scene.device, **self._opening(self.clip)
+            )
+            self._seen = None
+        return self._source
+
+    def changed(self, item: Property | None = None) -> None:
+        """Mark the node as changed; its source follows its times."""
+        super().changed(item)
+        if item is not None and item.name in ("start", "end") and self._source is not None:
+            if item.name == "start":
+                self.options.pop("offset", None)
+            self._source.clip = self.clip
+
+    def approach(self, near: bool) -> None:
+        """Open the source shortly before its time, and close it after."""
+        if near or not _reopens(self.stream):
+            if near and self._source is None:
+                try:
+                    _ = self.source
+                except (DalaError, OSError) as error:
+                    self.scene._report(self, error)
+            return
+        self._close()
+
+    def _close(self) -> None:
+        source, self._source = self._source, None
+        if source is not None:
+            self._size = self._size or source.size
+            self._length = self._length or source.length
+            source.close()
+
+    def length(self) -> Fraction | None:
+        """Return the seconds of the whole video, as far as they are known."""
+        if self._length is None and self._source is not None:
+            self._length = self._source.length
+        if self._length is None:
+            self._length = duration_of(self.stream)
+        return self._length
 
     def saved_arguments(self) -> t.Values:
         """Return the source and its options."""
@@ -123,11 +196,18 @@ class VideoNode(Node):
             self.stream, bool
         )
         source = self.stream if named else NotNamed(f"a {type(self.stream).__name__}")
-        return {"source": source, **self.options}
+        options = dict(self.options)
+        if self.property_values["end"] is not None and "end" in options:
+            options["freeze"] = options.pop("end") == "freeze"
+        return {"source": source, **options}
 
     def advance(self, moment: Moment) -> None:
         """Show the frame of a time. The scene keeps errors of the source."""
-        source = self.source
+        try:
+            source = self.source
+        except (DalaError, OSError) as error:  # the file is gone since it was added
+            self.scene._report(self, error)
+            return
         frame = source.at(moment)
         if source.error is not None:
             self.scene._report(self, source.error)
@@ -162,9 +242,35 @@ class VideoNode(Node):
         """Return the video's size; (0, 0) before the first frame if the source does not know."""
         if self._live.picture is not None:
             return self._live.picture.width, self._live.picture.height
-        size = self.source.size
+        if self._size is None:
+            self._size = self.source.size
+        size = self._size
         return (0.0, 0.0) if size is None else (float(size[0]), float(size[1]))
 
     def release(self) -> None:
         """Close the source."""
-        self.source.close()
+        self._close()
+
+
+def _reopens(stream: object) -> bool:
+    """Return True if a stream can be closed and opened again: a file, not a camera or generator."""
+    if isinstance(stream, bool | int):
+        return False
+    if isinstance(stream, str):
+        return "://" not in stream
+    return isinstance(stream, os.PathLike | bytes)
+
+
+def duration_of(stream: object) -> Fraction | None:
+    """Return the duration of a video by its header; None if it is unknown, or not a video."""
+    from dala.media import video
+    from dala.media.video.reader import Reader
+
+    if isinstance(stream, Reader):
+        found = stream.duration
+    elif _reopens(stream):
+        with video.open(cast("str", stream)) as reader:
+            found = reader.duration
+    else:
+        return None
+    return None if not found else to_fraction("duration", found)

@@ -1,0 +1,78 @@
+"""The times of nodes: the arguments that say when a node is there, and what it plays then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from dala.media.scene.nodes import property_types as t
+from dala.media.scene.nodes.json_types import (
+    FixedList,
+    JsonBoolean,
+    JsonNull,
+    JsonNumber,
+    JsonString,
+    ListOf,
+    OneOf,
+)
+from dala.media.scene.nodes.properties import Argument
+from dala.media.sources.clip import ALWAYS, ClipTimes
+from dala.media.sources.speed import FASTEST
+
+_TIME: Final = t.TimeType().json
+_SPEED: Final = JsonNumber(-FASTEST, FASTEST)
+_KEYFRAME: Final = FixedList(
+    "[seconds, speed] or [seconds, speed, easing]",
+    JsonNumber(0.0),
+    _SPEED,
+    OneOf(JsonString("an easing such as 'ease-out'", shortest=1), JsonNull()),
+    shortest=2,
+)
+
+#: Arguments of nodes that play something: a source, the nodes of a group, a scene, cues.
+PLAY_ARGUMENTS: Final[dict[str, Argument]] = {
+    "trim": Argument(
+        t.PropertyType(
+            FixedList("[from, to]", OneOf(_TIME, JsonNull()), OneOf(_TIME, JsonNull())),
+            "Sequence[TimeLike | None]",
+        ),
+        "(from, to): the part to play, in seconds of the content; None for either end.",
+    ),
+    "speed": Argument(
+        t.PropertyType(
+            OneOf(_SPEED, ListOf(_KEYFRAME, "a list of [seconds, speed]", shortest=1)), "SpeedLike"
+        ),
+        "Seconds of the content per second; negative to play it backwards from its end; or key "
+        "frames of the speed, (seconds since the start, speed[, easing]).",
+    ),
+    "loop": Argument(
+        t.PropertyType(OneOf(JsonBoolean(), JsonNumber(1, 1e6, integer=True)), "bool | int"),
+        "True to start over at the end, or the number of runs.",
+    ),
+    "freeze": Argument(
+        t.PropertyType(OneOf(JsonBoolean(), _TIME), "bool | TimeLike"),
+        "After the end of the content, True to hold the last picture and False to show nothing; "
+        "or a time of the content, whose picture is shown all the time.",
+    ),
+}
+
+
+def take_clip(
+    given: t.Values, known: Mapping[str, Argument], call: str
+) -> tuple[ClipTimes, t.Values]:
+    """Return the times in the arguments of a builder call, and those that scene files need.
+
+    ``start`` and ``end`` stay in the arguments: they are properties.
+    """
+    names = [name for name in PLAY_ARGUMENTS if name in known and name in given]
+    played = {name: given.pop(name) for name in names}
+    if isinstance(played.get("loop"), float) and played["loop"].is_integer():
+        played["loop"] = int(played["loop"])  # numbers of scene files may be floats
+    duration = given.pop("duration", None)
+    start, end = given.get("start"), given.get("end")
+    if start is None and end is None and duration is None and not played:
+        return ALWAYS, played
+    clip = ClipTimes.of(call, start=start, end=end, duration=duration, **played)
+    if duration is not None:
+        given["end"] = clip.end
+    return clip, played

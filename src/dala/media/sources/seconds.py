@@ -1,0 +1,68 @@
+"""Times as calls take them: numbers, fractions, or text such as "01:02:03.5"; kept exact."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from functools import lru_cache
+from numbers import Real
+from typing import Final, TypeAlias
+
+from dala.errors import ParameterError
+
+#: A time: seconds, a fraction, or text such as "1:02:03.5".
+TimeLike: TypeAlias = "float | Fraction | str"
+
+#: The latest time, in seconds: about 30 years.
+LATEST: Final = 10**9
+_CLOCK: Final = re.compile(r"\s*(-?)(?:(\d+):)?(\d+):(\d+(?:[.,]\d+)?)\s*")
+
+
+def to_fraction(name: str, value: TimeLike, call: str = "open_source") -> Fraction:
+    """Return a number as a fraction; a float becomes the nearest simple one.
+
+    >>> to_fraction("offset", 1 / 30)
+    Fraction(1, 30)
+    """
+    if isinstance(value, Fraction):
+        return value
+    if type(value) is float and value - value == 0.0:
+        return _nearest(value)
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        found = Fraction(value)
+        return found.limit_denominator(1_000_000) if isinstance(value, Real) else found
+    except (TypeError, ValueError, OverflowError, ZeroDivisionError):
+        expected = "a number or a fraction such as '30000/1001'"
+        raise ParameterError.invalid(call, name, expected, value) from None
+
+
+def seconds_of(value: TimeLike, call: str, name: str) -> Fraction:
+    """Return a time in seconds, exact: of a number, a fraction or text such as "1:02:03.5".
+
+    >>> seconds_of("01:02:03.5", "cut", "from"), seconds_of(0.1, "cut", "from")
+    (Fraction(7447, 2), Fraction(1, 10))
+    """
+    found: Fraction | None = None
+    if isinstance(value, str) and (parts := _CLOCK.fullmatch(value)):
+        sign, hours, minutes, seconds = parts.groups()
+        rest = Fraction(seconds.replace(",", "."))
+        whole = int(hours or 0) * 3600 + int(minutes) * 60 + rest
+        if rest < 60 and (hours is None or int(minutes) < 60):
+            found = -whole if sign else whole
+    else:
+        try:
+            found = to_fraction(name, value, call)
+        except ParameterError:
+            found = None
+    if found is None or abs(found) > LATEST:
+        expected = "a time in seconds, or text such as '1:02:03.5'"
+        raise ParameterError.invalid(call, name, expected, value)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _nearest(value: float) -> Fraction:
+    """Cached, because all sources of a scene use the same times."""
+    return Fraction(value).limit_denominator(1_000_000)
