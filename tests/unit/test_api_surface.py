@@ -239,9 +239,9 @@ SCENE = ADD_CALLS | {
 }  # fmt: skip
 #: Properties that every node has.
 NODE = {
-    "anchor", "blend", "border", "border_color", "border_width", "crop", "fit", "height",
-    "opacity", "position", "radius", "rotation", "scale", "shadow", "size", "visible", "width",
-    "x", "y", "z_index",
+    "anchor", "blend", "border", "border_color", "border_width", "crop", "end", "fit", "height",
+    "opacity", "position", "radius", "rotation", "scale", "shadow", "size", "start", "visible",
+    "width", "x", "y", "z_index",
 }  # fmt: skip
 
 BUILTIN_KERNELS = {
