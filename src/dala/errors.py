@@ -12,6 +12,8 @@ from typing import Self, TypeAlias, TypeGuard
 
 __all__ = [
     "ArityError",
+    "AudioError",
+    "AudioNotFound",
     "BufferTooLarge",
     "Cancelled",
     "ColorError",
@@ -456,6 +458,14 @@ class VideoError(DalaError, OSError, ValueError):
 
 class VideoNotFound(VideoError, FileNotFoundError):
     """No such video file or camera."""
+
+
+class AudioError(DalaError, OSError, ValueError):
+    """Sound cannot be opened, decoded, processed or written."""
+
+
+class AudioNotFound(AudioError, FileNotFoundError):
+    """No such sound file."""
 
 
 class ModelError(DalaError, ValueError):

@@ -58,6 +58,7 @@ PUBLIC = (
     "dala.gpu.command",
     "dala.gpu.compute",
     "dala.media",
+    "dala.media.audio",
     "dala.media.effects",
     "dala.media.fonts",
     "dala.media.gpu",

@@ -3,6 +3,7 @@
 - ``dala.media.gpu``: filters; ``start_pipeline``, ``process_frame``, ``stop_pipeline``
 - ``dala.media.effects``: grading, virtual backgrounds, overlays
 - ``dala.media.video``: video files
+- ``dala.media.audio``: sound
 - ``dala.media.scene``: ``Scene`` composes video, pictures, text and effects into frames
 - ``Frame``: a picture with its time and color coding; ``FramePipeline``: filters on many frames
 - ``TexturePool``: pictures that are loaded once and drawn many times
@@ -20,6 +21,7 @@ from dala.lazy import attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from dala.media import audio as audio
     from dala.media import effects as effects
     from dala.media import gpu as gpu
     from dala.media import scene as scene
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from dala.media.texture import TexturePool as TexturePool
 
 #: Modules that are imported when their name is first used.
-_ROOMS = ("effects", "gpu", "scene", "video")
+_ROOMS = ("audio", "effects", "gpu", "scene", "video")
 
 #: The module that holds each name.
 _HOMES = {
@@ -58,6 +60,7 @@ __all__ = [
     "Scene",
     "TextStyle",
     "TexturePool",
+    "audio",
     "effects",
     "fonts",
     "gpu",

@@ -1,0 +1,198 @@
+"""Checks of arguments about sound: rates, layouts, times and numbers in a range."""
+
+from __future__ import annotations
+
+import math
+import operator
+from fractions import Fraction
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from dala import memory
+from dala.errors import ParameterError, did_you_mean
+from dala.typing import NDArray
+
+#: A time in seconds; fractions are exact.
+Seconds: TypeAlias = "float | Fraction"
+#: Samples of shape (count, channels), f32.
+Samples: TypeAlias = NDArray
+
+LOWEST_RATE: Final = 1_000
+HIGHEST_RATE: Final = 768_000
+#: The longest sound, in seconds.
+LONGEST: Final = 10**9
+
+#: FFmpeg's layouts with names, and their numbers of channels.
+LAYOUTS: Final = {
+    "mono": 1, "stereo": 2, "2.1": 3, "3.0": 3, "3.0(back)": 3, "4.0": 4, "quad": 4,
+    "quad(side)": 4, "3.1": 4, "5.0": 5, "5.0(side)": 5, "4.1": 5, "5.1": 6, "5.1(side)": 6,
+    "6.0": 6, "6.0(front)": 6, "hexagonal": 6, "6.1": 7, "6.1(back)": 7, "6.1(front)": 7,
+    "7.0": 7, "7.0(front)": 7, "7.1": 8, "7.1(wide)": 8, "7.1(wide-side)": 8, "octagonal": 8,
+}  # fmt: skip
+#: The layout of a number of channels, if nothing else is known.
+USUAL: Final = ("", "mono", "stereo", "2.1", "4.0", "5.0", "5.1", "6.1", "7.1")
+
+
+def check_rate(call: str, value: int, name: str = "rate") -> int:
+    """Return a sampling rate.
+
+    >>> check_rate("tone", 48000)
+    48000
+    """
+    try:
+        rate = -1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        whole = isinstance(value, float) and value.is_integer()
+        rate = int(value) if whole else -1
+    if not LOWEST_RATE <= rate <= HIGHEST_RATE:
+        expected = f"a sampling rate from {LOWEST_RATE} to {HIGHEST_RATE} Hz"
+        raise ParameterError.invalid(call, name, expected, value)
+    return rate
+
+
+def check_layout(call: str, value: str, name: str = "layout") -> str:
+    """Return the name of a layout of channels.
+
+    >>> check_layout("resample", "5.1")
+    '5.1'
+    """
+    if not isinstance(value, str) or value not in LAYOUTS:
+        hint = did_you_mean(value, LAYOUTS) if isinstance(value, str) else ""
+        expected = "a layout such as 'mono', 'stereo', '5.1' or '7.1'"
+        raise ParameterError.invalid(call, name, expected, value, hint)
+    return value
+
+
+def check_choice(call: str, name: str, value: str, choices: tuple[str, ...]) -> str:
+    """Return a string if it is one of several.
+
+    >>> check_choice("fade_in", "curve", "linear", ("linear", "equal_power"))
+    'linear'
+    """
+    if not isinstance(value, str) or value not in choices:
+        hint = did_you_mean(value, choices) if isinstance(value, str) else ""
+        expected = f"one of {', '.join(map(repr, choices))}"
+        raise ParameterError.invalid(call, name, expected, value, hint)
+    return value
+
+
+def check_number(
+    call: str, name: str, value: float, low: float = -math.inf, high: float = math.inf,
+    unit: str = "",
+) -> float:  # fmt: skip
+    """Return a finite number within bounds.
+
+    >>> check_number("eq", "gain", 3, -48, 48, "dB")
+    3.0
+    """
+    try:
+        number = math.nan if isinstance(value, bool | str | bytes) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number) or not low <= number <= high:
+        raise ParameterError.invalid(call, name, range_text(low, high, unit), value)
+    return number
+
+
+def range_text(low: float, high: float, unit: str = "") -> str:
+    """Return what a number may be, for messages.
+
+    >>> range_text(0, 10, "s"), range_text(1, math.inf)
+    ('a number from 0 to 10 s', 'a number of at least 1')
+    """
+    unit = f" {unit}" if unit else ""
+    if math.isfinite(low) and math.isfinite(high):
+        return f"a number from {low:g} to {high:g}{unit}"
+    if math.isfinite(low):
+        return f"a number of at least {low:g}{unit}"
+    if math.isfinite(high):
+        return f"a number of at most {high:g}{unit}"
+    return "a finite number"
+
+
+def check_time(call: str, name: str, value: Seconds, *, low: float = -LONGEST) -> Fraction:
+    """Return a time in seconds as a fraction; floats become the nearest simple one.
+
+    >>> check_time("Audio", "start", 0.1)
+    Fraction(1, 10)
+    """
+    if isinstance(value, Fraction) and low <= value <= LONGEST:
+        return value
+    number = check_number(call, name, value, low, LONGEST, "seconds")  # type: ignore[arg-type]
+    if isinstance(value, int):
+        return Fraction(value)
+    return Fraction(number).limit_denominator(1_000_000)
+
+
+def check_room(call: str, count: int, channels: int) -> None:
+    """Raise MemoryLimitExceeded where so many samples would not fit into the memory.
+
+    >>> check_room("silence", 48000, 2)
+    """
+    memory.check(count * channels * 4, call)
+
+
+def from_decibels(decibels: float) -> float:
+    """Return the factor of a number of decibels.
+
+    >>> from_decibels(-20)
+    0.1
+    """
+    return float(10.0 ** (decibels / 20.0))
+
+
+def as_samples(call: str, given: NDArray) -> Samples:
+    """Return an array as f32 samples of shape (count, channels).
+
+    Integers are scaled to -1..1 by their range. Raises ParameterError for other shapes and dtypes,
+    and for NaN or infinity.
+
+    >>> as_samples("Audio", np.array([0, 16384], np.int16)).tolist()
+    [[0.0], [0.5]]
+    """
+    expected = "an array of shape (samples,) or (samples, channels)"
+    try:
+        array = np.asarray(given)
+    except (TypeError, ValueError):
+        raise ParameterError.invalid(call, "samples", expected, given) from None
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2 or not 1 <= array.shape[1] <= 8:
+        advice = ""
+        if array.ndim == 2 and 1 <= array.shape[0] <= 8:
+            advice = "Channels are the last axis: pass array.T."
+        elif array.ndim == 2:
+            advice = "1 to 8 channels are supported."
+        raise ParameterError.invalid(call, "samples", expected, given, advice)
+    kind = array.dtype
+    if kind.kind == "f":
+        with np.errstate(over="ignore"):  # what overflows is refused below
+            array = np.ascontiguousarray(array, np.float32)
+        if not finite(array):
+            count = int(np.count_nonzero(~np.isfinite(array)))
+            raise ParameterError(
+                f"{call}: samples must be finite, got {count} of NaN or infinity. "
+                "numpy.nan_to_num(samples) replaces them."
+            )
+        return array
+    if kind == np.uint8:
+        return ((array.astype(np.float32) - 128) / 128).astype(np.float32)
+    if kind in (np.int8, np.int16, np.int32, np.int64):
+        return (array / -float(np.iinfo(kind).min)).astype(np.float32)
+    raise ParameterError.invalid(
+        call, "samples", "floats, or integers of 8 to 64 bits", f"an array of {kind}"
+    )
+
+
+def finite(array: NDArray) -> bool:
+    """Return whether all samples are finite, without a copy.
+
+    >>> finite(np.zeros(4)), finite(np.array([np.nan]))
+    (True, False)
+    """
+    if array.size == 0:
+        return True
+    with np.errstate(over="ignore", invalid="ignore"):
+        # A sum of finite numbers may overflow, so only a finite sum is proof.
+        return bool(np.isfinite(array.sum(dtype=np.float64)) or np.isfinite(array).all())

@@ -1,0 +1,1 @@
+"""Sound in files: decoding, reading and writing."""

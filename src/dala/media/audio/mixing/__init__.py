@@ -1,0 +1,1 @@
+"""Sounds as sources of blocks, and the mixer."""

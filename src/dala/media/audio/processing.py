@@ -1,0 +1,227 @@
+"""The effects of sound as methods, and measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from dala.errors import ParameterError
+from dala.media.audio.checks import Samples, check_number, check_room
+from dala.media.audio.effects import EffectValue, effect_stream, tempo_stream
+from dala.media.audio.graph import FilterStream, filtered
+
+if TYPE_CHECKING:
+    from dala.media.audio.audio import Audio
+    from dala.media.audio.loudness import Loudness
+
+
+class SoundEffects:
+    """The methods of ``Audio`` that libavfilter computes.
+
+    >>> from dala.media import audio
+    >>> audio.tone(440, 0.1, rate=8000).limiter(limit=-6).peak < 0.51
+    True
+    """
+
+    __slots__: tuple[str, ...] = ()
+
+    def compressor(
+        self,
+        *,
+        threshold: float = -18.0,
+        ratio: float = 3.0,
+        attack: float = 0.02,
+        release: float = 0.25,
+        knee: float = 9.0,
+        makeup: float = 0.0,
+    ) -> Self:
+        """Return the sound with its loud parts reduced.
+
+        Args:
+            threshold: level above which it is reduced, in dB.
+            ratio: decibels above the threshold per decibel that is left of them.
+            attack: seconds until the reduction is reached.
+            release: seconds until it is over.
+            knee: width of the transition at the threshold, in dB.
+            makeup: gain after it, in dB.
+
+        >>> from dala.media import audio
+        >>> audio.tone(440, 0.2, rate=8000).compressor(threshold=-20, ratio=10).peak < 1
+        True
+        """
+        return self._effect(
+            "compressor", threshold=threshold, ratio=ratio, attack=attack, release=release,
+            knee=knee, makeup=makeup,
+        )  # fmt: skip
+
+    def limiter(self, *, limit: float = -1.0, attack: float = 0.005, release: float = 0.05) -> Self:
+        """Return the sound with all samples below a limit.
+
+        Sound that does not reach the limit is not changed.
+
+        Args:
+            limit: the largest sample, in dB.
+            attack: how far it looks ahead, in seconds.
+            release: seconds until the full level is back.
+
+        >>> from dala.media import audio
+        >>> round(float(audio.tone(440, 0.1, amplitude=3, rate=8000).limiter(limit=-6).peak), 2)
+        0.5
+        """
+        return self._effect("limiter", limit=limit, attack=attack, release=release)
+
+    def eq(
+        self,
+        bands: Sequence[Sequence[float]] = (),
+        *,
+        bass: float = 0.0,
+        treble: float = 0.0,
+        highpass: float | None = None,
+        lowpass: float | None = None,
+    ) -> Self:
+        """Return the sound with other levels of frequencies.
+
+        Args:
+            bands: ``(frequency, gain)`` or ``(frequency, gain, q)`` in Hz and dB.
+            bass: gain of a shelf below 100 Hz, in dB.
+            treble: gain of a shelf above 3000 Hz, in dB.
+            highpass: frequency in Hz below which sound is removed.
+            lowpass: frequency in Hz above which sound is removed.
+
+        >>> from dala.media import audio
+        >>> audio.tone(440, 0.1, amplitude=0.2, rate=8000).eq([(440, 6)]).peak > 0.3
+        True
+        """
+        return self._effect(
+            "eq", bands=bands, bass=bass, treble=treble, highpass=highpass, lowpass=lowpass
+        )
+
+    def echo(self, *, delay: float = 0.3, decay: float = 0.4, repeats: int = 1) -> Self:
+        """Return the sound with echoes, and longer by them.
+
+        Args:
+            delay: seconds between echoes.
+            decay: level of an echo beside the one before.
+            repeats: number of echoes, up to 9.
+
+        >>> from dala.media import audio
+        >>> float(audio.tone(440, 1, rate=8000).echo(delay=0.25, repeats=2).duration)
+        1.5
+        """
+        return self._effect("echo", delay=delay, decay=decay, repeats=repeats)
+
+    def denoise(self, *, reduction: float = 12.0, floor: float = -50.0) -> Self:
+        """Return the sound with less steady noise, such as hiss or hum.
+
+        Args:
+            reduction: how much the noise is reduced, in dB.
+            floor: level of the noise in dB: ``20 * log10(rms)`` of a part that has nothing else.
+
+        >>> from dala.media import audio
+        >>> hiss = audio.noise(0.5, amplitude=0.01, rate=8000)
+        >>> hiss.denoise(reduction=20, floor=-45).rms < 0.15 * hiss.rms
+        True
+        """
+        return self._effect("denoise", reduction=reduction, floor=floor)
+
+    def reverb(self, impulse: Audio, *, wet: float = 0.3, dry: float = 1.0) -> Self:
+        """Return the sound in a room, and longer by its reverberation.
+
+        Args:
+            impulse: the impulse response of the room, a recording of what it makes of a click.
+                Its rate and layout are converted to those of the sound.
+            wet: factor of the sound that went through the room.
+            dry: factor of the sound as it is.
+
+        >>> from dala.media import audio
+        >>> click = audio.Audio([1.0, 0, 0, 0], 8000)
+        >>> click.reverb(audio.Audio([0, 0.5], 8000), wet=1).samples[:, 0].round(3).tolist()
+        [1.0, 0.5, 0.0, 0.0, 0.0]
+        """
+        sound, call = _audio(self), "Audio.reverb"
+        if not isinstance(impulse, type(sound)):
+            raise ParameterError.invalid(call, "impulse", "an Audio", impulse)
+        if not len(impulse):
+            raise ParameterError(f"{call}: impulse must not be empty.")
+        wet = check_number(call, "wet", wet, 0.0, 100.0)
+        dry = check_number(call, "dry", dry, 0.0, 100.0)
+        room = impulse.resample(sound.rate, layout=sound.layout)
+        tail = len(room) - 1
+        check_room(call, (len(sound) + tail) * 3, sound.channels)
+        wait = FilterStream(
+            call, [("afir", "irnorm=-1:irlink=0:irfmt=input:maxir=60")], sound.rate, sound.layout,
+            pad=tail, total=lambda count: count + tail, side=room.samples,
+        )  # fmt: skip
+        made = filtered(wait, sound.samples) * np.float32(wet)
+        made[: len(sound)] += sound.samples * np.float32(dry)
+        return self._like(made)
+
+    def tempo(self, speed: float) -> Self:
+        """Return the sound faster or slower, at the same pitch.
+
+        Args:
+            speed: 2 plays twice as fast, 0.5 at half the speed.
+
+        >>> from dala.media import audio
+        >>> float(audio.tone(440, 1, rate=8000).tempo(2).duration)
+        0.5
+        """
+        sound, call = _audio(self), "Audio.tempo"
+        speed = check_number(call, "speed", speed, 0.05, 100.0)
+        if speed == 1 or not len(sound):
+            return self._like(sound.samples)
+        check_room(call, round(len(sound) / speed) * 2, sound.channels)
+        return self._like(
+            filtered(tempo_stream(call, speed, sound.rate, sound.layout), sound.samples)
+        )
+
+    def loudness(self) -> Loudness:
+        """Measure the loudness by EBU R128 (ITU-R BS.1770), with the true peak and the range.
+
+        >>> from dala.media import audio
+        >>> sound = audio.tone(1000, 1, amplitude=10 ** (-23 / 20), layout="stereo")
+        >>> round(sound.loudness().integrated, 1)
+        -23.0
+        """
+        from dala.media.audio.loudness import measure
+
+        sound = _audio(self)
+        return measure("Audio.loudness", [sound.samples], sound.rate, sound.layout)
+
+    def normalize(
+        self, *, peak: float | None = None, loudness: float | None = None, limit: float = -1.0
+    ) -> Self:
+        """Return the sound at a given level.
+
+        Args:
+            peak: the largest sample in dB; 0 is full scale. By default -1, without ``loudness``.
+            loudness: the integrated loudness in LUFS, by EBU R128: -23 for broadcasts, -16 or -14
+                on the web. Peaks that would exceed ``limit`` are limited, with a notice.
+            limit: in dB.
+
+        >>> from dala.media import audio
+        >>> quiet = audio.tone(440, 1, amplitude=0.01, layout="stereo")
+        >>> round(float(quiet.normalize(peak=-6).peak), 3)
+        0.501
+        >>> round(quiet.normalize(loudness=-16).loudness().integrated, 1)
+        -16.0
+        """
+        from dala.media.audio.loudness import normalized
+
+        sound = _audio(self)
+        return self._like(normalized(sound, peak, loudness, limit))
+
+    def _effect(self, name: str, **given: EffectValue) -> Self:
+        sound, call = _audio(self), f"Audio.{name}"
+        stream = effect_stream(call, [(name, given)], sound.rate, sound.layout)
+        check_room(call, len(sound) * 2, sound.channels)
+        return self._like(filtered(stream, sound.samples))
+
+    def _like(self, samples: Samples) -> Self:
+        raise NotImplementedError
+
+
+def _audio(sound: SoundEffects) -> Audio:
+    return sound  # type: ignore[return-value]
