@@ -10,7 +10,7 @@ import numpy as np
 
 from dala.errors import AudioError
 from dala.media.audio.checks import LAYOUTS, Samples
-from dala.media.video.decode import ffmpeg_message
+from dala.media.video.decoding.input import ffmpeg_message
 from dala.media.video.source import AvObject, pyav
 
 #: The name of a filter of libavfilter, and its arguments.

@@ -14,7 +14,7 @@ from dala.media.audio.checks import LAYOUTS, USUAL, Samples, finite
 from dala.media.audio.convert import Converter
 from dala.media.audio.graph import frame_samples
 from dala.media.notices import notify
-from dala.media.video.decode import ffmpeg_message
+from dala.media.video.decoding.input import ffmpeg_message
 from dala.media.video.source import AvObject, VideoFile, VideoSource, pyav, source_of
 from dala.media.video.timing import SPLICE, is_broadcast, start_offset
 

@@ -15,7 +15,7 @@ from dala.media.audio.checks import LAYOUTS, Samples
 from dala.media.audio.convert import Converter
 from dala.media.notices import notify
 from dala.media.parts import PartFile
-from dala.media.video.decode import ffmpeg_message
+from dala.media.video.decoding.input import ffmpeg_message
 from dala.media.video.source import AvObject, pyav
 from dala.media.video.tracks import Tracks
 from dala.media.video.tracks.containers import container_of
