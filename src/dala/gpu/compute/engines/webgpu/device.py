@@ -8,13 +8,10 @@ submits in order, so the next batch can use the same offsets.
 
 from __future__ import annotations
 
-import itertools
 import struct
 import time
-import weakref
 from collections import deque
 from concurrent.futures import Future
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
@@ -28,9 +25,14 @@ from dala.gpu.compute.engines.webgpu.ffi import (
     WorkDone,
     poll,
     request_device,
-    shader_module,
 )
 from dala.gpu.compute.engines.webgpu.owner import Owner
+from dala.gpu.compute.engines.webgpu.pipelines import (
+    MAX_NATIVE,
+    MAX_SOFTWARE_NATIVE,
+    ComputePipeline,
+    Pipelines,
+)
 from dala.gpu.compute.engines.webgpu.pool import SOFTWARE_BYTES, BufferPool, DeviceBuffer, PoolSlot
 from dala.gpu.compute.engines.webgpu.staging import MappedRead, ReadFuture, Staging
 from dala.gpu.compute.engines.webgpu.timing import Timer
@@ -41,9 +43,6 @@ if TYPE_CHECKING:
 
 #: Bytes for the uniform blocks of one batch of dispatches.
 UNIFORM_BYTES: Final = 65536
-
-#: The smallest window of uniform bytes that a dispatch binds; more parameters need a larger one.
-MIN_WINDOW: Final = 512
 
 #: The number of dispatches in a submit while the device is idle, and while it is busy.
 FIRST_BATCH: Final = 4
@@ -61,17 +60,6 @@ MAX_WRITE_BYTES: Final = 256 << 20
 
 #: How long a wait polls before it starts to sleep.
 SPIN_SECONDS: Final = 150e-6
-
-
-@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
-class ComputePipeline:
-    """A handle of a compiled shader, for use on any thread. The pipeline is released with it."""
-
-    id: int
-    #: Bytes of the uniform buffer that a dispatch binds.
-    window: int
-    #: Whether a flag, which shaders may set, is bound after the output.
-    flagged: bool = False
 
 
 class NativeDevice:
@@ -95,10 +83,11 @@ class NativeDevice:
         self._dispatches = 0
         self._dirty = 0
         self._writes: deque[tuple[int, int]] = deque()
-        self._pipelines: dict[int, wgpu.GPUComputePipeline] = {}
-        self._pipeline_ids = itertools.count()
         self._copying: ComputePipeline | None = None
         self._bindings = Bindings(self.native, self._uniform)
+        most = MAX_SOFTWARE_NATIVE if adapter.software else MAX_NATIVE
+        later = owner.post_from_finalizer
+        self._pipelines = Pipelines(self.native, self._bindings, most, later)
         self._syncs: deque[tuple[int, Future[None]]] = deque()
         self._since = 0.0
         self._held = 0
@@ -227,21 +216,7 @@ class NativeDevice:
         flagged: bool = False,
     ) -> ComputePipeline:
         """Compile a shader with a number of inputs and a uniform block of ``block`` bytes."""
-        module = shader_module(self.native, source, checks)
-        native = self.native.create_compute_pipeline(
-            layout=self._bindings.pipeline_layout(inputs, flagged),
-            compute={"module": module, "entry_point": "main"},
-        )
-        id = next(self._pipeline_ids)
-        self._pipelines[id] = native
-        made = ComputePipeline(id, max(MIN_WINDOW, 1 << (block - 1).bit_length()), flagged)
-        # Dispatches that are queued hold the handle, so none comes after the release.
-        release = self._owner.post_from_finalizer
-        weakref.finalize(made, release, self._release_pipeline, id).atexit = False
-        return made
-
-    def _release_pipeline(self, id: int) -> None:
-        self._pipelines.pop(id, None)
+        return self._pipelines.add(source, inputs, block, checks, flagged)
 
     def dispatch(
         self,
@@ -251,6 +226,7 @@ class NativeDevice:
         groups: int,
     ) -> None:
         """Record a dispatch; the last buffer is the output, or the flag of a flagged pipeline."""
+        native = self._pipelines.native(pipeline)
         if self._used + pipeline.window > UNIFORM_BYTES:
             self.flush()
         group = self._bindings.group(
@@ -264,9 +240,7 @@ class NativeDevice:
         self._blocks[offset : offset + len(block)] = block
         self._used += -(-len(block) // self._align) * self._align
         rows = -(-groups // 65535)
-        self._recorder.record(
-            self._pass, self._pipelines[pipeline.id], group, offset, -(-groups // rows), rows
-        )
+        self._recorder.record(self._pass, native, group, offset, -(-groups // rows), rows)
         self._dispatches += 1
         if self._dispatches >= (MAX_BATCH if self.done.in_flight or self._held else FIRST_BATCH):
             self.flush()

@@ -17,7 +17,7 @@ from dala import budget
 from dala.errors import DeviceError, FreedError
 from dala.gpu.compute.engines.base import Geometry, Storage, Values
 from dala.gpu.compute.engines.loop_bounds import LoopBounds
-from dala.gpu.compute.engines.webgpu.device import ComputePipeline
+from dala.gpu.compute.engines.webgpu.pipelines import ComputePipeline
 from dala.gpu.compute.engines.webgpu.pool import DeviceBuffer
 from dala.gpu.compute.engines.webgpu.wgsl.shader import CUT, OVER, Metering, Shader
 from dala.gpu.compute.lang.ir import For, Program, statements

@@ -33,11 +33,12 @@ from dala.gpu.compute.engines.compositing import Composer
 from dala.gpu.compute.engines.cpu.memory import HostMemory
 from dala.gpu.compute.engines.webgpu.adapters import Adapter
 from dala.gpu.compute.engines.webgpu.copying import copy_bytes, pieces
-from dala.gpu.compute.engines.webgpu.device import UNIFORM_BYTES, ComputePipeline, NativeDevice
+from dala.gpu.compute.engines.webgpu.device import UNIFORM_BYTES, NativeDevice
 from dala.gpu.compute.engines.webgpu.dispatcher import Dispatcher, buffer_of, probe_loops
 from dala.gpu.compute.engines.webgpu.ffi import ShaderChecks
 from dala.gpu.compute.engines.webgpu.ops import IMPLEMENTATIONS
 from dala.gpu.compute.engines.webgpu.owner import Owner
+from dala.gpu.compute.engines.webgpu.pipelines import ComputePipeline
 from dala.gpu.compute.engines.webgpu.pool import (
     SOFTWARE_BYTES,
     DeviceBuffer,
@@ -51,7 +52,7 @@ from dala.gpu.compute.engines.webgpu.wgsl.shader import Metering, Shader, shader
 from dala.gpu.compute.lang.ir import Program
 from dala.resources import has_own_memory
 
-#: The most pipelines that the engine keeps for programs, and for shaders of operations.
+#: The most handles of pipelines that the engine keeps for programs, and for shaders of operations.
 MAX_PIPELINES: Final = 256
 
 K = TypeVar("K")

@@ -30,8 +30,9 @@ from dala.gpu.compute.engines.compositing import (
     Rect,
 )
 from dala.gpu.compute.engines.webgpu.compose.arena import Arena, aligned
-from dala.gpu.compute.engines.webgpu.device import ComputePipeline, NativeDevice
+from dala.gpu.compute.engines.webgpu.device import NativeDevice
 from dala.gpu.compute.engines.webgpu.owner import Owner
+from dala.gpu.compute.engines.webgpu.pipelines import ComputePipeline
 from dala.gpu.compute.engines.webgpu.pool import DeviceBuffer, size_class
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source, read_wgsl
 from dala.typing import NDArray

@@ -19,8 +19,8 @@ from dala.gpu.compute.engines.webgpu.wgsl.helpers import read_wgsl
 from dala.typing import NDArray
 
 if TYPE_CHECKING:
-    from dala.gpu.compute.engines.webgpu.device import ComputePipeline
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+    from dala.gpu.compute.engines.webgpu.pipelines import ComputePipeline
 
 
 @dataclass(frozen=True, slots=True)
