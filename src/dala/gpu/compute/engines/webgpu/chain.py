@@ -27,6 +27,7 @@ from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, Names
 from dala.gpu.compute.engines.webgpu.wgsl.offsets import Offset, fixed_offsets, offset_names
 from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat
 from dala.gpu.compute.engines.webgpu.wgsl.simplify import simplify
+from dala.gpu.compute.engines.webgpu.wgsl.turns import without_single_turns
 from dala.gpu.compute.lang.ir import LOADED, For, Program, statements, values
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class _Writer:
         link = self._links[number]
         program = link.work
         assert isinstance(program, Program)
-        program = simplify(program)
+        program = simplify(without_single_turns(program))
         offsets = fixed_offsets(program)
         if offsets is None or not program.out.pixels or program.types & {"f64", "s64"}:
             return None

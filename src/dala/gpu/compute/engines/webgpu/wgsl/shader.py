@@ -178,6 +178,7 @@ def write_shader(
     adapters that compile and compute on a processor.
     """
     from dala.gpu.compute.engines.webgpu.wgsl.simplify import simplify
+    from dala.gpu.compute.engines.webgpu.wgsl.turns import without_single_turns
     from dala.gpu.compute.engines.webgpu.wgsl.writer import ShaderWriter
 
     pattern = choose_pattern(program, geometry)
@@ -188,6 +189,8 @@ def write_shader(
     long = length(program) > (MAX_SOFTWARE_COPIED if software else MAX_COPIED)
     if long and pattern == "strips":
         pattern = "tiles"
+    if metering is None or metering.limit is None:
+        program = without_single_turns(program)
     writer = ShaderWriter(simplify(program), geometry, pattern, workgroup, aliased, metering)
     return writer.write(looped=long)
 
