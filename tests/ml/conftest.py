@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from dala.ml.convert.onnx_file import Graph
+from dala.ml.models import find_model
 from dala.ml.weights.find import cache_folder, find_weights
 from tests.support.engines import dala_device, engine_id, pytest_generate_tests
 
@@ -40,8 +41,10 @@ def real(weights, monkeypatch):
     opened = []
 
     def load(name, **options):
-        if find_weights(name) is None:
-            pytest.skip(f"the weights of {name} are not in {weights}")
+        steps = find_model(name).steps
+        for part in (name, steps.detector) if steps else (name,):
+            if find_weights(part) is None:
+                pytest.skip(f"the weights of {part} are not in {weights}")
         opened.append(load_model(name, pull=False, **options))
         return opened[-1]
 

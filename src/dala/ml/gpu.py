@@ -26,6 +26,7 @@ from dala.errors import (
 from dala.gpu.compute import Buffer
 from dala.ml.custom import custom_spec
 from dala.ml.labels import read_labels
+from dala.ml.landmarks.steps import LandmarkModel
 from dala.ml.model import Model, ModelInput, R
 from dala.ml.models import NAMES, find_model
 from dala.ml.models.mobilenet_v2 import probabilities
@@ -147,6 +148,9 @@ def load_model(
             )
         path = ensure_weights(spec.name, pull)
         session = Session(str(path), repr(spec.name), provider, threads)
+        if spec.steps is not None:
+            part = partial(load_model, provider=provider, threads=threads, pull=pull)
+            return LandmarkModel(session, spec, str(path), size, part)
         return Model(session, spec, spec.name, str(path), size)
     path = _file(model)
     session = Session(str(path), repr(path.name), provider, threads)

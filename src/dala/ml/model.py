@@ -6,7 +6,7 @@ import asyncio
 import math
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypedDict, TypeVar, cast, overload
 
 import numpy as np
@@ -16,8 +16,6 @@ from dala.errors import (
     ModelError,
     ParameterError,
     ShapeError,
-    UnknownParameter,
-    did_you_mean,
 )
 from dala.forks import cached_property
 from dala.gpu.compute import Buffer
@@ -204,7 +202,7 @@ class Model(Closing, Generic[R]):
             ShapeMismatch: the shape of a tensor does not match.
             ModelError: the input contains NaN, or ONNX Runtime failed.
         """
-        chosen = self._chosen(options)
+        chosen = self.spec.chosen(options)
         if isinstance(input, list | tuple):
             return self._many(list(input), chosen)
         tensor, placement = self._prepared(cast(ModelInput, input))
@@ -258,7 +256,11 @@ class Model(Closing, Generic[R]):
         """
         from dala.ml.stream import stream
 
-        return stream(self, frames, policy, self._chosen(options))
+        return stream(self, frames, policy, self.spec.chosen(options))
+
+    def follower(self, options: Mapping[str, float]) -> Callable[[ImageLike], R]:
+        """Return the function from each frame of a video, in order, to its result."""
+        return lambda frame: self.predict(frame, **options)
 
     def close(self) -> None:
         """Release the model's memory. Closing twice is allowed."""
@@ -376,39 +378,12 @@ class Model(Closing, Generic[R]):
             for k, placement in enumerate(placements)
         ]
 
-    def _chosen(self, options: Mapping[str, float]) -> dict[str, float]:
-        known = self.spec.options
-        for name in options:
-            if name not in known:
-                advice = did_you_mean(name, known) or f"Options: {', '.join(known) or 'none'}."
-                raise UnknownParameter(
-                    f"predict: {self.name} has no option {name!r}. {advice}",
-                    call="predict",
-                    argument=name,
-                )
-        for name, value in options.items():
-            _check_option(name, value, known[name])
-        return {**known, **options}
-
     def _shape(self, batch: int) -> tuple[int, ...]:
         assert self._size is not None
         height, width = self._size
         nchw = self._layout == "nchw"
         channels = self._channels
         return (batch, channels, height, width) if nchw else (batch, height, width, channels)
-
-
-def _check_option(name: str, value: float, default: float) -> None:
-    """Raise ParameterError unless a value is of the default's kind: a count, a fraction, pixels."""
-    if isinstance(default, int):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise ParameterError.invalid("predict", name, "an int of at least 1", value)
-        return
-    high = 1.0 if default <= 1 else float("inf")
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not 0 <= value <= high:
-        expected = "a number from 0 to 1" if high == 1 else "a number of at least 0"
-        raise ParameterError.invalid("predict", name, expected, value)
 
 
 def _laid_out(

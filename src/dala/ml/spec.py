@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
+from dala.errors import ParameterError, UnknownParameter, did_you_mean
 from dala.ml.prepare import Placement
 from dala.ml.results import Outputs
 from dala.ml.weights.origin import Origin
 from dala.typing import Params
+
+if TYPE_CHECKING:
+    from dala.ml.landmarks.steps import LandmarkSteps
 
 #: (outputs of one picture, without the batch axis; its placement in the input; labels; options),
 #: to a result of the type of the model, which is not known here.
@@ -25,7 +31,7 @@ class ModelSpec:
     """
 
     name: str
-    #: "classify", "detect", "faces", "poses", "segment", "matte" or "raw".
+    #: "classify", "detect", "faces", "hands", "poses", "segment", "matte" or "raw".
     task: str
     #: One line for people.
     title: str
@@ -48,8 +54,42 @@ class ModelSpec:
     #: What it finds and what it returns, for the table in the docs.
     finds: str = ""
     result: str = ""
+    #: The steps around a model that finds points in regions that another model detects.
+    steps: LandmarkSteps | None = None
 
     @property
     def copyleft(self) -> bool:
         """Whether the license asks those who use the model to license their own work alike."""
         return self.license.startswith(("AGPL", "GPL"))
+
+    def chosen(self, options: Mapping[str, float]) -> dict[str, float]:
+        """Return the options of a call and the defaults of the others; raise for bad ones."""
+        known = self.options
+        for name in options:
+            if name not in known:
+                advice = did_you_mean(name, known) or f"Options: {', '.join(known) or 'none'}."
+                raise UnknownParameter(
+                    f"predict: {self.name} has no option {name!r}. {advice}",
+                    call="predict",
+                    argument=name,
+                )
+        for name, value in options.items():
+            _check_option(name, value, known[name])
+        return {**known, **options}
+
+
+def _check_option(name: str, value: float, default: float) -> None:
+    """Raise ParameterError unless a value is of the default's kind: a count, a fraction, pixels."""
+    if isinstance(default, bool):
+        if not isinstance(value, bool):
+            raise ParameterError.invalid("predict", name, "True or False", value)
+        return
+    if isinstance(default, int):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise ParameterError.invalid("predict", name, "an int of at least 1", value)
+        return
+    high = 1.0 if default <= 1 else float("inf")
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not number or not 0 <= value <= high:
+        expected = "a number from 0 to 1" if high == 1 else "a number of at least 0"
+        raise ParameterError.invalid("predict", name, expected, value)

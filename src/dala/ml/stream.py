@@ -51,7 +51,7 @@ def stream(
             frames,
             "For one picture, use model.predict(picture).",
         )
-    if policy == "every" and model.provider != "cpu":
+    if policy == "every" and model.provider != "cpu" and model.spec.steps is None:
         return _ahead(model, frames, options)
     source = frames if policy == "every" else _latest(frames)
     return _results(model, source, options)
@@ -88,10 +88,10 @@ def _ahead(
 def _results(
     model: Model[R], frames: Iterable[ImageLike], options: Mapping[str, float]
 ) -> Iterator[StreamResult[R]]:
-    walk = iter(frames)
+    walk, find = iter(frames), model.follower(options)
     try:
         for frame in walk:
-            yield StreamResult(frame, model.predict(frame, **options), getattr(frame, "time", None))
+            yield StreamResult(frame, find(frame), getattr(frame, "time", None))
     finally:
         close = getattr(walk, "close", None)
         if close is not None:

@@ -116,6 +116,16 @@ def _resize(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Opera
     return GraphValue(made, (x.shape[0], *size, x.shape[3]), True)
 
 
+def _depth_to_space(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
+    """Move blocks of channels to squares of pixels; the channels of a pixel are the innermost."""
+    x, block = _picture(inputs[0]), int(at.number("block_size"))
+    if block < 1 or x.shape[3] % (block * block):
+        raise ValueError(f"{x.shape[3]} channels are no squares of {block} x {block} pixels")
+    made = b.graph.node("DepthToSpace", b.name(x, True), blocksize=block, mode="DCR")
+    size = x.shape[1] * block, x.shape[2] * block
+    return GraphValue(made, (x.shape[0], *size, x.shape[3] // block**2), True)
+
+
 # elements -----------------------------------------------------------------------------------------
 _ACTIVATIONS: Final = {
     "Relu": "Relu", "Sigmoid": "Sigmoid", "Elu": "Elu", "Exp": "Exp", "Sqrt": "Sqrt", "Abs": "Abs",
@@ -305,6 +315,7 @@ HANDLERS: Final[dict[str, Handler]] = {
     "AvgPool": _pool,
     "ConcatV2": _concat,
     "Conv2DBackpropInput": _transposed_conv,
+    "DepthToSpace": _depth_to_space,
     "FloorDiv": _floor_div,
     "Identity": _same,
     "LeakyRelu": _leaky,

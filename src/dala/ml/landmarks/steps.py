@@ -1,0 +1,206 @@
+"""Models in steps: a detector, regions of interest, and a model that finds points in each.
+
+A video needs the detector only now and then: see ``dala.ml.landmarks.follow``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar, cast
+
+import numpy as np
+
+from dala import forks
+from dala.ml.landmarks.regions import Region, RegionSource
+from dala.ml.model import Model, ModelInput, R
+from dala.ml.results import Face, Faces, Hand, Hands, Outputs, Pose, Poses, Prediction
+from dala.ml.runtime.session import Session
+from dala.ml.spec import ModelSpec
+from dala.typing import ImageLike, NDArray
+
+if TYPE_CHECKING:
+    from dala.ml.landmarks.follow import LandmarkTracker
+
+#: What such a model finds, and the list of them.
+Landmarks: TypeAlias = "Face | Hand | Pose"
+LandmarkResults: TypeAlias = "Faces | Hands | Poses"
+#: Loads another model by name, with the provider of this one.
+Load: TypeAlias = Callable[[str], "Model[Prediction]"]
+#: Runs a part by name on a region, and returns its outputs.
+RunPart: TypeAlias = Callable[[str, Region], Outputs]
+#: Adds points of other parts to a result.
+Refine: TypeAlias = Callable[[Landmarks, RunPart], Landmarks]
+
+_E = TypeVar("_E", bound="Face | Hand | Pose")
+
+#: The mean distance of the points of two results of the same object, relative to its size.
+_SAME: Final = 0.15
+
+
+@dataclass(frozen=True)
+class LandmarkSteps:
+    """The steps around a model of landmarks."""
+
+    #: The name of the model that detects.
+    detector: str
+    #: The regions of what the detector found. The second argument is (width, height) of the input.
+    regions: Callable[[Prediction, tuple[int, int]], list[Region]]
+    #: The region of a result in the next frame, from its outputs and its region in this one.
+    again: Callable[[Landmarks, Outputs, Region], Region]
+    #: The type of the list of results.
+    gather: type[Faces] | type[Hands] | type[Poses]
+    #: An option that asks for ``refine``, which runs further parts.
+    asked: str = ""
+    refine: Refine | None = None
+    #: What the model sees outside the picture: "clamp" repeats the border, "constant" is black.
+    border: str = "clamp"
+
+
+class RegionResult(NamedTuple):
+    """What was found in a region, and its region in the next frame."""
+
+    found: Landmarks
+    region: Region
+
+
+class LandmarkModel(Model[R]):
+    """A model that finds points in the regions that a detector finds, made by ``load_model``.
+
+    A picture goes through all steps. A tensor is the input of the last step, and its points are in
+    pixels of the tensor. ``stream`` follows what it found from frame to frame; so does a tracker.
+
+    Example::
+
+        with load_model("hands") as model:
+            for hand in model.predict(photo):
+                print(hand.side, hand.point("index_tip"))
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        spec: ModelSpec,
+        path: str,
+        size: tuple[int, int] | None,
+        load: Load,
+    ) -> None:
+        super().__init__(session, spec, spec.name, path, size)
+        assert spec.steps is not None
+        self.steps = spec.steps
+        self._load = load
+        self._lock = forks.lock()
+        self._parts: dict[str, Model[Prediction]] = {}
+        self.part(self.steps.detector)
+
+    def part(self, name: str) -> Model[Prediction]:
+        """Return the model of another step by its name; it is loaded on first use."""
+        with self._lock:
+            found = self._parts.get(name)
+            if found is None:
+                found = self._parts[name] = self._load(name)
+            return found
+
+    def predict(  # type: ignore[override]  # the overloads are those of Model
+        self, input: ModelInput | Sequence[ModelInput], **options: float
+    ) -> R | list[R]:
+        """Run all steps on a picture, or on a list of them; or the last step on a tensor."""
+        if isinstance(input, list | tuple):
+            return [cast(R, self.predict(one, **options)) for one in input]
+        chosen = self.spec.chosen(options)
+        one = cast(ModelInput, input)
+        if self._port is not None and self._as_tensor(one, self._port) is not None:
+            return super().predict(one, **options)
+        picture = RegionSource(one, "predict")
+        found: list[Landmarks] = []
+        for region in self.detect(picture, chosen):
+            seen = self.find(picture, region, chosen)
+            if seen is not None and not any(same(seen.found, other) for other in found):
+                found.append(seen.found)
+        found.sort(key=lambda one: -one.score)
+        return cast(R, self.gathered(found))
+
+    def detect(self, picture: RegionSource, options: Mapping[str, float]) -> list[Region]:
+        """Run the detector, and return the regions of what it found, best first."""
+        detector = self.part(self.steps.detector)
+        found = detector.predict(picture.pixels, score=options["detector_score"])
+        regions = self.steps.regions(found, self._input_size)
+        return [r for r in regions if picture.holds(r)][: int(options["most"])]
+
+    def find(
+        self, picture: RegionSource, region: Region, options: Mapping[str, float]
+    ) -> RegionResult | None:
+        """Return what is in a region, or None if its score is too low."""
+        outputs = self.run(picture.tensor(region, self._params, self.steps.border))
+        rows = {name: array[0] for name, array in outputs.items()}
+        # A Region has what the decoders of these models use of a Placement.
+        made = self.spec.decode(rows, region, self.labels, options)  # type: ignore[arg-type]
+        if not made:
+            return None
+        found = cast("Landmarks", made[0])
+        following = self.steps.again(found, rows, region)
+        if self.steps.refine is not None and options.get(self.steps.asked):
+            found = self.steps.refine(found, lambda name, at: self._run_part(name, picture, at))
+        return RegionResult(found, following)
+
+    def gathered(self, found: Sequence[Landmarks]) -> LandmarkResults:
+        """Return results as the list of their type."""
+        return self.steps.gather(found)  # type: ignore[arg-type]  # they are of its type
+
+    def tracker(self, *, refresh: int = 30, keep: int = 30, **options: float) -> LandmarkTracker[R]:
+        """Return a tracker for the frames of one video; ``stream`` makes one too.
+
+        Args:
+            refresh: the number of frames after which the detector looks for more.
+            keep: the number of frames for which something that is lost keeps its id.
+            **options: as for ``predict``.
+        """
+        from dala.ml.landmarks.follow import LandmarkTracker
+
+        return LandmarkTracker(self, options, refresh=refresh, keep=keep)
+
+    def follower(self, options: Mapping[str, float]) -> Callable[[ImageLike], R]:
+        """Return the function from each frame of a video, in order, to its result."""
+        from dala.ml.landmarks.follow import LandmarkTracker
+
+        return LandmarkTracker(self, options).update
+
+    def warmup(self) -> LandmarkModel[R]:
+        """Run all steps once on zeros; see :meth:`dala.ml.Model.warmup`."""
+        super().warmup()
+        for part in list(self._parts.values()):
+            part.warmup()
+        return self
+
+    def close(self) -> None:
+        """Release the memory of all steps. Closing twice is allowed."""
+        for part in list(self._parts.values()):
+            part.close()
+        super().close()
+
+    @property
+    def _input_size(self) -> tuple[int, int]:
+        assert self._size is not None
+        return self._size[1], self._size[0]
+
+    def _run_part(self, name: str, picture: RegionSource, region: Region) -> Outputs:
+        part = self.part(name)
+        outputs = part.run(picture.tensor(region, part._params, self.steps.border))
+        return {key: array[0] for key, array in outputs.items()}
+
+
+def same(one: Landmarks, other: Landmarks) -> bool:
+    """Return whether two results are of the same object: their points are close to each other."""
+    a, b = points_of(one), points_of(other)
+    size = max(1.0, float(np.ptp(a, axis=0).max()), float(np.ptp(b, axis=0).max()))
+    return bool(np.hypot(*(a - b).T).mean() < _SAME * size)
+
+
+def points_of(one: Landmarks) -> NDArray:
+    """Return the keypoints (n, 2)."""
+    return np.array([(p.x, p.y) for p in one.keypoints], np.float64)
+
+
+def identified(one: _E, id: int) -> _E:
+    """Return a result with an id."""
+    return replace(one, id=id)
