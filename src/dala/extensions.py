@@ -15,6 +15,9 @@ KERNEL_MODULES: Final = (("dala.ml.models", "dala.ml.stages"),)
 #: buffer nor an array, or returns None; each with the packages whose objects it knows.
 INPUT_MODULES: Final = (("dala.media.images", ("dala", "PIL")),)
 
+#: Modules with ``target_of(video, item)``, which makes what nodes of scene files follow.
+TARGET_MODULES: Final = ("dala.ml.follow.saved",)
+
 #: Modules with ``recipe_hint(name)``, which says how to call a filter that is not a kernel, or
 #: returns "".
 FILTER_MODULES: Final = ("dala.media.filters.declarations",)

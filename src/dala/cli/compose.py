@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     """Render the scene and print a report."""
     if args.schema:
         from dala.media.scene.file.load import schema
-        from dala.media.scene.file.save import format_json
+        from dala.media.scene.file.text import format_json
 
         print(format_json(schema()))
         return 0

@@ -8,6 +8,7 @@
   ``dala.ml.face.point("nose")``, ``dala.ml.pose.bone("left_wrist", "left_elbow")``
 - ``dala.ml.smooth``: ``Smoother`` and the One-Euro filter, for points of videos that do not jitter
 - ``dala.ml.track``: ``Tracker``, which gives objects the same id from frame to frame
+- ``dala.ml.watch``: what nodes of a scene follow in one of its videos
 
 >>> import numpy as np
 >>> import dala
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from dala.ml import smooth as smooth
     from dala.ml import track as track
     from dala.ml.background import Background as Background
+    from dala.ml.follow.watch import Watcher as Watcher
+    from dala.ml.follow.watch import watch as watch
     from dala.ml.landmarks.targets import Subject as Subject
     from dala.ml.landmarks.targets import face as face
     from dala.ml.landmarks.targets import hand as hand
@@ -44,13 +47,16 @@ _HOMES = {
     "face": "dala.ml.landmarks.targets",
     "hand": "dala.ml.landmarks.targets",
     "pose": "dala.ml.landmarks.targets",
+    "Watcher": "dala.ml.follow.watch",
     "preprocess": "dala.ml.prepare",
+    "watch": "dala.ml.follow.watch",
 }
 
 __all__ = [
     "Background",
     "Model",
     "Subject",
+    "Watcher",
     "face",
     "gpu",
     "hand",
@@ -59,6 +65,7 @@ __all__ = [
     "results",
     "smooth",
     "track",
+    "watch",
 ]
 
 if not TYPE_CHECKING:  # so that type checkers reject a misspelled name, as Python does

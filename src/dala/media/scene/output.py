@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from dala.errors import ParameterError
 from dala.media.scene.clock import frame_rate
+from dala.media.scene.follow.target import in_real_time
 from dala.media.scene.nodes.group import GroupNode
 from dala.media.sources.seconds import to_fraction
 from dala.typing import PathLike
@@ -262,7 +263,8 @@ class ScenePlayer:
         from dala.gpu.shaders.transfer import put
 
         skipped = self.scene.frames_skipped
-        frame = self.scene.render(time)
+        with in_real_time():
+            frame = self.scene.render(time)
         if self.scene.frames_skipped == skipped or not self._presented:
             put(frame.pixels, self.surface)
             self.surface.present()

@@ -33,6 +33,7 @@ from dala.media.scene.compositor.drawing import NodeDrawer
 from dala.media.scene.compositor.framebuffers import FramebufferPool
 from dala.media.scene.compositor.painting import due_effects, paint
 from dala.media.scene.compositor.pictures import LivePicture
+from dala.media.scene.follow.following import Followers, Following
 from dala.media.scene.layouts import Layouts
 from dala.media.scene.nodes.builtin import EffectNode, GroupNode, ImageNode, SceneNode
 from dala.media.scene.nodes.node import Node
@@ -51,7 +52,7 @@ AnyNode = TypeVar("AnyNode", bound=Node)
 TEXTURE_BYTES = 1 << 30
 
 
-class Scene(Closing, NodeBuilder, Layouts, SceneOutput, SceneReport):
+class Scene(Closing, NodeBuilder, Layouts, Following, SceneOutput, SceneReport):
     """A composition of nodes, rendered to frames.
 
     ``render()`` returns one frame after another, ``render(time)`` the frame of a time. Only the
@@ -119,6 +120,8 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput, SceneReport):
         #: Sets animated properties when the scene's time changes.
         self.animator = Animator()
         self._presence = Presence(self)
+        #: The nodes that follow targets.
+        self.followers = Followers()
         #: The last error of each node's source by node id, and of animations under "animation".
         self.errors: dict[str, Exception] = {}
         #: Number of frames returned.
@@ -228,6 +231,8 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput, SceneReport):
             self._presence.advance(moment)
             if self.animator.error is not None:
                 self.errors["animation"] = self.animator.error
+            if self.followers:
+                self.followers.advance(moment)
             if self._textured and any(t.version != s.seen for t, s in self._pictures.items()):
                 self._update_textures()
             self._draw()
@@ -299,6 +304,7 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput, SceneReport):
             found.input.effects.remove(found)
             found.touch()
         self.animator.cancel_all(found)
+        self.followers.drop(found)
         assert found.parent is not None
         found.parent.children.remove(found)
         del self._nodes[found.id]
@@ -410,6 +416,7 @@ class Scene(Closing, NodeBuilder, Layouts, SceneOutput, SceneReport):
         self._closed = True
         untrack("scene", self.device, 0)
         self.animator.cancel_all()
+        self.followers.clear()
         for node in self._nodes.values():
             with suppress(Exception):  # close the others even if one fails
                 node.release()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
 from typing import Final, TypeAlias, TypedDict, Unpack
 
@@ -16,7 +16,7 @@ from dala.errors import DalaError, ParameterError
 from dala.media.frame import Frame
 from dala.media.pictures.pixels import Pixels, is_rgb_bytes
 from dala.media.sources.clip import ClipPlace, ClipTimes
-from dala.media.sources.feed import Feed, FeedItem, IteratorFeed, displayable
+from dala.media.sources.feed import Feed, FeedItem, IteratorFeed, ReaderFeed, displayable
 from dala.media.sources.moment import Moment
 from dala.media.sources.player import Player
 from dala.media.sources.seconds import to_fraction
@@ -49,6 +49,8 @@ class Source(Closing, ABC):
         self.stall = stall
         #: Changes exactly when ``at`` returns other pixels.
         self.version = 0
+        #: The same for the same picture of the source, at any time; None if that is not known.
+        self.key: Hashable = None
         self._closed = False
         self._current: Picture | None = None
         self._size: tuple[int, int] | None = None
@@ -84,6 +86,11 @@ class Source(Closing, ABC):
             first = self._first()
             self._size = None if first is None else _size(first)
         return self._size
+
+    @property
+    def picture(self) -> Picture | None:
+        """The picture that ``at`` returned last."""
+        return self._current
 
     @property
     def ended(self) -> bool:
@@ -188,6 +195,7 @@ class StillSource(Source):
         super().__init__(clip=ClipTimes(clip.start, clip.end), stall=options["stall"])
 
     def _at(self, when: Moment, place: ClipPlace | None) -> Picture | None:
+        self.key = 0
         return self._picture
 
     def _first(self) -> Picture | None:
@@ -234,6 +242,7 @@ class ListSource(Source):
             index = min(-(-at // 1) - 1 if backward else at // 1, len(self._pictures) - 1)
         else:
             index = (bisect_left if backward else bisect_right)(self._times, time) - 1
+        self.key = index
         return None if index < 0 else self._picture(index)
 
     @property
@@ -312,6 +321,8 @@ class PlayedSource(Source):
         **options: Unpack[SourceOptions],
     ) -> None:
         clip = options["clip"]
+        #: Whether a time of its frames always means the same frame, as in a file.
+        self._repeats = isinstance(feed, ReaderFeed) and not newest
         self._length = checked_length(feed, clip)
         span = clip.span(self._length)
         if any(clip.trim):
@@ -374,7 +385,10 @@ class PlayedSource(Source):
             return None
         if player.stalled and self.stall == "hide":
             return None
-        return None if timed is None else timed.picture
+        if timed is None:
+            return None
+        self.key = getattr(timed.picture, "time", None) if self._repeats else None
+        return timed.picture
 
     @property
     def length(self) -> Fraction | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from dala.errors import ParameterError, did_you_mean
 from dala.ml.results import (
@@ -43,6 +43,10 @@ from dala.ml.results.names import (
     POSE_POINTS,
 )
 from dala.ml.results.people import check_number
+
+if TYPE_CHECKING:
+    from dala.media.scene.follow.target import FollowTarget
+    from dala.media.scene.nodes.video import VideoNode
 
 __all__ = ["BoneTarget", "BoxTarget", "PointTarget", "Subject", "Target", "face", "hand", "pose"]
 
@@ -163,8 +167,21 @@ class Subject:
         return not self.label or (isinstance(one, Detection) and one.label == self.label)
 
 
+class _Described:
+    """A description, which a scene finds in one of its videos."""
+
+    def on(self, video: VideoNode) -> FollowTarget:
+        """Return what it describes in a video node of a scene, for ``scene.follow``.
+
+        The models of ``dala.ml.watch(video, model)`` run with their own options there.
+        """
+        from dala.ml.follow.watch import described_on
+
+        return described_on(video, cast("Target", self))
+
+
 @dataclass(frozen=True)
-class PointTarget:
+class PointTarget(_Described):
     """A point to follow: made by ``dala.ml.face.point("nose")`` and the like.
 
     >>> hand.point("index_tip").model
@@ -196,7 +213,7 @@ class PointTarget:
 
 
 @dataclass(frozen=True)
-class BoneTarget:
+class BoneTarget(_Described):
     """A line between two points to follow: made by ``dala.ml.pose.bone(...)`` and the like.
 
     >>> face.bone("right_eye", "left_eye").model
@@ -229,7 +246,7 @@ class BoneTarget:
 
 
 @dataclass(frozen=True)
-class BoxTarget:
+class BoxTarget(_Described):
     """A bounding box to follow: ``dala.ml.face.box``, ``dala.ml.Subject("object").box``.
 
     >>> Subject("object", label="person").box.model

@@ -18,6 +18,7 @@ import numpy as np
 from dala.budget import Charging
 from dala.errors import DalaError, SceneFileError, did_you_mean
 from dala.extras import pip_install
+from dala.media.scene.file.follows import load_follow
 from dala.media.scene.file.record import (
     FILE_PARAMS,
     FileRecord,
@@ -197,6 +198,12 @@ def _check_ids(data: JsonValue, problems: list[str], home: str = "") -> None:
     for i, item in enumerate(listed("animations")):
         if isinstance(item, dict):
             uses.append((f"{join(home, 'animations')}[{i}].node", item.get("node")))
+    for i, item in enumerate(listed("follows")):
+        if isinstance(item, dict):
+            at = f"{join(home, 'follows')}[{i}]"
+            uses.append((f"{at}.node", item.get("node")))
+            if isinstance(target := item.get("target"), dict):
+                uses.append((f"{at}.target.video", target.get("video")))
     for i, item in enumerate(listed("layouts")):
         at = f"{join(home, 'layouts')}[{i}]"
         inside = item.get("nodes") if isinstance(item, dict) else None
@@ -257,6 +264,11 @@ class _Loader:
                 self._attempt(f"{join(home, 'layouts')}[{i}]", self._lay_out, made, item)
             for i, item in enumerate(data.get("animations", ())):
                 self._animate(made, item, f"{join(home, 'animations')}[{i}]", None)
+            for i, item in enumerate(data.get("follows", ())):
+                at = f"{join(home, 'follows')}[{i}]"
+                link = self._attempt(at, load_follow, made, item, self._path, at)
+                if link is not None:
+                    self.record.follows[link] = item
             remember(made, self.record)
         except BaseException:
             made.close()

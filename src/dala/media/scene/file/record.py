@@ -16,6 +16,7 @@ from dala.media.text.fonts.scan import SUFFIXES
 
 if TYPE_CHECKING:
     from dala.media.scene.animation.animation import Animation
+    from dala.media.scene.follow.follower import Follow
     from dala.media.scene.nodes.node import Node
     from dala.media.scene.nodes.property_types import Values
     from dala.media.scene.scene import Scene
@@ -51,6 +52,7 @@ class FileRecord:
         #: For an animation in the list of nodes: the ids of its group and of the node before it.
         self.after: WeakKeyDictionary[Animation, tuple[str | None, str | None]]
         self.after = WeakKeyDictionary()
+        self.follows: WeakKeyDictionary[Follow, dict[str, JsonValue]] = WeakKeyDictionary()
 
     def add_node(self, node: Node, item: dict[str, JsonValue], paths: dict[str, str | int]) -> None:
         """Remember the entry of a node."""

@@ -15,6 +15,7 @@ import numpy as np
 from dala.errors import SceneFileError
 from dala.gpu.compute import Buffer
 from dala.media.parts import PartFile
+from dala.media.scene.file.follows import save_follow
 from dala.media.scene.file.record import (
     FILE_PARAMS,
     MAX_LISTED,
@@ -24,6 +25,7 @@ from dala.media.scene.file.record import (
     record_of,
 )
 from dala.media.scene.file.schema import VERSION
+from dala.media.scene.file.text import format_json
 from dala.media.scene.nodes.effect import EffectNode
 from dala.media.scene.nodes.group import GroupNode
 from dala.media.scene.nodes.json_types import JsonData, JsonValue
@@ -44,6 +46,7 @@ from dala.typing import PathLike
 
 if TYPE_CHECKING:
     from dala.media.scene.animation.animation import Animation
+    from dala.media.scene.follow.follower import Follow
     from dala.media.scene.nodes.node import Node
     from dala.media.scene.scene import Scene
 
@@ -51,8 +54,6 @@ _BOX: Final = ("x", "y", "width", "height", "scale")
 #: Keys of a file that decide position and size.
 _PLACEMENT: Final = frozenset((*_BOX, "position", "size", "margin", *PIP_ARGUMENTS))
 _BORDER: Final = ("border_width", "border_color")
-#: Characters of a line.
-_LINE: Final = 96
 
 
 def save_scene(scene: Scene, path: PathLike) -> None:
@@ -132,11 +133,16 @@ class _Saver:
             for a in self.animations
             for part in (a.property, *_parts(a.node, a.property))
         }
+        for link in scene.followers:
+            self.animated |= {(link.node.id, name) for name in link.base}
         self.layouts = [i for i in self.record.data.get("layouts", ()) if self._holds(i)]
         self.laid_out = {node.id for item in self.layouts for node in self._nodes_of(item)}
         self.referenced = {_id(a) for a in self.animations} | {
             e.input.id for e in scene.nodes.values() if isinstance(e, EffectNode) and e.input
         }
+        self.referenced |= {n.id for f in scene.followers for n in (f.node, f.target.video)}
+        if scene.followers.groups:
+            self.problems.append("follow_each: its function cannot be named in a file.")
 
     def contents(self) -> dict[str, JsonValue]:
         """Return the contents of the file."""
@@ -157,6 +163,8 @@ class _Saver:
         rest = [self._animation(a) for a in self.animations if a not in self.record.after]
         now |= {"animations": rest} if rest else {}
         now |= {"layouts": self.layouts} if self.layouts else {}
+        follows = [self._follow(link) for link in scene.followers]
+        now |= {"follows": follows} if follows else {}
         return _in_form_of(self.record.data, scene, now)
 
     # nodes ----------------------------------------------------------------------------------------
@@ -265,7 +273,8 @@ class _Saver:
             item = node.PROPERTIES.get(name)
             if item is None or not item.saved:
                 continue
-            value = node.property_values[name]
+            link = self.scene.followers.links.get(node.id)
+            value = node.property_values[name] if link is None else link.own(name)
             always = item.required or name in node.ALWAYS_SAVED
             if defaults or always or value != item.default:
                 is_font = isinstance(item.type, FontType)
@@ -398,6 +407,15 @@ class _Saver:
                 made[name] = plain_json(value)
         return made
 
+    def _follow(self, link: Follow) -> dict[str, JsonValue] | None:
+        known = self.record.follows.get(link)
+        if known is not None and self.base == self.record.base:
+            return known
+        made = save_follow(link, self._path)
+        if made is None:
+            self._report(link.node, "what it follows cannot be named in a file.")
+        return made
+
     def _report(self, node: Node, problem: str) -> None:
         self.problems.append(f"node {node.id!r}: {problem}")
 
@@ -421,7 +439,7 @@ def _in_form_of(
     for name in data:
         if name in ("width", "height") or (name in same and same[name](data[name])):
             made[name] = data[name]
-        elif name in ("nodes", "animations", "layouts"):
+        elif name in ("nodes", "animations", "layouts", "follows"):
             made[name] = now.get(name, [])
         elif name in now:
             made[name] = now[name]
@@ -450,31 +468,3 @@ def _animated_value(node: Node, property: str, value: Value) -> JsonValue:
     if item is None or isinstance(item, PairProperty):
         return hex_color(value) if property.endswith("color") else plain_json(value)
     return item.type.dump(value)
-
-
-def format_json(value: JsonValue, indent: str = "") -> str:
-    """Return JSON as people write it: short lists and objects on one line.
-
-    >>> print(format_json({"size": [1, 2], "nodes": []}))
-    {
-      "size": [1, 2],
-      "nodes": []
-    }
-    """
-    flat = json.dumps(value, ensure_ascii=False)
-    if not isinstance(value, dict | list) or not value:
-        return flat
-    if indent and _is_flat(value) and len(indent) + len(flat) <= _LINE:
-        return flat
-    inner = indent + "  "
-    if isinstance(value, dict):
-        lines = [f"{inner}{json.dumps(k)}: {format_json(v, inner)}" for k, v in value.items()]
-        return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
-    lines = [f"{inner}{format_json(v, inner)}" for v in value]
-    return "[\n" + ",\n".join(lines) + f"\n{indent}]"
-
-
-def _is_flat(value: JsonValue) -> bool:
-    """Return True for lists and objects that contain no objects."""
-    items = value.values() if isinstance(value, dict) else value
-    return not any(isinstance(i, dict) or (isinstance(i, list) and not _is_flat(i)) for i in items)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from dala.errors import did_you_mean
+from dala.media.scene.file.follows import FOLLOW
 from dala.media.scene.nodes import builtin as builtin
 from dala.media.scene.nodes.filter_parameters import filter_names, params_object
 from dala.media.scene.nodes.json_types import (
@@ -212,6 +213,9 @@ def inner_object() -> JsonObject:
         ),
         "layouts": Field(
             ListOf(JsonObject("a layout", LAYOUT), "a list of layouts"), "Layouts of nodes."
+        ),
+        "follows": Field(
+            ListOf(FOLLOW, "a list of nodes that follow"), "Nodes that follow what a model finds."
         ),
     })  # fmt: skip
 

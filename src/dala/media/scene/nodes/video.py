@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, cast
 from dala.errors import DalaError, ParameterError
 from dala.media.scene.clock import frame_rate
 from dala.media.scene.compositor.pictures import LivePicture
+from dala.media.scene.follow.target import ShownPicture
 from dala.media.scene.nodes import property_types as t
 from dala.media.scene.nodes.json_types import JsonNumber, JsonString, OneOf, ParsedString
 from dala.media.scene.nodes.node import Content, Node, NotNamed
@@ -229,6 +230,18 @@ class VideoNode(Node):
                 self.changed()
             else:
                 self.display_item.repaint(self._live)
+
+    def shown(self, moment: Moment) -> ShownPicture | None:
+        """Return the picture that the node shows at a time, as its source gave it."""
+        source, picture = self.source, self.source.picture
+        home: Node | None = self
+        while home is not None and home.present:
+            home = home.parent
+        if self._hidden or picture is None or home is not None:
+            return None
+        time = getattr(picture, "time", None)
+        seconds = moment.seconds if time is None else float(time)
+        return ShownPicture(picture, source.version, seconds, source.key)
 
     def content(self) -> Content | None:
         """Return the current frame."""

@@ -1,0 +1,1 @@
+"""Nodes that follow what a model finds in a video of their scene."""

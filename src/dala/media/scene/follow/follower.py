@@ -1,0 +1,304 @@
+"""A node that follows a target: what is set, and what happens when the target is lost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from dala.errors import DalaError, ParameterError
+from dala.media.scene.follow.geometry import (
+    Affine,
+    angle_of,
+    container_map,
+    length,
+    picture_map,
+)
+from dala.media.scene.follow.target import FollowTarget, Sighting
+from dala.media.scene.nodes import property_types as t
+
+if TYPE_CHECKING:
+    from dala.media.scene.nodes.node import Node
+    from dala.media.sources.moment import Moment
+
+CALL: Final = "Scene.follow"
+LOST: Final = ("hide", "keep", "fade")
+UNITS: Final = ("size", "pixels")
+#: Coordinates and sizes that properties accept.
+_MOST: Final = 1e6
+_LARGEST_SCALE: Final = 1e4
+
+
+@dataclass(frozen=True)
+class FollowOptions:
+    """How a node follows; see :meth:`Following.follow`."""
+
+    offset: tuple[float, float] = (0.0, 0.0)
+    unit: str = "size"
+    scale: float | None = None
+    rotate: bool = False
+    angle: float = 0.0
+    fit: bool = False
+    crop: bool = False
+    anchor: tuple[float, float] | None = (0.5, 0.5)
+    lost: str = "hide"
+    hold: float = 0.0
+    fade: float = 0.3
+
+
+class Follow:
+    """A node that follows a target, as ``scene.follow`` returns it.
+
+    Attributes:
+        node: the node.
+        target: what it follows.
+        options: how it follows.
+        sighting: where the target was found last, in pixels of the video's picture; None before.
+        found: whether the target was in the last frame.
+    """
+
+    def __init__(self, node: Node, target: FollowTarget, options: FollowOptions) -> None:
+        self.node = node
+        self.target = target
+        self.options = options
+        self.sighting: Sighting | None = None
+        self.found = False
+        self.cancelled = False
+        #: The values before the node followed of the properties that are set.
+        self.base: dict[str, t.Value] = {n: node.get(n) for n in driven(node, options)}
+        self._hidden = False
+        #: The scene's time of the last frame, and of the last with the target.
+        self._now = -math.inf
+        self._seen = -math.inf
+        #: The opacity that was set last, and the node's own.
+        self._faded: float | None = None
+        self._own_opacity = 1.0
+
+    def cancel(self) -> None:
+        """Stop following. The node stays where it is, and is visible as it was before."""
+        if not self.cancelled:
+            self.cancelled = True
+            self._show(1.0)
+
+    def __repr__(self) -> str:
+        state = "cancelled" if self.cancelled else "found" if self.found else "lost"
+        return f"<Follow {self.node.id!r} on {self.target.video.id!r}, {state}>"
+
+    def advance(self, moment: Moment, wait: bool) -> None:
+        """Set the node's properties for a frame."""
+        now, options = moment.seconds, self.options
+        if now < self._now:  # the past is ahead again
+            self.sighting, self._seen = None, -math.inf
+        self._now = now
+        video = self.target.video
+        shown = video.shown(moment)
+        try:
+            sighting = None if shown is None else self.target.find(shown, wait)
+        except DalaError as error:
+            raise error.within(f"Scene.render: {self.node.id!r} follows {video.id!r}") from error
+        placed = sighting is not None and self._place(sighting)
+        self.found = placed
+        if placed:
+            self.sighting, self._seen = sighting, now
+        elif self._seen > -math.inf and self.sighting is not None and not options.crop:
+            self._place(self.sighting, visible=False)  # the video itself may move
+        gone = now - self._seen - options.hold
+        if placed or (options.lost == "keep" and (options.crop or self._seen > -math.inf)):
+            self._show(1.0)
+        elif options.lost == "fade" and options.fade > 0:
+            self._show(max(0.0, 1.0 - max(gone, 0.0) / options.fade))
+        else:
+            self._show(1.0 if gone <= 0 else 0.0)
+
+    # inside -----------------------------------------------------------------------------------
+    def _place(self, at: Sighting, visible: bool = True) -> bool:
+        """Set position, angle and size; return False if the target is not in the visible part."""
+        options, video = self.options, self.target.video
+        if options.crop:
+            return self._crop(at)
+        found, home = picture_map(video), container_map(self.node)
+        if found is None or home is None:
+            return False
+        to_scene, (left, top, right, bottom) = found
+        if visible and not (left <= at.x <= right and top <= at.y <= bottom):
+            return False
+        if abs(home.a * home.d - home.b * home.c) < 1e-12:
+            return False
+        self._set(at, home.inverse().after(to_scene))
+        return True
+
+    def _set(self, at: Sighting, way: Affine) -> None:
+        """Set the node's properties for a target, by the map from the picture to its group."""
+        options, node = self.options, self.node
+        x, y = way.point(at.x, at.y)
+        turn = math.radians(at.angle)
+        along = way.vector(math.cos(turn), math.sin(turn))
+        across = way.vector(-math.sin(turn), math.cos(turn))
+        width = length(along) * at.width
+        height = length(across) * at.height
+        angle = angle_of(along) if options.rotate else 0.0
+        dx, dy = options.offset
+        if options.unit == "size":
+            dx, dy = dx * width, dy * (height or width)
+        if options.rotate:
+            rad = math.radians(angle)
+            dx, dy = (
+                dx * math.cos(rad) - dy * math.sin(rad),
+                dx * math.sin(rad) + dy * math.cos(rad),
+            )
+        changes: dict[str, t.Value] = {"x": _within(x + dx), "y": _within(y + dy)}
+        if options.rotate:
+            changes["rotation"] = (angle + options.angle) % 360.0
+        factor = options.scale
+        if options.fit:
+            changes["width"] = _within((factor or 1.0) * width, 0.0)
+            if height:
+                changes["height"] = _within((factor or 1.0) * height, 0.0)
+        elif factor is not None:
+            own = node.box_size(*node.natural())[0]
+            if own > 0 and node.get("scale") > 0:
+                scale = factor * width / (own / node.get("scale"))
+                changes["scale"] = min(max(scale, 1e-6), _LARGEST_SCALE)
+        node.update(**changes)
+
+    def _crop(self, at: Sighting) -> bool:
+        """Show the part of the node's picture around a target, in the node's proportions."""
+        options, node = self.options, self.node
+        wide, high = node.natural()
+        source = self.target.video.natural()
+        if min(wide, high, *source) <= 0:
+            return False
+        width, height = node.get("width"), node.get("height")
+        grow_x, grow_y = wide / source[0], high / source[1]
+        part_h = (options.scale or 2.0) * max(at.height, at.width) * grow_y
+        part_w = part_h * width / height
+        shrink = min(1.0, wide / part_w, high / part_h) if part_w > 0 else 0.0
+        part_w, part_h = part_w * shrink, part_h * shrink
+        if min(part_w, part_h) <= 0:
+            return False
+        dx, dy = options.offset
+        if options.unit == "size":
+            dx, dy = dx * at.width, dy * (at.height or at.width)
+        left = min(max((at.x + dx) * grow_x - part_w / 2, 0.0), wide - part_w)
+        top = min(max((at.y + dy) * grow_y - part_h / 2, 0.0), high - part_h)
+        node.update(crop=(left, top, part_w, part_h))
+        return True
+
+    def own(self, name: str) -> t.Value:
+        """Return the node's own value of a property, without what following sets."""
+        if name not in self.base or (name == "visible" and not self._hidden):
+            return self.node.property_values[name]
+        if name == "opacity":
+            return self.node.get("opacity") if self._faded is None else self._own_opacity
+        return self.base[name]
+
+    def _show(self, share: float) -> None:
+        """Show the node with a share of its own opacity; 0 hides it."""
+        node = self.node
+        if not self._hidden or node.get("visible"):  # as it was before, or set by hand since
+            self.base["visible"] = node.get("visible")
+        if share <= 0 or self._hidden:
+            self._hidden = share <= 0
+            node.set("visible", share > 0 and self.base["visible"])
+        if "opacity" not in self.base or (share >= 1.0 and self._faded is None):
+            return
+        current = node.get("opacity")
+        if current != self._faded:  # set by an animation or by hand
+            self._own_opacity = current
+        self._faded = None if share >= 1.0 else self._own_opacity * share
+        node.set("opacity", self._own_opacity * share)
+
+
+def driven(node: Node, options: FollowOptions) -> list[str]:
+    """Return the names of the properties that following sets."""
+    if options.crop:
+        names = ["crop"]
+    else:
+        names = ["x", "y"]
+        names += ["rotation"] if options.rotate else []
+        names += ["width", "height"] if options.fit else []
+        names += ["scale"] if options.scale is not None and not options.fit else []
+    names.append("visible")
+    if options.lost == "fade":
+        names.append("opacity")
+    return [name for name in names if name in node.PROPERTIES]
+
+
+def _within(value: float, least: float = -_MOST) -> float:
+    return min(max(value, least), _MOST)
+
+
+def checked_options(
+    node: Node, target: FollowTarget, given: Mapping[str, t.Value], call: str = CALL
+) -> FollowOptions:
+    """Return the options of ``follow``, checked; what was left out follows from node and target."""
+    flag, number = t.BooleanType(), t.NumberType(0.0)
+    crop: bool = flag.convert(given["crop"], call, "crop")
+    fit: bool = flag.convert(given["fit"], call, "fit")
+    if crop and fit:
+        raise ParameterError(f"{call}: crop and fit exclude each other.", call=call)
+    rotate = given["rotate"]
+    if rotate is None:
+        rotate = target.turns and not crop and not fit and "rotation" in node.PROPERTIES
+    rotate = flag.convert(rotate, call, "rotate")
+    scale = given["scale"]
+    if scale is None and target.turns and not crop and not fit and "scale" in node.PROPERTIES:
+        scale = 1.0
+    if scale is False:
+        scale = None
+    if scale is not None:
+        scale = 1.0 if scale is True else t.NumberType(1e-6, _LARGEST_SCALE).convert(
+            scale, call, "scale"
+        )  # fmt: skip
+    anchor = given["anchor"]
+    lost = "keep" if given["lost"] is None and crop else given["lost"] or "hide"
+    made = FollowOptions(
+        _offset(given["offset"], call),
+        t.ChoiceType(UNITS).convert(given["unit"], call, "unit"),
+        scale,
+        rotate,
+        t.NumberType().convert(given["angle"], call, "angle"),
+        fit,
+        crop,
+        None if anchor is None else t.AnchorType().convert(anchor, call, "anchor"),
+        t.ChoiceType(LOST).convert(lost, call, "lost"),
+        number.convert(given["hold"], call, "hold"),
+        number.convert(given["fade"], call, "fade"),
+    )
+    _check_node(node, made, call)
+    return made
+
+
+def _check_node(node: Node, options: FollowOptions, call: str) -> None:
+    needed = {
+        "x": not options.crop,
+        "rotation": options.rotate,
+        "scale": options.scale is not None and not options.fit and not options.crop,
+        "width": options.fit or options.crop,
+        "crop": options.crop,
+    }
+    for name, used in needed.items():
+        if used and name not in node.PROPERTIES:
+            hint = {"scale": "fit=True sets its width and height.", "rotation": "rotate=False."}
+            raise ParameterError(
+                f"{call}: {node.id!r} has no {name}, as it is of type {node.type!r}. "
+                f"{hint.get(name, 'Follow with another node.')}",
+                call=call,
+            )
+    sized = node.property_values.get("width") and node.property_values.get("height")
+    if options.crop and not sized:
+        raise ParameterError(
+            f"{call}: crop=True needs a node with a size, as its proportions are those of the "
+            f"crop. Set one: {node.id!r}.size = (width, height).",
+            call=call,
+            argument="crop",
+        )
+
+
+def _offset(value: t.Value, call: str) -> tuple[float, float]:
+    items = t.as_tuple(value)
+    if items is None or len(items) != 2:
+        raise ParameterError.invalid(call, "offset", "(dx, dy)", value)
+    dx, dy = (t.NumberType().convert(item, call, "offset") for item in items)
+    return dx, dy
