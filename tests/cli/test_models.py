@@ -62,6 +62,29 @@ def test_faces_poses_segment(here, capsys, tmp_path):
     assert front["results"][0]["found"]["foreground"] > 0.3
 
 
+def test_hands_and_meshes(here, capsys, tmp_path):
+    if any(find_weights(name) is None for name in ("hands", "palms", "facemesh", "blazeface_back")):
+        pytest.skip("the weights of hands and facemesh are not on this machine")
+    out, hands = tmp_path / "h.png", ROOT / "tests" / "ml" / "known" / "hands.png"
+    text = said(capsys, "hands", hands, "--out", out)
+    assert sorted(line.split(" 0.")[0] for line in text.splitlines()) == ["left hand", "right hand"]
+    with Image.open(out) as drawn, Image.open(hands) as before:
+        assert (np.asarray(drawn) != np.asarray(before.convert("RGB"))).any()
+    found = json.loads(said(capsys, "hands", hands, "--most", 1, "--json"))["results"][0]["found"]
+    assert [(len(one["keypoints"]), one["side"] in ("left", "right")) for one in found] == [
+        (21, True)
+    ]
+    faces = said(capsys, "faces", PHOTOS / "astronaut.png", "--model", "facemesh", "--json")
+    (face,) = json.loads(faces)["results"][0]["found"]
+    assert {"chin", "forehead", "nose"} <= {p["name"] for p in face["keypoints"]}
+    assert "id" not in face  # a picture
+    clip(tmp_path / "in.mp4", [np.asarray(Image.open(hands).convert("RGB"))] * 2)
+    seen = json.loads(said(capsys, "hands", tmp_path / "in.mp4", "--smooth", "--json"))
+    assert [[one["id"] for one in f["found"]] for f in seen["frames"]] == [[1, 2]] * 2
+    assert main(["hands", str(hands), "--smooth"]) == 2
+    assert "--smooth needs one video" in capsys.readouterr().err
+
+
 def test_custom_model_files(tiny, here, capsys, tmp_path):
     """Model files take the command's task: a classifier, and a model that outputs a matte."""
     from dala.ml.convert.onnx_file import Graph

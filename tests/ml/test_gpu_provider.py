@@ -11,31 +11,39 @@ from pathlib import Path
 
 import pytest
 
+from dala.ml.weights.find import find_weights
+
 DRIVERS = [
     Path(p) / "vk_swiftshader_icd.json"
     for p in ("/usr/lib/chromium", "/usr/lib64/chromium-browser", "/opt/google/chrome")
 ]
 
 
-@pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def on_swiftshader(module, *arguments, timeout=300, **variables):
+    """Run a module on SwiftShader, and return the JSON that it prints."""
     pytest.importorskip("onnxruntime_ep_webgpu")
     driver = next((path for path in DRIVERS if path.is_file()), None)
     if driver is None:
         pytest.skip("SwiftShader is not on this machine (Debian: apt-get install chromium)")
     environment = {
         **os.environ, "VK_DRIVER_FILES": str(driver), "ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER": "1",
-        "DALA_DEVICE": "cpu",
+        "DALA_DEVICE": "cpu", **variables,
     }  # fmt: skip
     ran = subprocess.run(
-        [sys.executable, "-m", "tests.ml.gpu_provider", str(tmp_path_factory.mktemp("models"))],
-        env=environment, capture_output=True, text=True, cwd=Path(__file__).parents[2], timeout=300,
+        [sys.executable, "-m", module, *map(str, arguments)],
+        env=environment, capture_output=True, text=True, cwd=Path(__file__).parents[2],
+        timeout=timeout,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr[-4000:]
     result = json.loads(ran.stdout.splitlines()[-1])
     if "missing" in result:
         pytest.skip(result["missing"])
     return result
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    return on_swiftshader("tests.ml.gpu_provider", tmp_path_factory.mktemp("models"))
 
 
 def test_captured_graphs_of_several_batches(found):
@@ -77,3 +85,14 @@ def test_a_provider_that_fails_in_the_middle(found):
     assert found["the device was lost, after"] < 1e-4
     assert found["out of luck, after"] < 1e-4
     assert found["loaded again"] < 1e-4
+
+
+@pytest.mark.long  # SwiftShader compiles the shaders of each for a minute
+@pytest.mark.parametrize("name", ["facemesh", "iris", "hands", "palms", "blazepose"])
+def test_landmarks_as_on_the_cpu(weights, monkeypatch, name):
+    monkeypatch.setenv("DALA_MODELS", str(weights))
+    if find_weights(name) is None:
+        pytest.skip(f"the weights of {name} are not on this machine")
+    result = on_swiftshader("tests.ml.gpu_landmarks", name, timeout=1200, DALA_MODELS=str(weights))
+    assert result[name]
+    assert max(result[name].values()) < 1e-3

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dala
-from dala.ml.results import Face, Faces, Keypoint, Pose, Poses
+from dala.ml.results import Face, FaceMesh, Faces, Hand, Hands, Keypoint, Pose, Poses
 from dala.ml.smooth import OneEuro, Smoother
 from dala.ml.stream import StreamResult
 
@@ -152,3 +152,30 @@ def test_bad_input_changes_nothing():
     for found, time in (([pose(1, 1)], 0), (None, 0), (Poses(), "soon"), (Poses(), math.inf)):
         with pytest.raises(dala.ParameterError, match=r"Smoother\.update"):
             Smoother().update(found, time)
+
+
+def test_hands_and_meshes_by_id():
+    """Two hands that change places in the list, and come close; each keeps its own filter."""
+    smoother = Smoother()
+
+    def hand(id, x):
+        points = (Keypoint("wrist", x, 10, 0.9, 2), Keypoint("index_tip", x, 50, 0.9, 4))
+        return Hand((x, 10, x + 20, 50), "hand", 0.9, 0, points, id, "left", 0.8)
+
+    smoother.update(Hands([hand(1, 10.0), hand(2, 30.0)]), 0.0)
+    second, first = smoother.update(Hands([hand(2, 20.0), hand(1, 12.0)]), 0.1)
+    assert (first.id, second.id, first.side) == (1, 2, "left")
+    assert 10 < first.point("wrist").x < 12
+    assert 20 < second.point("wrist").x < 30
+    assert np.isclose(first.box[0], first.point("wrist").x)
+    assert first.point("index_tip").z == 4
+    mesh = np.tile([[50.0, 60.0, 1.0]], (468, 1))
+    mesh[10] = 50, 20, 3
+    smoother = Smoother()
+    smoother.update(Faces([FaceMesh.of(mesh, 0.9, 7)]), 0.0)
+    (face,) = smoother.update(Faces([FaceMesh.of(np.add(mesh, (4, 0, 0)), 0.8, 7)]), 0.1)
+    assert (face.id, face.score) == (7, 0.8)
+    assert 50 < face.mesh[0, 0] < 54
+    assert np.allclose(face.mesh[:, 0], face.mesh[0, 0])
+    assert tuple(face.point("forehead")) == tuple(face.mesh[10, :2])
+    assert np.allclose(face.box, (face.mesh[0, 0], 20, face.mesh[0, 0], 60))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dala.ml.results import (
         Detections,
         Faces,
+        Hands,
         Keypoint,
         Matte,
         Poses,
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 
 #: The result of a command's models.
 R = TypeVar(
-    "R", bound="Scores | Detections | Faces | Poses | Segmentation | Matte | TrackedObjects"
+    "R",
+    bound="Scores | Detections | Faces | Hands | Poses | Segmentation | Matte | TrackedObjects",
 )
 #: Functions from a result to its JSON form, and to its printed form.
 Facts: TypeAlias = "Callable[[R], Json]"
@@ -63,6 +65,13 @@ def add_out(parser: argparse.ArgumentParser) -> None:
     """Add --out."""
     parser.add_argument(
         "--out", metavar="FILE", help="write the picture or video with the results drawn"
+    )
+
+
+def add_smooth(parser: argparse.ArgumentParser) -> None:
+    """Add --smooth."""
+    parser.add_argument(
+        "--smooth", action="store_true", help="in a video, smooth the points over time"
     )
 
 
@@ -242,17 +251,18 @@ def _video(
     return {"in": name, "out": out, "frames": [*found]}
 
 
-def box_facts(found: Detections | Faces | TrackedObjects) -> Json:
-    """Return the JSON form of detections, faces and tracks."""
-    from dala.ml.results import Face, TrackedObject
+def box_facts(found: Detections | Faces | Hands | TrackedObjects) -> Json:
+    """Return the JSON form of detections, faces, hands and tracks."""
+    from dala.ml.results import Face, Hand, TrackedObject
 
     return [
         {
-            **({"id": d.id} if isinstance(d, TrackedObject) else {}),
+            **({"id": d.id} if isinstance(d, TrackedObject | Face | Hand) and d.id else {}),
             "label": d.label,
+            **({"side": d.side} if isinstance(d, Hand) and d.side else {}),
             "score": round(d.score, 4),
             "box": [round(n, 1) for n in d.box],
-            **({"keypoints": point_facts(d.keypoints)} if isinstance(d, Face) else {}),
+            **({"keypoints": point_facts(d.keypoints)} if isinstance(d, Face | Hand) else {}),
         }
         for d in found
     ]

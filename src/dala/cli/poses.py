@@ -17,6 +17,7 @@ examples:
   dala poses dancer.jpg --out pose.png
   dala poses in.mp4 --out poses.mp4 --smooth
   dala poses in.mp4 --out poses.mp4 --model movenet
+  dala poses in.mp4 --model blazepose --json
 """
 
 
@@ -31,10 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=0.15,
         help="the lowest score to report (0.15)",
     )
-
-    parser.add_argument(
-        "--smooth", action="store_true", help="in a video, smooth the points over time"
-    )
+    inference.add_smooth(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -50,5 +48,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _facts(poses: Poses) -> Json:
     return [
-        {"score": round(p.score, 4), "keypoints": inference.point_facts(p.keypoints)} for p in poses
+        {
+            **({"id": p.id} if p.id else {}),
+            "score": round(p.score, 4),
+            "keypoints": inference.point_facts(p.keypoints),
+        }
+        for p in poses
     ]

@@ -1,4 +1,4 @@
-"""Smoothing over time: the One-Euro filter, and poses and faces of a video that do not jitter.
+"""Smoothing over time: the One-Euro filter, for points of a video that do not jitter.
 
 The filter is a low-pass whose cutoff grows with the speed: what rests is steady, and what moves
 fast does not lag.
@@ -14,14 +14,14 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from dala.errors import ParameterError, ShapeMismatch
 from dala.ml.boxes import assign
-from dala.ml.results import Face, Faces, Keypoint, Pose, Poses
+from dala.ml.results import Face, FaceMesh, Faces, Hand, Hands, Keypoint, Pose, Poses
 from dala.typing import NDArray
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["OneEuro", "Smoother"]
 
-_R = TypeVar("_R", bound="Poses | Faces")
+_R = TypeVar("_R", bound="Poses | Faces | Hands")
+#: What is smoothed.
+_Found: TypeAlias = "Pose | Face | Hand"
 #: The farthest mean distance of the points of one person in two frames, in sizes of the person.
 _FAR: Final = 0.5
 #: Seconds after which a person who is not seen is forgotten.
@@ -125,19 +127,21 @@ def _positive(call: str, name: str, value: float, zero: bool = False) -> float:
 
 
 class _Person:
-    """A person or face that is smoothed."""
+    """A person, face or hand that is smoothed. Its id is 0 if it is not followed."""
 
-    def __init__(self, points: NDArray, filters: OneEuro) -> None:
+    def __init__(self, id: int, points: NDArray, filters: OneEuro) -> None:
+        self.id = id
         self.points = points
         self.filter = filters
         self.time = -math.inf
 
 
 class Smoother(Generic[_R]):
-    """Smooths the points of people or faces over the frames of one video.
+    """Smooths the points of people, faces or hands over the frames of one video.
 
-    The people of a frame are matched with those of the last one by the distance of their points, so
-    each has a filter of their own. Boxes of faces are smoothed too; scores are not changed.
+    Each person has a filter of their own. The people of a frame are matched with those of the last
+    one by their ids, or by the distance of their points if they have none. Meshes and boxes are
+    smoothed too; scores are not changed.
 
     Args:
         min_cutoff: the cutoff of a point at rest, in Hz.
@@ -171,17 +175,18 @@ class Smoother(Generic[_R]):
         self._time = -math.inf
 
     def update(self, found: _R, time: float | Fraction) -> _R:
-        """Return the people or faces of the next frame with smoothed points.
+        """Return the people, faces or hands of the next frame with smoothed points.
 
         Args:
-            found: ``Poses`` or ``Faces``.
+            found: ``Poses``, ``Faces`` or ``Hands``.
             time: of the frame, in seconds. A time before that of the last frame begins afresh.
 
         >>> Smoother().update(Poses(), 0)
         []
         """
-        if not isinstance(found, Poses | Faces):
-            raise ParameterError.invalid("Smoother.update", "found", "Poses or Faces", found)
+        if not isinstance(found, Poses | Faces | Hands):
+            expected = "Poses, Faces or Hands"
+            raise ParameterError.invalid("Smoother.update", "found", expected, found)
         if isinstance(time, bool) or not isinstance(time, int | float | Fraction):
             raise ParameterError.invalid("Smoother.update", "time", "seconds", time)
         at = float(time)
@@ -190,13 +195,13 @@ class Smoother(Generic[_R]):
         if at <= self._time:
             self.reset()
         self._time = at
-        elements = cast("list[Pose | Face]", found)
+        elements = cast("list[_Found]", found)
         given = [_points(one) for one in elements]
-        matched = self._matched(given)
+        matched = self._matched([one.id for one in elements], given)
         people, made = [p for p in self._people if at - p.time <= _FORGET], []
         for one, points, person in zip(elements, given, matched, strict=True):
             if person is None:
-                person = _Person(points, OneEuro(self.min_cutoff, self.beta))
+                person = _Person(one.id, points, OneEuro(self.min_cutoff, self.beta))
                 people.append(person)
             person.points, person.time = points, at
             smoothed = person.filter(points, at, _size(points))
@@ -223,7 +228,7 @@ class Smoother(Generic[_R]):
             time = k / rate if seen.time is None else seen.time
             yield StreamResult(seen.frame, self.update(seen.result, time), seen.time)
 
-    def _matched(self, given: Sequence[NDArray]) -> list[_Person | None]:
+    def _matched(self, ids: Sequence[int], given: Sequence[NDArray]) -> list[_Person | None]:
         """Return the known person of each set of points, or None."""
         found: list[_Person | None] = [None] * len(given)
         alive = [p for p in self._people if self._time - p.time <= _FORGET]
@@ -232,34 +237,41 @@ class Smoother(Generic[_R]):
         far = np.full((len(given), len(alive)), _FAR)
         for i, points in enumerate(given):
             for j, person in enumerate(alive):
-                if person.points.shape == points.shape:
-                    apart = np.hypot(*(person.points - points).T).mean() / _size(points)
-                    far[i, j] = min(_FAR, apart)
+                if person.points.shape == points.shape and person.id == ids[i]:
+                    off = (person.points - points)[:, :2]
+                    apart = np.hypot(*off.T).mean() / _size(points)
+                    far[i, j] = 0 if person.id else min(_FAR, apart)
         for i, j in assign(far):
             if far[i, j] < _FAR:
                 found[i] = alive[j]
         return found
 
 
-def _points(one: Pose | Face) -> NDArray:
-    """Return the points (n, 2); of a face also the corners of its box."""
-    points = [(p.x, p.y) for p in one.keypoints]
-    if isinstance(one, Face):
-        points += [one.box[:2], one.box[2:]]
-    return np.array(points, np.float64).reshape(-1, 2)
+def _points(one: _Found) -> NDArray:
+    """Return the points (n, 3); of a face and a hand also the corners of its box."""
+    if isinstance(one, FaceMesh):
+        return np.array(one.mesh, np.float64)
+    points = [(p.x, p.y, p.z) for p in one.keypoints]
+    if not isinstance(one, Pose):
+        x1, y1, x2, y2 = one.box
+        points += [(x1, y1, 0), (x2, y2, 0)]
+    return np.array(points, np.float64).reshape(-1, 3)
 
 
 def _size(points: NDArray) -> float:
     """Return the larger side of the bounding box of points, at least one pixel."""
-    return max(1.0, float(np.ptp(points, axis=0).max())) if len(points) else 1.0
+    return max(1.0, float(np.ptp(points[:, :2], axis=0).max())) if len(points) else 1.0
 
 
-def _moved(one: Pose | Face, points: NDArray) -> Pose | Face:
-    """Return a person or face with other points."""
+def _moved(one: _Found, points: NDArray) -> _Found:
+    """Return a person, face or hand with other points."""
+    if isinstance(one, FaceMesh):
+        return FaceMesh.of(points, one.score, one.id)
     rows = points.tolist()
     keypoints = tuple(
-        Keypoint(p.name, x, y, p.score) for p, (x, y) in zip(one.keypoints, rows, strict=False)
+        Keypoint(p.name, x, y, p.score, z)
+        for p, (x, y, z) in zip(one.keypoints, rows, strict=False)
     )
-    if isinstance(one, Face):
-        return replace(one, keypoints=keypoints, box=(*rows[-2], *rows[-1]))
-    return replace(one, keypoints=keypoints)
+    if isinstance(one, Pose):
+        return replace(one, keypoints=keypoints)
+    return replace(one, keypoints=keypoints, box=(*rows[-2][:2], *rows[-1][:2]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -12,8 +11,8 @@ import numpy as np
 from dala.ml.convert.tfjs import convert_tfjs
 from dala.ml.landmarks.regions import Placed, Region, around, direction
 from dala.ml.landmarks.steps import Landmarks, LandmarkSteps, RunPart
-from dala.ml.results import FaceMesh, Faces, Keypoint, Outputs, Prediction
-from dala.ml.results.names import IRIS_POINTS, MESH_POINTS, MESH_SIZE
+from dala.ml.results import FaceMesh, Faces, Outputs, Prediction
+from dala.ml.results.names import MESH_SIZE
 from dala.ml.spec import ModelSpec
 from dala.ml.weights.origin import human_models
 from dala.typing import NDArray
@@ -36,7 +35,7 @@ def decode(
     if score < options["score"]:
         return Faces((), outputs)
     mesh = placed_mesh(outputs["output_mesh"], placement)
-    return Faces([face_of(mesh, score)], outputs)
+    return Faces([FaceMesh.of(mesh, score)], outputs)
 
 
 def placed_mesh(numbers: NDArray, placement: Placed) -> NDArray:
@@ -46,17 +45,6 @@ def placed_mesh(numbers: NDArray, placement: Placed) -> NDArray:
     scale = np.hypot(*np.subtract(*placement.back([(1, 0), (0, 0)])))
     made: NDArray = np.concatenate([flat, points[:, 2:] * scale], axis=1)
     return made
-
-
-def face_of(mesh: NDArray, score: float) -> FaceMesh:
-    """Return a face with the named points of a mesh."""
-    named = {**MESH_POINTS, **(IRIS_POINTS if len(mesh) > MESH_SIZE else {})}
-    keypoints = []
-    for name, numbers in named.items():
-        x, y, z = mesh[list(numbers)].mean(0).tolist()
-        keypoints.append(Keypoint(name, x, y, score, z))
-    (x1, y1), (x2, y2) = mesh[:, :2].min(0).tolist(), mesh[:, :2].max(0).tolist()
-    return FaceMesh((x1, y1, x2, y2), "face", score, 0, tuple(keypoints), mesh=mesh)
 
 
 def regions(found: Prediction, size: tuple[int, int]) -> list[Region]:
@@ -94,8 +82,7 @@ def with_irises(face: Landmarks, run: RunPart) -> FaceMesh:
         if mirrored:  # center, right, top, left, bottom, in the picture
             iris = iris[[0, 3, 2, 1, 4]]
         parts.append(iris)
-    made = face_of(np.concatenate(parts), face.score)
-    return replace(made, box=face.box, id=face.id)
+    return FaceMesh.of(np.concatenate(parts), face.score, face.id)
 
 
 MODEL = ModelSpec(

@@ -11,6 +11,7 @@ import numpy as np
 from dala.errors import ParameterError, did_you_mean
 from dala.ml.results.base import Box, FoundList, box_cell
 from dala.ml.results.boxes import Detection
+from dala.ml.results.names import IRIS_POINTS, MESH_POINTS, MESH_SIZE
 from dala.typing import NDArray
 
 
@@ -153,6 +154,22 @@ class FaceMesh(Face):
     """
 
     mesh: NDArray = field(default_factory=lambda: np.zeros((0, 3)), repr=False, compare=False)
+
+    @classmethod
+    def of(cls, mesh: NDArray, score: float, id: int = 0) -> FaceMesh:
+        """Return the face of a mesh of 468 or 478 points: named points, and the box around them.
+
+        >>> FaceMesh.of(np.ones((468, 3)), 0.9).point("chin").y
+        1.0
+        """
+        keypoints = []
+        for name, numbers in {**MESH_POINTS, **IRIS_POINTS}.items():
+            if max(numbers) < len(mesh):
+                x, y, z = mesh[list(numbers)].mean(0).tolist()
+                keypoints.append(Keypoint(name, x, y, score, z))
+        outline = mesh[:MESH_SIZE, :2]
+        (x1, y1), (x2, y2) = outline.min(0).tolist(), outline.max(0).tolist()
+        return cls((x1, y1, x2, y2), "face", score, 0, tuple(keypoints), id, mesh)
 
     def _numbered(self, call: str, number: int) -> Keypoint:
         check_number(call, number, len(self.mesh))
