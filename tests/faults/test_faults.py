@@ -1,160 +1,93 @@
-"""Every public operation with faults: allocations, files, the compiler and threads that fail.
+"""Every public operation with faults: each call across the border fails once.
 
-An operation is made to fail at its first call of those kinds, then at its second, until it
-succeeds. Each time the error is one of ours, nothing is left behind, and the next call works.
+An operation is made to fail at its first such call (allocations, files, sockets, threads,
+compilers, devices, codecs, pictures, models, fonts), then at its second, until it succeeds. Each
+time the error is one of ours, nothing is left behind, nothing hangs, and the next call works.
 """
 
 from __future__ import annotations
 
-import itertools
-import pathlib
+import warnings
 
-import numpy as np
 import pytest
 
 import dala
 from dala.gpu import create_surface
-from dala.gpu.compute import Pipeline, Stream, buffer, buffer_zeros, kernel
-from dala.media import Frame, FramePipeline, Scene, TexturePool, gpu, load_lut, load_scene, video
-from dala.ml.gpu import load_model
-from tests.support import faults, processes
+from dala.gpu.compute import buffer, buffer_zeros
+from dala.media import gpu
+from tests.support import borders, faults
+from tests.support.engines import dala_device, pytest_generate_tests
+
+__all__ = ["dala_device", "pytest_generate_tests"]
 
 pytest.importorskip("av")
 pytest.importorskip("onnxruntime")
 
-PICTURE = np.random.default_rng(2).integers(0, 255, (16, 16, 4), np.uint8)
-FRAMES = [np.full((16, 16, 3), 50 * n, np.uint8) for n in range(3)]
-_numbers = itertools.count(1)
+from tests.faults import operations as all_operations
 
-
-def buffers(folder):
-    with buffer([1.0, 2.0, 3.0]) as a, buffer_zeros((3,)) as b:
-        return a.read_list() + b.read_list() + [float(a.numpy().sum())]
-
-
-def expressions(folder):
-    return ((buffer([1.0, 2.0]) * 2 + 1).sum().read_list(), (buffer([3.0]) > 1).read_list())
-
-
-def kernels(folder):
-    number = next(_numbers)  # compiled each time
-    made = kernel(f"def faulty(x): return sin(x * {number}.0) * 0.0 + x * 2.0")
-    return made(buffer([1.0, 2.0])).read_list()
-
-
-def filters(folder):
-    return gpu.blur(PICTURE, radius=2).tobytes() + gpu.resize(PICTURE, size=(8, 8)).tobytes()
-
-
-def pipelines(folder):
-    source, target = buffer(PICTURE, dtype="u8"), buffer_zeros((16, 16, 4), "u8")
-    made = Pipeline()
-    made.add({"op": "run_kernel", "kernel": "blur", "inputs": [source], "output": target,
-              "params": {"radius": 2}})  # fmt: skip
-    with made:
-        made.run()
-        return target.read()
-
-
-def frame_pipelines(folder):
-    with FramePipeline(16, 16) as made:
-        return made.process(PICTURE, [("blur", {"radius": 2}), ("invert", {})]).tobytes()
-
-
-def streams(folder):
-    with Stream(workers=1) as stream:
-        source, target = buffer([1.0, -2.0]), buffer_zeros((2,))
-        stream.submit(
-            {"op": "run_kernel", "kernel": "relu", "inputs": [source], "output": target}
-        ).result(timeout=60)
-        return target.read_list()
-
-
-def surfaces(folder):
-    with create_surface(8, 8) as surface:
-        surface.clear("red")
-        surface.load_image(1, PICTURE[:4, :4].tobytes(), 4, 4)
-        surface.draw_image(1, 0, 0, 6, 6)
-        surface.present()
-        return surface.get_pixels()
-
-
-def scenes(folder):
-    with Scene(16, 16) as scene:
-        path = folder / "image.png"
-        if not path.exists():
-            Frame.from_array(PICTURE).save(path)
-        scene.add_image(str(path), position=(1, 2))
-        scene.add_text("ab", size=8)
-        scene.save(folder / "scene.json")
-        first = np.asarray(scene.render()).tobytes()
-    with load_scene(folder / "scene.json") as again:
-        return first, np.asarray(again.render()).tobytes()
-
-
-def pictures(folder):
-    path = folder / "picture.png"
-    with Frame.from_array(PICTURE) as frame:
-        frame.save(path)
-    with Frame.open(path) as again:
-        return np.asarray(again).tobytes()
-
-
-def videos(folder):
-    with video.write(folder / "clip.mp4", fps=10) as sink:
-        for picture in FRAMES:
-            sink.write(picture)
-    with video.open(folder / "clip.mp4") as reader:
-        return [processes.total(frame) for frame in reader]
-
-
-def tables(folder):
-    path = folder / "table.cube"
-    if not path.exists():
-        rows = [f"{r} {g} {b}" for b in (0, 1) for g in (0, 1) for r in (0, 1)]
-        path.write_text("LUT_3D_SIZE 2\n" + "\n".join(rows))
-    return gpu.lut_apply(PICTURE, lut=load_lut(path)).tobytes()
-
-
-def textures(folder):
-    with TexturePool(1 << 20, device="cpu") as pool:
-        return pool.load("a", PICTURE).buffer.read()
-
-
-def models(folder):
-    path = folder / "tiny.onnx"
-    if not path.exists():
-        processes.model_file(folder)
-    with load_model(path, provider="cpu") as model:
-        return np.asarray(model.predict(np.ones((1, 3, 4, 6), np.float32))).tolist()
-
-
-OPERATIONS = (
-    buffers, expressions, kernels, filters, pipelines, frame_pipelines, streams, surfaces, scenes,
-    pictures, videos, tables, textures, models,
-)  # fmt: skip
+COMPUTE, MEDIA, SURFACES = (
+    {each.__name__: each for each in group}
+    for group in (all_operations.COMPUTE, all_operations.MEDIA, all_operations.SURFACES)
+)
+COMMANDS = [name for name, arguments in all_operations.COMMANDS.items() if arguments is not None]
+FILTERS = [name for name in gpu.filters() if name not in all_operations.WITH_MODEL]
 
 #: Few calls, and quick.
-CHEAP = (buffers, kernels, pipelines, streams, surfaces, pictures)
+CHEAP = ("buffers", "kernels", "streams", "tables", "models")
 
 
 @pytest.fixture(autouse=True)
-def on_cpu(tmp_path, monkeypatch):
+def home(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("DALA_BROWSER", "none")
     (tmp_path / "files").mkdir()
-    with dala.device("cpu"):
+    with warnings.catch_warnings(action="ignore"):
         yield
 
 
-@pytest.mark.parametrize("operation", CHEAP, ids=lambda o: o.__name__)
-def test_faults(operation, tmp_path):
-    assert faults.drive(operation, tmp_path / "files")
+@pytest.fixture(autouse=True, scope="module")
+def rewritten():
+    yield
+    borders.restore()
+
+
+@pytest.fixture
+def drive(tmp_path):
+    def drive(operation, device="cpu"):
+        with dala.device(device):
+            assert faults.drive(operation, tmp_path / "files")
+
+    return drive
+
+
+@pytest.mark.parametrize("name", CHEAP)
+def test_faults(name, drive):
+    drive({**COMPUTE, **MEDIA}[name])
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda o: o.__name__)
-def test_all_faults(operation, tmp_path: pathlib.Path):
-    assert faults.drive(operation, tmp_path / "files")
+@pytest.mark.parametrize("name", [*SURFACES, *MEDIA])
+def test_all_faults(name, drive):
+    drive({**SURFACES, **MEDIA}[name])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", FILTERS)
+def test_faults_in_filters(name, drive):
+    drive(all_operations.filter_operation(name))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", COMMANDS)
+def test_faults_in_commands(name, drive, monkeypatch):
+    monkeypatch.setenv("DALA_DEVICE", "cpu")
+    drive(all_operations.command_operation(name))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", COMPUTE)
+def test_faults_on_every_engine(dala_device, name, drive):
+    drive(COMPUTE[name], dala_device)
 
 
 def test_faults_are_found():
@@ -164,7 +97,7 @@ def test_faults_are_found():
     assert fault.where.startswith("allocation: zeros in dala.gpu.compute.engines.cpu.memory:")
     with faults.failing(1, "thread") as fault, pytest.raises(dala.DeviceError, match="thread"):
         create_surface(2, 2)
-    assert fault.where.startswith("thread: start in dala.gpu.render.worker:")
+    assert fault.where.startswith("thread: start in dala.forks:")
 
 
 def test_leaks_are_found(tmp_path, monkeypatch):
@@ -178,5 +111,5 @@ def test_leaks_are_found(tmp_path, monkeypatch):
             kept.append(buffer_zeros((2,), device="reference"))
             raise
 
-    with pytest.raises(AssertionError, match="left by allocation"):
+    with pytest.raises(AssertionError, match=": left State"):
         faults.drive(leaks, tmp_path)

@@ -1,126 +1,68 @@
-"""Make the n-th operation of a kind fail: an allocation, a file, a compiler or a thread.
+"""Make the n-th call of an operation across the border fail, for n = 1, 2, 3, ...
 
-Faults are injected by a profile function, which sees every call that our modules make, also those
-of C code. So there is nothing to switch on in the library, nothing that costs it time, and no call
-that could be forgotten. Threads that are started meanwhile are profiled too.
+:mod:`tests.support.borders` knows the calls: allocations, files, sockets, threads, compilers,
+devices, codecs, pictures, models. Here an operation is driven through all of them, and what it must
+leave as it was is compared.
 """
 
 from __future__ import annotations
 
-import errno
+import faulthandler
 import gc
+import hashlib
 import os
 import pathlib
-import sys
+import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+import traceback
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import FrameType
-from typing import Any
 
 import dala
 from dala import resources
-
-#: C functions by kind, with their error.
-ALLOCATE = {"empty", "zeros", "empty_like", "zeros_like", "full", "copy", "tobytes"}
-FILES = {"open", "replace", "rename", "write", "fsync", "mkstemp"}
+from tests.support import borders
 
 #: Seconds that threads may take to end.
 PATIENCE = 5.0
+#: Seconds after which an operation counts as hanging.
+HANGS = 60.0
+#: Packages whose errors must not reach users as they are.
+FOREIGN = ("av", "wgpu", "onnxruntime", "PIL", "freetype", "uharfbuzz", "PyOpenColorIO", "llvmlite")
 
 
-@dataclass
-class Fault:
-    """A fault that was asked for, and whether it happened."""
-
-    number: int
-    kinds: tuple[str, ...] = ("allocation", "file", "compiler", "thread")
-    count: int = 0
-    #: The call that failed, as "kind: function in module:line".
-    where: str = ""
-    lock: Any = field(default_factory=threading.Lock)
-
-    def watch(self, frame: FrameType, event: str, argument: Any) -> None:
-        """Raise at the n-th call of the kinds; the profile function of all threads."""
-        if self.where or event not in ("call", "c_call"):
-            return
-        found = _fault(frame, event, argument)
-        if found is None or found[0] not in self.kinds:
-            return
-        with self.lock:
-            self.count += 1
-            if self.count != self.number or self.where:
-                return
-            kind, name, caller, error = found
-            module = caller.f_globals.get("__name__", "")
-            self.where = f"{kind}: {name} in {module}:{caller.f_lineno}"
-        raise error
-
-
-def _fault(
-    frame: FrameType, event: str, argument: Any
-) -> tuple[str, str, FrameType, Exception] | None:
-    if event == "c_call":
-        name = getattr(argument, "__name__", "")
-        if name in ALLOCATE and _is_numpy(argument):
-            caller = _ours(frame, 2)
-            if caller is not None:
-                return "allocation", name, caller, MemoryError("injected")
-        elif name in FILES and _is_file(argument):
-            caller = _ours(frame, 4)
-            if caller is not None:
-                error = OSError(errno.ENOSPC, "No space left on device (injected)")
-                return "file", name, caller, error
-        return None
-    code = frame.f_code
-    if code.co_name == "start" and code.co_filename == threading.__file__:
-        caller = _ours(frame.f_back, 3)
-        if caller is not None:
-            return "thread", "start", caller, RuntimeError("can't start new thread (injected)")
-    elif code.co_name in ("parse_assembly", "link") and "llvmlite" in code.co_filename:
-        caller = _ours(frame.f_back, 2)
-        if caller is not None:
-            return "compiler", code.co_name, caller, RuntimeError("LLVM failed (injected)")
-    return None
-
-
-def _is_numpy(function: Any) -> bool:
-    owner = getattr(function, "__self__", None)
-    module = getattr(function, "__module__", None) or type(owner).__module__
-    return str(module).startswith("numpy")
-
-
-def _is_file(function: Any) -> bool:
-    owner = getattr(function, "__self__", None)
-    kind = getattr(owner, "__name__", type(owner).__name__)
-    return kind in ("io", "posix", "nt", "_io") or type(owner).__module__ == "_io"
-
-
-def _ours(frame: FrameType | None, depth: int) -> FrameType | None:
-    """Return the frame of the library that makes a call, through a few others at most."""
-    for _ in range(depth):
-        if frame is None:
-            return None
-        name = str(frame.f_globals.get("__name__", ""))
-        if name.startswith("dala.") and name != "dala.forks":
-            return frame
-        frame = frame.f_back
-    return None
+class Hung(BaseException):
+    """An operation that did not end."""
 
 
 @contextmanager
-def failing(number: int, *kinds: str) -> Iterator[Fault]:
+def failing(number: int, *kinds: str) -> Iterator[borders.Faults]:
     """Let the n-th call of some kinds (by default, of all) fail within the block."""
-    fault = Fault(number, kinds) if kinds else Fault(number)
-    threading.setprofile(fault.watch)
-    sys.setprofile(fault.watch)
+    borders.rewrite()
+    borders.FAULTS.start(number, kinds)
     try:
-        yield fault
+        yield borders.FAULTS
     finally:
-        sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        borders.FAULTS.stop()
+
+
+@contextmanager
+def no_longer_than(seconds: float, what: str) -> Iterator[None]:
+    """Raise Hung in a block that waits for longer. On the main thread only."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        faulthandler.dump_traceback(all_threads=True)
+        raise Hung(f"{what}: it hangs")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @dataclass(frozen=True)
@@ -130,7 +72,8 @@ class State:
     objects: dict[str, int]
     threads: tuple[str, ...]
     descriptors: int
-    files: tuple[str, ...]
+    #: Names of files, with digests of their contents.
+    files: tuple[tuple[str, str], ...]
 
 
 #: Threads that stay: those of the CPU engine and of the shared stream.
@@ -144,7 +87,13 @@ def state(folder: pathlib.Path) -> State:
     threads = [t.name for t in threading.enumerate() if not t.name.startswith(KEPT)]
     opened = pathlib.Path("/proc/self/fd")
     descriptors = len(os.listdir(opened)) if opened.exists() else 0
-    return State(objects, tuple(sorted(threads)), descriptors, tuple(sorted(os.listdir(folder))))
+    files = ((path.name, digest(path)) for path in sorted(folder.rglob("*")))
+    return State(objects, tuple(sorted(threads)), descriptors, tuple(files))
+
+
+def digest(path: pathlib.Path) -> str:
+    """Return a digest of a file's bytes."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:8] if path.is_file() else ""
 
 
 def settled(folder: pathlib.Path, wanted: State) -> State:
@@ -160,37 +109,79 @@ def drive(
     folder: pathlib.Path,
     *kinds: str,
     most: int = 10_000,
+    exempt: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Let an operation fail at its first, second, third, ... call until it succeeds.
 
-    Returns the calls that failed. Raises AssertionError at a leak, an unexpected error, or if the
-    operation does not work afterwards.
+    ``exempt`` names calls ("kind: function in module") whose faults change the result, with the
+    reason. Returns the calls that failed. Raises AssertionError at a leak, an unexpected error, or
+    if the operation does not work afterwards.
     """
     expected = operation(folder)
-    operation(folder)
+    borders.rewrite()
+    assert operation(folder) == expected, "it does not do the same twice"
+    gc.collect()
+    gc.freeze()  # what lives now is not searched again and again
+    try:
+        return _drive(operation, folder, kinds, most, expected, exempt or {})
+    finally:
+        gc.unfreeze()
+
+
+def _drive(
+    operation: Callable[[pathlib.Path], object],
+    folder: pathlib.Path,
+    kinds: tuple[str, ...],
+    most: int,
+    expected: object,
+    exempt: Mapping[str, str],
+) -> list[str]:
     before = state(folder)
     failed: list[str] = []
+    problems: list[str] = []
     for number in range(1, most + 1):
         error: BaseException | None = None
         value: object = None
-        with failing(number, *kinds) as fault:
+        with no_longer_than(HANGS, f"fault {number}"), failing(number, *kinds) as fault:
             try:
                 value = operation(folder)
             except Exception as raised:
                 error = raised
-        if not fault.where:
+        where = fault.where
+        if not where:
             assert error is None, f"without a fault: {error!r}"
-            assert value == expected
-            return failed
-        failed.append(fault.where)
-        if error is None:
-            assert value == expected, f"a wrong result after {fault.where}"
-        else:
-            good = isinstance(error, dala.DalaError | MemoryError | OSError)
-            assert good, f"{fault.where} raised {error!r}"
-            error.__traceback__ = error.__context__ = error.__cause__ = None
+            assert value == expected, "without a fault, the result differs"
+            break
+        failed.append(where)
+        if error is not None:
+            problems += wrong_error(error, where)
+            clear(error)
+        elif value != expected and where.rpartition(":")[0] not in exempt:
+            problems.append(f"{where}: a wrong result, {value!r:.300}")
         error = value = None
         found = settled(folder, before)
-        assert found == before, f"left by {fault.where}: {found}, before {before}"
-        assert operation(folder) == expected, f"after {fault.where}"
+        if found != before:
+            problems.append(f"{where}: left {found}, before {before}")
+            before = found
+        with no_longer_than(HANGS, f"after {where}"):
+            if operation(folder) != expected:
+                problems.append(f"{where}: the next call differs")
+    assert not problems, "\n".join(problems)
     return failed
+
+
+def clear(error: BaseException | None) -> None:
+    """Drop what the tracebacks of an error and of its causes keep alive."""
+    while error is not None:
+        error.__traceback__, error, after = None, error.__context__, error
+        after.__context__ = after.__cause__ = None
+
+
+def wrong_error(error: BaseException, where: str) -> list[str]:
+    """Return what is wrong with an error: users expect ours, MemoryError and OSError."""
+    good = isinstance(error, dala.DalaError | MemoryError | OSError)
+    foreign = type(error).__module__.partition(".")[0] in FOREIGN
+    if good and not foreign:
+        return []
+    trace = traceback.format_tb(error.__traceback__)
+    return [f"{where} raised {type(error).__module__}.{error!r} by {''.join(trace[1:4])}"]

@@ -61,6 +61,8 @@ class PartFile:
             if _lock(self._number) and self._is_there():
                 return
             os.close(self._number)  # another process took it for left over, and removes it
+            with contextlib.suppress(OSError):
+                self.path.unlink(missing_ok=True)
 
     def _is_there(self) -> bool:
         try:

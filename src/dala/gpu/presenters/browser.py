@@ -68,7 +68,11 @@ class BrowserPresenter(Presenter):
         #: The address of the page. Every program that knows it can see the surface.
         self.address = self._server.address
         self._watcher = forks.thread(self._watch_pages, name="dala-browser")
-        self._watcher.start()
+        try:
+            self._watcher.start()
+        except BaseException:
+            self._server.close()
+            raise
         self.listen()
         if sys.stderr is not None:  # None in programs without a console
             sys.stderr.write(f"dala: {title} is shown at {self.address}\n")

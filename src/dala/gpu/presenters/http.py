@@ -126,7 +126,11 @@ class PageServer:
         self.address = f"http://127.0.0.1:{self._listener.getsockname()[1]}{prefix}"
         forks.in_child(self._leave_to_parent)
         self._loop = forks.thread(self._accept_all, name="dala-http")
-        self._loop.start()
+        try:
+            self._loop.start()
+        except BaseException:
+            self._listener.close()
+            raise
 
     @property
     def connections(self) -> int:

@@ -102,8 +102,15 @@ class Session:
         self._session, self.choice = choose(source, wanted, provider, threads, title)
         #: False after an output had another shape than declared.
         self._trusted = True
-        self.inputs = tuple(map(_port, self._session.get_inputs()))
-        self.outputs = tuple(map(_port, self._session.get_outputs()))
+        try:
+            self.inputs = tuple(map(_port, self._session.get_inputs()))
+            self.outputs = tuple(map(_port, self._session.get_outputs()))
+            self.metadata: dict[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
+        except Exception as error:
+            self._session = None
+            raise ModelError(
+                f"load_model: the inputs and outputs of {title} cannot be read: {first_line(error)}"
+            ) from error
         for port in (*self.inputs, *self.outputs):
             if math.prod(n or 1 for n in port.shape) > MAX_ELEMENTS:
                 self._session = None
@@ -114,7 +121,6 @@ class Session:
         #: ones a plain run is faster.
         plain = all(p.kind.startswith("tensor(") and p.dtype for p in self.outputs)
         self._binds = plain and any(_is_large(port) for port in self.outputs)
-        self.metadata: dict[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
         #: Device-bound runs, where the provider is WebGPU.
         self._runs: DeviceRuns | None = None
         #: Whether runs are captured on the device, and if not, why.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from fractions import Fraction
 
 from dala import memory
-from dala.errors import DeviceUnavailable, VideoError
+from dala.errors import DalaError, DeviceUnavailable, VideoError
 from dala.media.video.reach import is_playlist
 from dala.media.video.source import AvObject, VideoSource, pyav
 from dala.media.video.stages import SizeKeeper, alpha_decoder
@@ -23,6 +24,17 @@ def ffmpeg_message(error: BaseException) -> str:
     text = str(getattr(error, "strerror", None) or error)
     log = getattr(error, "log", None)
     return f"{text} ({log[2].strip()})" if log and log[2].strip() else text
+
+
+@contextlib.contextmanager
+def ffmpeg_errors(call: str, label: str) -> Iterator[None]:
+    """Raise errors of FFmpeg as VideoError."""
+    try:
+        yield
+    except DalaError:
+        raise
+    except pyav().FFmpegError as error:
+        raise VideoError(f"{call}: {label!r} failed: {ffmpeg_message(error)}.") from error
 
 
 def frame_count(stream: AvObject) -> int:

@@ -13,11 +13,13 @@ import itertools
 import platform
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from dala import forks
-from dala.errors import DeviceError
+from dala.errors import DalaError, DeviceError
 from dala.gpu.compute.engines.cpu.cache import ObjectCache, cache_folder
 from dala.gpu.compute.engines.cpu.effort import FULL, Effort, with_calls
 from dala.gpu.compute.engines.cpu.llvm.tiles import Host, tiles_text
@@ -174,67 +176,93 @@ class Jit:
 
     def object_code(self, text: str, *, vectors: bool = False, effort: Effort = FULL) -> bytes:
         """Return the object code of a module, optimized."""
-        # Locked step by step: others link their code in between.
-        with self._lock:
-            module = self._optimized(text, vectors, effort)
-        with self._lock:
-            code: bytes = self._machine_for(effort.codegen).emit_object(module)
-        return code
+        with _refusals(), self._module(text, effort) as module:
+            # Locked step by step: others link their code in between.
+            with self._lock:
+                self._optimize(module, vectors, effort)
+            with self._lock:
+                code: bytes = self._machine_for(effort.codegen).emit_object(module)
+            return code
 
     def assembly(self, text: str, *, effort: Effort = FULL) -> str:
         """Return the assembly of a module."""
-        with self._lock:
-            module = self._optimized(text, False, effort)
+        with _refusals(), self._module(text, effort) as module, self._lock:
+            self._optimize(module, False, effort)
             listing: str = self._machine_for(effort.codegen).emit_assembly(module)
             return listing
 
-    def _optimized(self, text: str, vectors: bool, effort: Effort) -> ModuleRef:
-        llvm = self._llvm
-        if effort.calls:
-            text = with_calls(text)
-        # A context of its own, so that nothing of the module stays in memory.
+    @contextmanager
+    def _module(self, text: str, effort: Effort) -> Iterator[ModuleRef]:
+        """Parse a module, and free it at the end.
+
+        It has a context of its own, so that nothing of it stays in memory. Both are closed here, in
+        this order: after an error the garbage collector would finalize them in any order, and a
+        module without its context crashes.
+        """
+        with self._lock:
+            context = self._llvm.create_context()
+            try:
+                module = self._llvm.parse_assembly(
+                    with_calls(text) if effort.calls else text, context
+                )
+            except BaseException:
+                context.close()
+                raise
         try:
-            module = llvm.parse_assembly(text, llvm.create_context())
-            module.verify()
-        except RuntimeError as error:
-            raise DeviceError(f"cpu: LLVM refused the code: {error}", call="cpu") from error
-        options = llvm.create_pipeline_tuning_options(speed_level=3)
-        options.loop_vectorization = True
-        options.slp_vectorization = not vectors
-        builder = llvm.create_pass_builder(self._machine, options)
-        if effort.passes:
-            manager = llvm.create_new_module_pass_manager()
-            for name in effort.passes:
-                getattr(manager, f"add_{name}_pass")()
-        else:
-            manager = builder.getModulePassManager()
-        try:
-            manager.run(module, builder)
+            with self._lock:
+                module.verify()
+            yield module
         finally:
-            # llvmlite 0.45 to 0.50 never frees a manager, which takes about 95 KB. Detached, it
-            # is not freed again by a version that does.
-            llvm.ffi.lib.LLVMPY_DisposeNewModulePassManger(manager)
-            manager.detach()
-        return module
+            with self._lock:
+                module.close()
+                context.close()
+
+    def _optimize(self, module: ModuleRef, vectors: bool, effort: Effort) -> None:
+        llvm = self._llvm
+        with llvm.create_pipeline_tuning_options(speed_level=3) as options:
+            options.loop_vectorization = True
+            options.slp_vectorization = not vectors
+            with llvm.create_pass_builder(self._machine, options) as builder:
+                if effort.passes:
+                    manager = llvm.create_new_module_pass_manager()
+                else:
+                    manager = builder.getModulePassManager()
+                try:
+                    for name in effort.passes:
+                        getattr(manager, f"add_{name}_pass")()
+                    manager.run(module, builder)
+                finally:
+                    # llvmlite 0.45 to 0.50 never frees a manager, which takes about 95 KB.
+                    # Detached, it is not freed again by a version that does.
+                    llvm.ffi.lib.LLVMPY_DisposeNewModulePassManger(manager)
+                    manager.detach()
 
     def _link(self, code: bytes, exports: tuple[str, ...]) -> Code:
-        library = self._llvm.JITLibraryBuilder()
-        library.add_object_img(code)
-        for name in exports:
-            library.export_symbol(name)
-        for name, address in self._imports.items():
-            library.import_symbol(name, address)
-        with self._lock:
+        with self._lock, _refusals():
+            library = self._llvm.JITLibraryBuilder()
+            library.add_object_img(code)
+            for name in exports:
+                library.export_symbol(name)
+            for name, address in self._imports.items():
+                library.import_symbol(name, address)
             if self._linker is None or self._linked >= MODULES_PER_LINKER:
                 # The last one lives as long as code that it linked.
                 self._linker = self._llvm.create_lljit_compiler(self._machine)
                 self._linked = 0
             self._linked += 1
-            try:
-                tracker = library.link(self._linker, f"dala{next(self._names)}")
-            except RuntimeError as error:
-                raise DeviceError(f"cpu: LLVM cannot link: {error}", call="cpu") from error
+            tracker = library.link(self._linker, f"dala{next(self._names)}")
             return Code({name: tracker[name] for name in exports}, (tracker, self._linker))
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Raise errors of LLVM as DeviceError."""
+    try:
+        yield
+    except DalaError:
+        raise
+    except RuntimeError as error:
+        raise DeviceError(f"cpu: LLVM refused the code: {error}", call="cpu") from error
 
 
 def _rounding_functions() -> dict[str, int]:

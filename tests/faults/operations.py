@@ -1,0 +1,487 @@
+"""The public operations that faults are put into, made from the lists that the project has.
+
+Each takes an empty folder, and returns a value that is the same every time. Names that a list has
+and this module does not are found by ``test_lists.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import itertools
+import os
+import socket
+import struct
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+
+import dala
+from dala.cli import main
+from dala.gpu import compute, create_surface
+from dala.gpu.compute import Pipeline, Stream, buffer, buffer_zeros, kernel
+from dala.media import (
+    Frame,
+    FramePipeline,
+    Scene,
+    TexturePool,
+    effects,
+    gpu,
+    load_lut,
+    load_scene,
+    load_subtitles,
+    video,
+)
+from dala.ml.gpu import load_model
+from tests.support import processes
+
+Operation = Callable[[Path], object]
+
+PICTURE = np.random.default_rng(2).integers(0, 255, (16, 16, 4), np.uint8)
+FRAMES = [np.full((16, 16, 3), 50 * n, np.uint8) for n in range(3)]
+IDENTITY = np.eye(3, dtype=np.float32)
+_numbers = itertools.count(1)
+
+
+def table(folder: Path) -> Path:
+    path = folder / "table.cube"
+    if not path.exists():
+        rows = [f"{r} {g} {b}" for b in (0, 1) for g in (0, 1) for r in (0, 1)]
+        path.write_text("LUT_3D_SIZE 2\n" + "\n".join(rows))
+    return path
+
+
+def picture(folder: Path) -> Path:
+    path = folder / "in.png"
+    if not path.exists():
+        Frame.from_array(PICTURE).save(path)
+    return path
+
+
+def clip(folder: Path) -> Path:
+    path = folder / "in.mp4"
+    if not path.exists():
+        with video.write(path, fps=10) as sink:
+            for frame in FRAMES:
+                sink.write(frame)
+    return path
+
+
+def weights(folder: Path) -> Path:
+    path = folder / "tiny.onnx"
+    return path if path.exists() else processes.model_file(folder)
+
+
+# compute ------------------------------------------------------------------------------------------
+def buffers(folder: Path) -> object:
+    with buffer([1.0, 2.0, 3.0]) as a, buffer_zeros((3,)) as b:
+        a.write([4.0, 5.0, 6.0])
+        return a.read_list() + b.read_list() + [float(a.numpy().sum()), a.copy().read_list()]
+
+
+def large_buffers(folder: Path) -> object:
+    """Uploads and downloads through mapped memory."""
+    with compute.from_array(np.arange(1 << 19, dtype=np.float32)) as made:
+        return float(made.numpy()[-1])
+
+
+def expressions(folder: Path) -> object:
+    return ((buffer([1.0, 2.0]) * 2 + 1).sum().read_list(), (buffer([3.0]) > 1).read_list())
+
+
+def kernels(folder: Path) -> object:
+    number = next(_numbers)  # compiled each time
+    made = kernel(f"def faulty(x): return sin(x * {number}.0) * 0.0 + x * 2.0")
+    return made(buffer([1.0, 2.0])).read_list()
+
+
+def operations(folder: Path) -> object:
+    """Operations with engine code of their own."""
+    a = buffer(np.arange(16, dtype=np.float32).reshape(4, 4))
+    return (
+        compute.matmul(a, a).read_list(),
+        compute.softmax(a).read_list(),
+        a.sum(axis=1).read_list(),
+        a.T.copy().read_list(),
+    )
+
+
+def async_reads(folder: Path) -> object:
+    async def reads() -> object:
+        out = buffer_zeros((2,))
+        await compute.run_kernel_async("relu", [buffer([-1.0, 2.0])], out)
+        return bytes(await compute.read_async(out))
+
+    return asyncio.run(reads())
+
+
+def pipelines(folder: Path) -> object:
+    source, target = buffer(PICTURE, dtype="u8"), buffer_zeros((16, 16, 4), "u8")
+    between = buffer_zeros((16, 16, 4), "u8", transient=True)
+    made = Pipeline()
+    for name, start, end in (("blur", source, between), ("invert", between, target)):
+        made.add({"op": "run_kernel", "kernel": name, "inputs": [start], "output": end})
+    with made:
+        made.run()
+        made.explain()
+        return target.read()
+
+
+def streams(folder: Path) -> object:
+    with Stream(workers=1) as stream:
+        source, target = buffer([1.0, -2.0]), buffer_zeros((2,))
+        stream.submit(
+            {"op": "run_kernel", "kernel": "relu", "inputs": [source], "output": target}
+        ).result(timeout=60)
+        return target.read_list()
+
+
+def frame_pipelines(folder: Path) -> object:
+    with FramePipeline(16, 16) as made:
+        return made.process(PICTURE, [("blur", {"radius": 2}), ("invert", {})]).tobytes()
+
+
+def textures(folder: Path) -> object:
+    with TexturePool(1 << 20) as pool:
+        return pool.load("a", PICTURE).buffer.read()
+
+
+#: Those that run on every engine.
+COMPUTE: tuple[Operation, ...] = (
+    buffers, large_buffers, expressions, kernels, operations, async_reads, pipelines, streams,
+    frame_pipelines, textures,
+)  # fmt: skip
+
+# filters ------------------------------------------------------------------------------------------
+#: Parameters of filters that need some, made in a folder.
+NEEDED: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "bicubic_scale": lambda folder: {"scale": 2.0},
+    "color_matrix": lambda folder: {"matrix": IDENTITY},
+    "crop": lambda folder: {"box": (2, 3, 10, 12)},
+    "lut_apply": lambda folder: {"lut": load_lut(table(folder))},
+    "pad": lambda folder: {"padding": (1, 2, 3, 4)},
+    "remap": lambda folder: {"map": np.zeros((16, 16, 2), np.float32)},
+    "resize": lambda folder: {"size": (8, 8)},
+    "rotate": lambda folder: {"angle": 20},
+    "thumbnail": lambda folder: {"size": 8},
+    "warp_affine": lambda folder: {"matrix": IDENTITY[:2]},
+    "warp_perspective": lambda folder: {"matrix": IDENTITY},
+    "grade": lambda folder: {"saturation": 1.5},
+    "temperature": lambda folder: {"value": 0.3},
+    "curves": lambda folder: {"master": [(0.0, 0.0), (0.5, 0.6), (1.0, 1.0)]},
+}
+#: Filters of two pictures.
+OF_TWO = ("blend", "overlay_alpha", "video_mix", "overlay")
+#: Filters that need a model's weights, which are not on every machine.
+WITH_MODEL = ("virtual_background",)
+
+
+def filter_operation(name: str) -> Operation:
+    """Return the operation of a filter."""
+    call = getattr(gpu, name, None) or getattr(effects, name)
+
+    def run(folder: Path) -> object:
+        more = (np.flipud(PICTURE).copy(),) if name in OF_TWO else ()
+        found = call(PICTURE, *more, **NEEDED.get(name, lambda _: {})(folder))
+        return np.asarray(found).tobytes()
+
+    return run
+
+
+# surfaces -----------------------------------------------------------------------------------------
+SHADER = "def tint(px: Pixel, *, by=0.5): return rgba(px.r * by, px.g, px.b, px.a)"
+
+#: One call of each drawing command, in an order in which each has what it needs.
+DRAWING: dict[str, Callable[[Any], object]] = {
+    "clear": lambda s: s.clear("red"),
+    "fill_rect": lambda s: s.fill_rect(0, 0, 4, 4, "blue"),
+    "draw_line": lambda s: s.draw_line(0, 0, 7, 7, "white"),
+    "load_sprite": lambda s: s.load_sprite(3, PICTURE[:4, :4].tobytes(), 4, 4),
+    "blit": lambda s: s.blit(3, 1, 1),
+    "remove_sprite": lambda s: s.remove_sprite(3),
+    "load_shader": lambda s: s.load_shader("tint", SHADER),
+    "set_uniform": lambda s: s.set_uniform("by", struct.pack("<f", 0.25)),
+    "dispatch_compute": lambda s: s.dispatch_compute("tint"),
+    "draw_circle": lambda s: s.draw_circle(4, 4, 3, "lime"),
+    "fill_circle": lambda s: s.fill_circle(4, 4, 2, "#00ff0080"),
+    "draw_triangle": lambda s: s.draw_triangle(0, 0, 7, 0, 0, 7, "red"),
+    "fill_triangle": lambda s: s.fill_triangle(0, 0, 7, 0, 0, 7, "gray"),
+    "draw_round_rect": lambda s: s.draw_round_rect(1, 1, 6, 6, 2, "red"),
+    "fill_round_rect": lambda s: s.fill_round_rect(1, 1, 6, 6, 2, "navy"),
+    "set_clip": lambda s: s.set_clip(1, 1, 5, 5),
+    "reset_clip": lambda s: s.reset_clip(),
+    "load_image": lambda s: s.load_image(1, PICTURE[:4, :4].tobytes(), 4, 4),
+    "draw_image": lambda s: s.draw_image(1, 0, 0, 6, 6),
+    "remove_image": lambda s: s.remove_image(1),
+    "batch": lambda s: s.batch([dala.gpu.command.encode_clear("teal")]),
+    "resize": lambda s: s.resize(9, 7),
+    "set_pixels": lambda s: s.set_pixels(bytes(9 * 7 * 4)),
+    "with_pixels": lambda s: s.with_pixels(lambda pixels: pixels.fill(9)),
+    "present": lambda s: s.present(),
+    "read_pixels": lambda s: s.read_pixels(0, 0, 2, 2),
+}
+
+
+def surfaces(folder: Path) -> object:
+    """Every drawing command."""
+    with create_surface(8, 8) as surface:
+        for draw in DRAWING.values():
+            draw(surface)
+            surface.synchronize()
+            if surface.errors:
+                raise surface.errors[0]
+        surface.save(folder / "surface.png")
+        return surface.get_pixels()
+
+
+def to_surfaces(folder: Path) -> object:
+    """A kernel that writes to a surface."""
+    with create_surface(16, 16) as surface:
+        source, out = buffer(PICTURE, dtype="u8"), buffer_zeros((16, 16, 4), "u8")
+        compute.run_to_surface("invert", [source], out, surface)
+        return surface.get_pixels()
+
+
+def browser(folder: Path) -> object:
+    """A surface in the browser, whose page asks for a frame."""
+    with (
+        contextlib.redirect_stderr(io.StringIO()),
+        create_surface(4, 4, show="browser") as surface,
+    ):
+        surface.clear("red")
+        surface.present()
+        address = urlsplit(surface.presenter.address)
+        with socket.create_connection((address.hostname, address.port), 10) as page:
+            ask = f"GET {address.path}frame?after=0 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            page.sendall(ask.encode())
+            answer = b""
+            while len(answer.partition(b"\r\n\r\n")[2]) < 64 and (got := page.recv(4096)):
+                answer += got
+        surface.synchronize()
+        if surface.errors:
+            raise surface.errors[0]
+        head, _, pixels = answer.partition(b"\r\n\r\n")
+        if len(pixels) < 64:
+            raise ConnectionError("the page was not answered")
+        return head.partition(b"\r\n")[0], pixels
+
+
+def terminal(folder: Path) -> object:
+    """A surface in a terminal, which is read while it is drawn."""
+    ours, theirs = os.openpty()
+    reader = threading.Thread(target=drain, args=(ours,), daemon=True)
+    reader.start()
+    before, sys.__stdout__ = sys.__stdout__, os.fdopen(theirs, "w")  # type: ignore[misc]
+    try:
+        with create_surface(4, 4, show="terminal") as surface:
+            surface.clear("red")
+            surface.present()
+            surface.synchronize()
+            return surface.get_pixels()
+    finally:
+        sys.__stdout__.close()
+        sys.__stdout__ = before  # type: ignore[misc]
+        reader.join()
+        os.close(ours)
+
+
+def drain(descriptor: int) -> None:
+    with contextlib.suppress(OSError):  # the other side is closed
+        while os.read(descriptor, 4096):
+            pass
+
+
+SURFACES: tuple[Operation, ...] = (surfaces, to_surfaces, browser, terminal)
+
+
+# media --------------------------------------------------------------------------------------------
+def pictures(folder: Path) -> object:
+    with Frame.from_array(PICTURE) as frame:
+        for suffix in ("png", "jpg", "webp", "tiff", "bmp"):
+            frame.save(folder / f"picture.{suffix}")
+    found = []
+    for suffix in ("png", "jpg", "webp", "tiff", "bmp"):
+        with Frame.open(folder / f"picture.{suffix}") as again:
+            found.append(np.asarray(again).tobytes())
+    return found
+
+
+def videos(folder: Path) -> object:
+    with video.write(folder / "clip.mp4", fps=10) as sink:
+        for each in FRAMES:
+            sink.write(each)
+    with video.open(folder / "clip.mp4") as reader:
+        found = [processes.total(frame) for frame in reader]
+        reader.seek(0.1)
+        return [*found, processes.total(next(iter(reader)))]
+
+
+def native_videos(folder: Path) -> object:
+    """Frames of the decoder's own layout, and a writer that keeps tracks of another file."""
+    source = clip(folder)
+    with (
+        video.open(source, format="native") as reader,
+        video.write(folder / "copy.mkv", codec="ffv1", tracks_from=source) as sink,
+    ):
+        for frame in reader:
+            sink.write(frame)
+    with video.open(folder / "copy.mkv") as again:
+        return [processes.total(frame) for frame in again]
+
+
+def deep_videos(folder: Path) -> object:
+    """Frames of floats, at ten bits."""
+    frames = [np.full((16, 16, 4), 0.25 * n, np.float32) for n in range(3)]
+    video.write(folder / "deep.mkv", frames, fps=10, codec="ffv1", pixel_format="yuv420p10le")
+    with video.open(folder / "deep.mkv", depth="float") as reader:
+        return [round(float(np.asarray(frame).sum()), 3) for frame in reader]
+
+
+def animations(folder: Path) -> object:
+    found = []
+    for suffix in ("gif", "apng", "webp"):
+        path = folder / f"moving.{suffix}"
+        video.write(path, FRAMES, fps=10)
+        with video.open(path) as reader:
+            found.append([processes.total(frame) for frame in reader])
+    return found
+
+
+def async_videos(folder: Path) -> object:
+    async def copy() -> object:
+        found = []
+        async with video.write(folder / "later.mp4", fps=10) as sink:
+            for each in FRAMES:
+                await sink.write_async(each)
+        async with video.open(folder / "later.mp4") as reader:
+            async for frame in reader:
+                found.append(processes.total(frame))
+        return found
+
+    return asyncio.run(copy())
+
+
+def tables(folder: Path) -> object:
+    other = folder / "table.spi1d"
+    if not other.exists():
+        other.write_text("Version 1\nFrom 0 1\nLength 3\nComponents 1\n{\n0.0\n0.5\n1.0\n}\n")
+    cube = load_lut(table(folder))
+    compute.save_cube(cube, folder / "saved.cube")
+    return [cube.table.tolist(), load_lut(other).table.shape]
+
+
+def texts(folder: Path) -> object:
+    """Text with a font file, which is opened and shaped again, and subtitles."""
+    path = folder / "lines.srt"
+    if not path.exists():
+        path.write_text("1\n00:00:00,000 --> 00:00:01,000\nHi <i>there</i>\n")
+    with Scene(32, 16) as scene:
+        scene.add_text(f"ab{next(_numbers)}"[:2], size=8)
+        scene.add_subtitles(str(path), size=6)
+        return len(load_subtitles(path)), np.asarray(scene.render(time=0.5)).tobytes()
+
+
+def scenes(folder: Path) -> object:
+    """Every kind of node, an effect, an animation; saved, loaded and rendered."""
+    with Scene(16, 16) as inner, Scene(16, 16, fps=10) as scene:
+        inner.add_overlay(size=(3, 3), color="lime")
+        scene.add_image(str(picture(folder)), position=(1, 2))
+        scene.add_text("ab", size=8)
+        box = scene.add_overlay(size=(4, 4), color="red")
+        scene.add_group()
+        scene.add_video(str(clip(folder)))
+        scene.add_effect("blur", radius=2)
+        scene.add_animation(box, "x", 0.0, 4.0, 1.0)
+        scene.save(folder / "scene.json")
+        first = np.asarray(scene.render(time=0.1)).tobytes()
+        scene.add_scene(inner)
+        second = np.asarray(scene.render(time=0.2)).tobytes()
+    with load_scene(folder / "scene.json") as again:
+        return first, second, np.asarray(again.render(time=0.1)).tobytes()
+
+
+def scene_outputs(folder: Path) -> object:
+    """A scene as a video."""
+    with Scene(16, 16, fps=10) as scene:
+        scene.add_overlay(size=(4, 4), color="red")
+        scene.render_to(folder / "scene.mp4", 0.3, progress=False)
+    with video.open(folder / "scene.mp4") as reader:
+        return [processes.total(frame) for frame in reader]
+
+
+def models(folder: Path) -> object:
+    with load_model(weights(folder), provider="cpu") as model:
+        return np.asarray(model.predict(np.ones((1, 3, 4, 6), np.float32))).tolist()
+
+
+def model_pictures(folder: Path) -> object:
+    """A model that is shipped: a picture is prepared, and the result decoded."""
+    with load_model("selfie", provider="cpu", pull=False) as model:
+        return np.asarray(model.predict(PICTURE).mask).shape
+
+
+MEDIA: tuple[Operation, ...] = (
+    pictures, videos, native_videos, deep_videos, animations, async_videos, tables, texts, scenes,
+    scene_outputs, models, model_pictures,
+)  # fmt: skip
+
+
+# commands -----------------------------------------------------------------------------------------
+class CommandFailed(OSError):
+    """A command that ended with 2 and one line."""
+
+
+#: Arguments of each command. None: it needs weights that are not on every machine, or a window.
+COMMANDS: dict[str, Callable[[Path], list[str]] | None] = {
+    "background": None,
+    "classify": lambda folder: [str(picture(folder)), "--model", str(weights(folder))],
+    "compose": lambda folder: [str(scene_file(folder)), str(folder / "out.png")],
+    "demo": None,
+    "detect": None,
+    "doctor": lambda folder: [],
+    "faces": lambda folder: [str(picture(folder)), str(folder / "out.png")],
+    "filter": lambda folder: [str(clip(folder)), str(folder / "out.mp4"), "--invert"],
+    "info": lambda folder: [],
+    "kernels": lambda folder: ["blur"],
+    "models": lambda folder: [],
+    "poses": None,
+    "segment": None,
+    "view": None,
+}
+
+
+def scene_file(folder: Path) -> Path:
+    path = folder / "in.json"
+    if not path.exists():
+        with Scene(16, 16) as scene:
+            scene.add_image(str(picture(folder)))
+            scene.add_text("ab", size=8)
+            scene.save(path)
+    return path
+
+
+def command_operation(name: str) -> Operation:
+    """Return the operation of a command, run in this process."""
+    arguments = COMMANDS[name]
+    assert arguments is not None
+
+    def run(folder: Path) -> object:
+        out, err = io.StringIO(), io.StringIO()
+        given = arguments(folder)
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = main([name, *given])
+        if code == 0:
+            return name
+        lines = err.getvalue().splitlines()
+        assert code == 2, (code, lines)
+        assert lines[-1].startswith(f"dala {name}: "), lines
+        assert "--debug shows where" not in lines[-1], lines[-1]
+        raise CommandFailed(lines[-1])
+
+    return run
