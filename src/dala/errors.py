@@ -115,8 +115,9 @@ class DalaError(Exception):
 
     def within(self, call: str) -> Self:
         """Return a copy of this error that names another call, for ``raise ... from``."""
-        copy = type(self).__new__(type(self))
-        copy.__dict__.update(self.__dict__)
+        from copy import copy as copied  # rarely needed
+
+        copy = copied(self)
         text = str(self.args[0]) if self.args else ""
         if self.call is not None and text.startswith(f"{self.call}: "):
             text = text[len(self.call) + 2 :]
@@ -268,6 +269,11 @@ class KernelSyntaxError(DalaError, SyntaxError):
         # Python prints ``msg`` under the line and the caret of an uncaught error.
         self.msg = f"{problem}. {advice}" if advice else problem
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Copy and pickle it: its other arguments are given by name only."""
+        place = self.filename, self.lineno, (self.offset or 1) - 1, self.text
+        return _syntax_error, (self.problem, *place), self.__dict__
+
     def __str__(self) -> str:
         shown = [f"kernel {self.kernel!r}, line {self.lineno}: {self.problem}"]
         if self.text:
@@ -279,6 +285,12 @@ class KernelSyntaxError(DalaError, SyntaxError):
         if self.advice:
             shown.append(self.advice)
         return "\n".join(shown)
+
+
+def _syntax_error(
+    problem: str, filename: str, lineno: int, column: int, line: str
+) -> KernelSyntaxError:
+    return KernelSyntaxError(problem, filename=filename, lineno=lineno, column=column, line=line)
 
 
 class ShaderError(DalaError, ValueError):

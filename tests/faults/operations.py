@@ -319,7 +319,7 @@ def videos(folder: Path) -> object:
     with video.open(folder / "clip.mp4") as reader:
         found = [processes.total(frame) for frame in reader]
         reader.seek(0.1)
-        return [*found, processes.total(next(iter(reader)))]
+        return [*found, *(processes.total(frame) for frame in reader)]
 
 
 def native_videos(folder: Path) -> object:
@@ -402,8 +402,17 @@ def scenes(folder: Path) -> object:
         first = np.asarray(scene.render(time=0.1)).tobytes()
         scene.add_scene(inner)
         second = np.asarray(scene.render(time=0.2)).tobytes()
+        raise_first(scene)
     with load_scene(folder / "scene.json") as again:
-        return first, second, np.asarray(again.render(time=0.1)).tobytes()
+        third = np.asarray(again.render(time=0.1)).tobytes()
+        raise_first(again)
+    return first, second, third
+
+
+def raise_first(scene: Scene) -> None:
+    """Raise the error of a node: a scene goes on without its picture, and keeps the error."""
+    for error in scene.errors.values():
+        raise error
 
 
 def scene_outputs(folder: Path) -> object:

@@ -92,8 +92,10 @@ def state(folder: pathlib.Path) -> State:
 
 
 def digest(path: pathlib.Path) -> str:
-    """Return a digest of a file's bytes."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:8] if path.is_file() else ""
+    """Return a digest of a file's bytes; of Matroska files, which have a random number, none."""
+    if path.suffix == ".mkv" or not path.is_file():
+        return ""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:8]
 
 
 def settled(folder: pathlib.Path, wanted: State) -> State:

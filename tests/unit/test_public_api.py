@@ -38,6 +38,24 @@ def test_every_error_has_its_attributes(kind):
     assert (str(copy), copy.call, copy.got) == (str(error), "blur", "abc")
 
 
+@pytest.mark.parametrize("kind", ERRORS, ids=lambda kind: kind.__name__)
+def test_every_error_can_name_an_outer_call(kind):
+    error = kind("inner", ["wrong"]) if kind is dala.SceneFileError else kind("inner: wrong")
+    error.call = "inner"
+    outer = error.within("outer")
+    assert type(outer) is kind
+    assert outer.args[0].startswith("outer: ")
+    assert (outer.call, error.call) == ("outer", "inner")
+
+
+def test_syntax_errors_are_pickled_with_their_place():
+    with pytest.raises(dala.KernelSyntaxError) as caught:
+        dala.gpu.compute.kernel("def k(x):\n    import os\n    return x")
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert str(copy) == str(caught.value)
+    assert (copy.lineno, copy.offset, copy.text) == (2, caught.value.offset, caught.value.text)
+
+
 def test_an_outer_call_adds_its_name():
     inner = dala.ParameterError.invalid("blur", "radius", "an int", 1.5)
     outer = inner.within("process_frame: filters[1]")

@@ -375,14 +375,17 @@ def _encode(
     try:
         try:
             image_module.fromarray(pixels).save(file, format=format, **options)
-        except OSError:
-            if pixels.ndim != 3 or pixels.shape[2] != 4 or file.tell():
+        except OSError as error:
+            opaque = pixels.ndim != 3 or pixels.shape[2] != 4
+            if opaque or file.tell() or "cannot write mode" not in str(error):
                 raise
             pixels = _flat(pixels, background, format, name)  # the format has no alpha
             image_module.fromarray(pixels).save(file, format=format, **options)
     except MemoryError:
         raise
     except Exception as error:  # encoders raise nearly anything for options they do not know
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the system's: no space is left, say
         raise ParameterError(
             f"Frame.save: Pillow cannot write this picture as {format} ({error}). Use '.png', or "
             "leave out the options."
