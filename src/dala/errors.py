@@ -271,8 +271,11 @@ class KernelSyntaxError(DalaError, SyntaxError):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Copy and pickle it: its other arguments are given by name only."""
-        place = self.filename, self.lineno, (self.offset or 1) - 1, self.text
-        return _syntax_error, (self.problem, *place), self.__dict__
+        from functools import partial
+
+        at = (self.offset or 1) - 1
+        made = partial(KernelSyntaxError, lineno=self.lineno or 1, column=at, line=self.text or "")
+        return made, (self.problem,), self.__dict__
 
     def __str__(self) -> str:
         shown = [f"kernel {self.kernel!r}, line {self.lineno}: {self.problem}"]
@@ -285,12 +288,6 @@ class KernelSyntaxError(DalaError, SyntaxError):
         if self.advice:
             shown.append(self.advice)
         return "\n".join(shown)
-
-
-def _syntax_error(
-    problem: str, filename: str, lineno: int, column: int, line: str
-) -> KernelSyntaxError:
-    return KernelSyntaxError(problem, filename=filename, lineno=lineno, column=column, line=line)
 
 
 class ShaderError(DalaError, ValueError):

@@ -18,7 +18,6 @@ from dala.media.hdr import Hdr
 from dala.media.notices import notify
 from dala.media.video import color
 from dala.media.video.arguments import check_choice, check_count
-from dala.media.video.decoding.input import ffmpeg_errors
 from dala.media.video.encode import Encoder, default_codec, find_encoder
 from dala.media.video.output.deep import (
     DEEP_LAYOUTS,
@@ -117,8 +116,7 @@ class Writer(AsyncClosing):
             raise ParameterError.invalid(_CALL, "hdr", "an Hdr, such as frame.hdr", hdr)
         self._hdr: Hdr | None = None
         self._hdr_reported = False
-        with ffmpeg_errors(_CALL, self._target.label):
-            self._choose(hdr)
+        self._choose(hdr)
         self._threads = check_count(_CALL, "threads", threads, 0)
         sides = [
             check_count(_CALL, n, v, 1) for n, v in (("width", width), ("height", height)) if v
@@ -298,16 +296,15 @@ class Writer(AsyncClosing):
             self._report_alpha(given)
         try:
             encoder = self._resources.encoder or self._start(given, size)
-            with ffmpeg_errors(_CALL, self._target.label):
-                picture = encoded_picture(
-                    given,
-                    self._choice.pixel_format,
-                    self._stored,
-                    matrix=self._matrix,
-                    range=self._range,
-                    copy=copy,
-                    hdr=self._hdr,
-                )
+            picture = encoded_picture(
+                given,
+                self._choice.pixel_format,
+                self._stored,
+                matrix=self._matrix,
+                range=self._range,
+                copy=copy,
+                hdr=self._hdr,
+            )
             stamp = max(round(time / self._base), self._stamp + 1)
             if not self._moved and self._counts and abs(stamp * self._base - time) > self._base / 4:
                 self._report_moved()

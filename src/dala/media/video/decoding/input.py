@@ -27,14 +27,14 @@ def ffmpeg_message(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def ffmpeg_errors(call: str, label: str) -> Iterator[None]:
-    """Raise errors of FFmpeg as VideoError."""
+def ffmpeg_errors(call: str, what: str) -> Iterator[None]:
+    """Raise errors of FFmpeg as VideoError: ``what`` failed."""
     try:
         yield
     except DalaError:
         raise
     except pyav().FFmpegError as error:
-        raise VideoError(f"{call}: {label!r} failed: {ffmpeg_message(error)}.") from error
+        raise VideoError(f"{call}: {what} failed: {ffmpeg_message(error)}.") from error
 
 
 def frame_count(stream: AvObject) -> int:

@@ -12,6 +12,7 @@ from dala.gpu.compute.buffer import allocate
 from dala.gpu.compute.kernel import get
 from dala.media.frame import PLANAR, Frame
 from dala.media.hdr import Hdr
+from dala.media.video.decoding.input import ffmpeg_errors
 from dala.media.video.output.deep import DEEP_LAYOUTS, deep_picture
 from dala.media.video.output.planes import i420_planes, nv12_planes, packed_picture, picture_of
 from dala.media.video.source import DecodedFrame, pyav
@@ -51,6 +52,7 @@ def has_alpha(pixel_format: str) -> bool:
     return pixel_format in ALPHA_LAYOUTS.values()
 
 
+@ffmpeg_errors(_CALL, "the choice of a pixel format")
 def choose_layout(encoder: str, pixel_format: str | None, alpha: bool) -> str:
     """Return the pixel format for an encoder of FFmpeg.
 
@@ -98,6 +100,7 @@ def stored_size(encoder: str, pixel_format: str, size: tuple[int, int]) -> tuple
     return size[0] + size[0] % 2, size[1] + size[1] % 2
 
 
+@ffmpeg_errors(_CALL, "the conversion of a frame")
 def encoded_picture(
     frame: Frame,
     pixel_format: str,
