@@ -115,9 +115,8 @@ class DalaError(Exception):
 
     def within(self, call: str) -> Self:
         """Return a copy of this error that names another call, for ``raise ... from``."""
-        from copy import copy as copied  # rarely needed
-
-        copy = copied(self)
+        copy = type(self)(*self.args)  # as pickle does
+        copy.__dict__.update(self.__dict__)
         text = str(self.args[0]) if self.args else ""
         if self.call is not None and text.startswith(f"{self.call}: "):
             text = text[len(self.call) + 2 :]
@@ -254,6 +253,7 @@ class KernelSyntaxError(DalaError, SyntaxError):
     def __init__(
         self,
         problem: str,
+        place: tuple[str, int, int, str] | None = None,
         *,
         advice: str = "",
         kernel: str = "kernel",
@@ -262,20 +262,10 @@ class KernelSyntaxError(DalaError, SyntaxError):
         column: int = 0,
         line: str = "",
     ) -> None:
-        self.problem = problem
-        self.advice = advice
-        self.kernel = kernel
-        super().__init__(problem, (filename, lineno, column + 1, line))
+        self.problem, self.advice, self.kernel = problem, advice, kernel
+        super().__init__(problem, place or (filename, lineno, column + 1, line))
         # Python prints ``msg`` under the line and the caret of an uncaught error.
         self.msg = f"{problem}. {advice}" if advice else problem
-
-    def __reduce__(self) -> tuple[object, ...]:
-        """Copy and pickle it: its other arguments are given by name only."""
-        from functools import partial
-
-        at = (self.offset or 1) - 1
-        made = partial(KernelSyntaxError, lineno=self.lineno or 1, column=at, line=self.text or "")
-        return made, (self.problem,), self.__dict__
 
     def __str__(self) -> str:
         shown = [f"kernel {self.kernel!r}, line {self.lineno}: {self.problem}"]
