@@ -8,6 +8,7 @@ Advice.``, and errors carry its parts as attributes.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy as shallow_copy
 from typing import Self, TypeAlias, TypeGuard
 
 __all__ = [
@@ -115,8 +116,7 @@ class DalaError(Exception):
 
     def within(self, call: str) -> Self:
         """Return a copy of this error that names another call, for ``raise ... from``."""
-        copy = type(self)(*self.args)  # as pickle does
-        copy.__dict__.update(self.__dict__)
+        copy = shallow_copy(self)
         text = str(self.args[0]) if self.args else ""
         if self.call is not None and text.startswith(f"{self.call}: "):
             text = text[len(self.call) + 2 :]
