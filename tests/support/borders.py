@@ -54,10 +54,11 @@ SOCKETS = {
     "setsockopt", "create_server", "create_connection", "socketpair", "select", "register",
 }  # fmt: skip
 
-#: Which side of the border a call reaches, by the package of what is called.
+#: Which side of the border a call reaches, by the package of what is called. (C functions that
+#: cffi calls report errors in other ways than by raising.)
 PACKAGES = {
     "av": "codec", "PIL": "picture", "onnxruntime": "model", "wgpu": "device",
-    "_cffi_backend": "device", "freetype": "font", "uharfbuzz": "font", "PyOpenColorIO": "color",
+    "freetype": "font", "uharfbuzz": "font", "PyOpenColorIO": "color",
     "llvmlite": "compiler", "rendercanvas": "window", "subprocess": "process",
 }  # fmt: skip
 

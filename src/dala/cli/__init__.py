@@ -63,7 +63,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.debug:
             raise
         text = str(error) or type(error).__name__
-        if not isinstance(error, dala.DalaError | OSError):  # ours are clear without the type
+        if isinstance(error, MemoryError) and not isinstance(error, dala.DalaError):
+            text = "there is not enough memory. Use smaller pictures, or close other programs."
+        elif not isinstance(error, dala.DalaError | OSError):  # ours are clear without the type
             text = f"{type(error).__name__}: {text} (--debug shows where)"
         print(f"dala {name}: {text}", file=sys.stderr)
         return 2

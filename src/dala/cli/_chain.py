@@ -24,7 +24,6 @@ from dala.errors import ParameterError, UnknownParameter, did_you_mean
 if TYPE_CHECKING:
     from dala.gpu.compute.kernels.filter import FilterParam, FilterSpec
     from dala.media.filters.plans import FilterValue
-    from dala.typing import NDArray
 
 #: A filter: its name and its parameters.
 Link: TypeAlias = "tuple[str, dict[str, FilterValue]]"
@@ -389,15 +388,12 @@ def _loaded(name: str, key: str, value: FilterValue, max_pixels: int) -> FilterV
 
         return load_picture(value, max_pixels)
     if kind == "map":
-        import numpy as np
+        from dala.media.files import load_array
 
         try:
-            loaded: NDArray = np.load(value, allow_pickle=False)
-            return loaded
-        except (ValueError, EOFError, OSError) as error:
-            raise ParameterError(
-                f"--{name}: {key}={value} cannot be read by numpy.load: {error}"
-            ) from None
+            return load_array(value)
+        except ParameterError as error:
+            raise ParameterError(f"--{name}: {key}={value} {error}") from None
     return value
 
 

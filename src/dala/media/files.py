@@ -279,6 +279,27 @@ def _in_srgb(image: PillowImage, name: str, bits: int) -> PillowImage:
 
 
 # writing ----------------------------------------------------------------------------------------
+def load_array(path: PathLike) -> NDArray:
+    """Read an array that ``numpy.save`` wrote. Nothing in the file is executed.
+
+    A header that claims more than the file holds costs nothing.
+
+    Raises:
+        ParameterError: why it cannot be read, for the caller's message.
+    """
+    try:
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            return np.array(found)
+        found.close()
+        problem = "it holds several arrays"
+    except OSError as error:
+        problem = error.strerror or "it is damaged"
+    except Exception as error:  # NumPy's parser of headers raises nearly anything
+        problem = f"it is damaged, or another kind of file ({type(error).__name__})"
+    raise ParameterError(f"cannot be read by numpy.load: {problem}")
+
+
 def store(
     path: PathLike | BinaryIO,
     pixels: NDArray,

@@ -15,6 +15,8 @@ TABLE = {
     "lut": ("tables", "LutFiles", "PyOpenColorIO"),
     "subtitles": ("texts", "SubtitleFiles", "PIL"),
     "scenes": ("texts", "SceneFiles", "PIL"),
+    "fonts": ("texts", "Fonts", "freetype"),
+    "arrays": ("texts", "Arrays", "PIL"),
     "png": ("pictures", "Png", "PIL"),
     "pictures": ("pictures", "Pictures", "PIL"),
     "torch": ("weights", "Torch", ""),

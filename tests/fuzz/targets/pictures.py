@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageCms
 
 from dala.media import Frame
 from dala.png import encode_png
@@ -14,9 +14,14 @@ from tests.fuzz.target import Target, digest
 PIXELS = np.random.default_rng(1).integers(0, 256, (5, 7, 4), np.uint8)
 
 
-def saved(kind: str, mode: str = "RGB", **options: object) -> bytes:
+def saved(
+    kind: str, mode: str = "RGB", pixels: np.ndarray | None = None, **options: object
+) -> bytes:
     out = io.BytesIO()
-    Image.fromarray(PIXELS).convert(mode).save(out, kind, **options)
+    if pixels is None:
+        Image.fromarray(PIXELS).convert(mode).save(out, kind, **options)
+    else:
+        Image.fromarray(pixels).save(out, kind, **options)
     return out.getvalue()
 
 
@@ -38,7 +43,13 @@ class Pictures(Target):
 
     def seeds(self) -> list[bytes]:
         kinds = [("JPEG", "RGB"), ("BMP", "RGB"), ("TIFF", "RGBA"), ("GIF", "P"), ("WEBP", "RGBA")]
-        return [saved(kind, mode) for kind, mode in (*kinds, ("PPM", "RGB"), ("TGA", "RGBA"))]
+        plain = [saved(kind, mode) for kind, mode in (*kinds, ("PPM", "RGB"), ("TGA", "RGBA"))]
+        turned = Image.Exif()
+        turned[0x0112] = 6  # the orientation
+        profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+        deep = saved("TIFF", pixels=PIXELS[..., 0].astype(np.uint16) * 257)
+        cmyk = saved("JPEG", "CMYK")
+        return [*plain, saved("JPEG", exif=turned, icc_profile=profile), deep, cmyk]
 
     def read(self, data: bytes) -> str:
         frame = Frame.open(data, device="cpu")

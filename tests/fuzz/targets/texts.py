@@ -1,13 +1,21 @@
-"""Subtitles and scene files."""
+"""Subtitles, scene files, fonts and arrays."""
 
 from __future__ import annotations
 
+import io
 import json
 import tempfile
 from pathlib import Path
 
-from dala.media import load_scene
+import numpy as np
+
+from dala.errors import SceneFileError
+from dala.media import TextStyle, load_scene, set_text
+from dala.media.files import load_array
+from dala.media.scene.file.load import named_files
 from dala.media.subtitles import load_subtitles
+from dala.png import encode_png
+from tests.fuzz.fonts import collection, small_font
 from tests.fuzz.target import Target, digest
 
 SRT = (
@@ -107,6 +115,44 @@ SCENE = {
 }
 
 
+def material(folder: Path) -> None:
+    """Write the files that scenes may name."""
+    (folder / "a.png").write_bytes(encode_png(np.full((4, 6, 4), 90, np.uint8)))
+    (folder / "table.cube").write_text("LUT_1D_SIZE 2\n0 0 0\n1 1 1\n")
+    (folder / "font.ttf").write_bytes(small_font(variable=False))
+    np.save(folder / "map.npy", np.zeros((36, 64, 2), np.float32))
+
+
+RICH = {
+    **SCENE,
+    "nodes": [
+        {"type": "image", "id": "a", "source": "a.png"},
+        {"type": "image", "id": "b", "source": "a.png", "fit": "cover", "crop": [0, 0, 2, 2]},
+        {"type": "text", "id": "t", "text": "A", "font": ["font.ttf", "sans-serif"]},
+        {"type": "animation", "node": "a", "property": "opacity", "from": 0, "to": 1,
+         "duration": 1},
+        {"type": "effect", "filter": "lut_apply", "params": {"lut": "table.cube"}},
+        {"type": "effect", "filter": "remap", "params": {"map": "map.npy"}, "input": "late"},
+        {"type": "scene", "id": "late", "scene": {"width": 16, "height": 9, "nodes": [
+            {"type": "overlay", "color": "blue", "size": [3, 3]}]}},
+    ],
+    "layouts": [
+        {"type": "grid", "nodes": ["a", "b"], "columns": 2, "gap": 1},
+        {"type": "side_by_side", "nodes": ["a", "b"]},
+    ],
+    "animations": [],
+}  # fmt: skip
+
+OVERLAID = {
+    **RICH,
+    "layouts": [],
+    "nodes": [
+        {"type": "image", "id": "a", "source": "a.png"},
+        {"type": "effect", "filter": "overlay_alpha", "params": {"over": "a.png"}, "input": "a"},
+    ],
+}
+
+
 class SceneFiles(Target):
     """Scene files: loaded, and one small frame rendered on the CPU."""
 
@@ -153,14 +199,83 @@ class SceneFiles(Target):
     def seeds(self) -> list[bytes]:
         plain = json.dumps(SCENE, indent=1)
         small = json.dumps({**SCENE, "nodes": SCENE["nodes"][:1], "animations": []})  # type: ignore[index]
-        return [plain.encode(), small.encode(), json.dumps(SCENE, ensure_ascii=False).encode()]
+        plain_text = json.dumps(SCENE, ensure_ascii=False)
+        more = [json.dumps(each).encode() for each in (RICH, OVERLAID)]
+        return [plain.encode(), small.encode(), plain_text.encode(), *more]
 
     def read(self, data: bytes) -> str:
         with tempfile.TemporaryDirectory() as folder:
+            material(Path(folder))
             path = Path(folder) / "scene.json"
             path.write_bytes(data)
-            with load_scene(path, "cpu") as scene:
+            named_files(path)
+            try:
+                scene = load_scene(path, "cpu")
+            except SceneFileError as error:
+                error.args = tuple(str(a).replace(folder, "") for a in error.args)
+                error.problems = [p.replace(folder, "") for p in error.problems]
+                raise
+            with scene:
                 if scene.width * scene.height > 1 << 20:
                     return f"{scene.width}x{scene.height}, not rendered"
                 frame = scene.render(0.5)
                 return digest(frame.numpy().tobytes())
+
+
+class Fonts(Target):
+    """Font files that a text names: their names and characters, and letters drawn with them."""
+
+    name = "fonts"
+    words = (
+        b"glyf",
+        b"loca",
+        b"cmap",
+        b"name",
+        b"fvar",
+        b"OS/2",
+        b"ttcf",
+        b"CFF ",
+        b"OTTO",
+        b"sbix",
+    )
+
+    def seeds(self) -> list[bytes]:
+        plain = small_font(variable=False)
+        return [plain, collection(plain), small_font(variable=True)]
+
+    def read(self, data: bytes) -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "font.ttf"
+            path.write_bytes(data)
+            try:
+                found = set_text("AB", TextStyle(font=path, size=12))
+            except Exception as error:
+                error.args = tuple(str(a).replace(folder, "") for a in error.args)
+                raise
+        return f"{found.pixels.shape} {digest(np.asarray(found.pixels).tobytes())}"
+
+
+class Arrays(Target):
+    """Arrays of NumPy that filters and scene files name."""
+
+    name = "arrays"
+    words = (b"\x93NUMPY", b"'descr': '<f4'", b"'|O'", b"'shape': (", b"True", b"9" * 20, b"PK\3\4")
+
+    def seeds(self) -> list[bytes]:
+        found = []
+        for made in (np.zeros((2, 3, 2), "<f4"), np.arange(4, dtype=">i2"), np.ones((2, 2), "F")):
+            out = io.BytesIO()
+            np.save(out, made)
+            found.append(out.getvalue())
+        return found
+
+    def read(self, data: bytes) -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "map.npy"
+            path.write_bytes(data)
+            try:
+                made = load_array(path)
+            except Exception as error:
+                error.args = tuple(str(a).replace(folder, "") for a in error.args)
+                raise
+        return f"{made.dtype} {made.shape} {digest(made.tobytes())}"

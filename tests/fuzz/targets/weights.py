@@ -14,6 +14,7 @@ from dala.ml.convert.onnx_file import Graph
 from dala.ml.convert.tfjs import convert_tfjs
 from dala.ml.convert.tflite import convert_tflite
 from dala.ml.convert.torch_file import read_torch
+from tests.fuzz.flatbuffer import tflite_network
 from tests.fuzz.target import Target, digest
 
 _PICKLE = (
@@ -91,10 +92,7 @@ class TfLite(Target):
     name = "tflite"
 
     def seeds(self) -> list[bytes]:
-        table = (
-            b"\x0c\x00\x00\x00TFL3" + bytes(4) + b"\x08\x00\x0c\x00\x04\x00\x08\x00" * 4 + bytes(64)
-        )
-        return [table, b"\x1c\x00\x00\x00TFL3" + bytes(range(200))]
+        return [tflite_network(), b"\x1c\x00\x00\x00TFL3" + bytes(range(200))]
 
     def read(self, data: bytes) -> str:
         return digest(convert_tflite(data))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Final
 
@@ -17,8 +18,20 @@ _SAME: Final = 0
 
 
 def convert_tflite(data: bytes, name: str = "network") -> bytes:
-    """Convert a TFLite file to ONNX; inputs and outputs keep their names and shapes."""
-    return _Converter(read_tflite(data), name).save()
+    """Convert a TFLite file to ONNX; inputs and outputs keep their names and shapes.
+
+    Raises:
+        ModelError: the file is damaged, or has an operator that is not supported.
+    """
+    network = read_tflite(data)
+    try:
+        return _Converter(network, name).save()
+    except (LookupError, ValueError, ArithmeticError, TypeError, struct.error) as error:
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(
+            f"convert_tflite: the network is damaged: {type(error).__name__}: {error}"
+        ) from error
 
 
 class _Converter:

@@ -13,10 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, TypeVarTuple
 
-import numpy as np
-
 from dala.budget import Charging
-from dala.errors import DalaError, SceneFileError, did_you_mean
+from dala.errors import DalaError, ParameterError, SceneFileError, did_you_mean
 from dala.extras import pip_install
 from dala.media.scene.file.follows import load_follow
 from dala.media.scene.file.record import (
@@ -410,11 +408,12 @@ class _Loader:
         if name == "lut":
             return path
         if name in FILE_PARAMS:
+            from dala.media.files import load_array
+
             try:
-                return np.load(path, allow_pickle=False)
-            except (ValueError, EOFError, OSError) as error:
-                problem = f"the file {value!r} cannot be read by numpy.load: {error}"
-                raise SceneFileError("", [f"{at}: {problem}"]) from None
+                return load_array(path)
+            except ParameterError as error:
+                raise SceneFileError("", [f"{at}: the file {value!r} {error}"]) from None
         from dala.media.files import load
 
         return load(path, 1 << 27)

@@ -17,6 +17,8 @@ import importlib.util
 import os
 import pathlib
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
@@ -73,14 +75,8 @@ class FontFace:
         self.file = file
         self.wght = wght
         self._data = _read(file)
-        module = freetype()
-        try:
+        with self._errors():
             self.ft = FreeTypeFace(self._data, file.index)
-        except module.FT_Exception as error:
-            raise ParameterError(
-                f"font: FreeType cannot read {file.path!r} ({error}). Use another file, or a "
-                "family name."
-            ) from None
         #: Whether glyphs are PNG images of one size, which are resized.
         self.has_images = not self.ft.is_scalable and file.color and harfbuzz() is not None
         self.has_images = self.has_images and importlib.util.find_spec("PIL") is not None
@@ -94,12 +90,24 @@ class FontFace:
                 "outlines."
             )
         if wght is not None:
-            self.ft.set_weight(wght)
+            with self._errors():
+                self.ft.set_weight(wght)
         self.ascent: float = self.ft.ascender / self.upem
         self.descent: float = -self.ft.descender / self.upem
         if self.ascent + self.descent <= 0:
             self.ascent, self.descent = 0.8, 0.2
         self.size = 0.0
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Raise errors of FreeType as ParameterError."""
+        try:
+            yield
+        except freetype().FT_Exception as error:
+            raise ParameterError(
+                f"font: FreeType cannot read {self.file.path!r} ({error}). Use another file, or a "
+                "family name."
+            ) from None
 
     @property
     def hb(self) -> HarfBuzzObject:
@@ -117,7 +125,8 @@ class FontFace:
 
     def advance(self, glyph: int) -> int:
         """Return the advance width of a glyph, in font units."""
-        return self.ft.advance(glyph)
+        with self._errors():
+            return self.ft.advance(glyph)
 
     def kerning(self, left: int, right: int) -> int:
         """Return the kerning of two glyphs from the ``kern`` table, in font units."""

@@ -102,7 +102,7 @@ def read_faces(file: BinaryIO, path: str, package: str = "") -> list[FontFile]:
     magic = file.read(4)
     if magic == b"ttcf":
         _, count = struct.unpack(">II", file.read(8))
-        if count > 256:
+        if not 0 < count <= 256:
             raise ValueError(f"a collection of {count} fonts")
         starts = struct.unpack(f">{count}I", file.read(4 * count))
     elif magic in _MAGIC:
