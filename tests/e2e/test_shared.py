@@ -11,7 +11,16 @@ import pytest
 import dala
 from dala.gpu import create_surface
 from dala.gpu.compute import Pipeline, Stream, buffer, buffer_zeros, kernel
-from dala.media import FramePipeline, Scene, TexturePool, video
+from dala.media import (
+    Frame,
+    FramePipeline,
+    Scene,
+    TextStyle,
+    TexturePool,
+    gpu,
+    set_text,
+    video,
+)
 from dala.ml.gpu import load_model
 from tests.support import processes
 
@@ -182,10 +191,83 @@ def readers(rounds, folder):
     assert sorted(v for row in found for v in row if v is not None) == expected
 
 
+def writers(rounds, folder):
+    """One writer: each frame is written once, whole, in some order."""
+    rounds = min(rounds, 200)
+    path = folder / "shared.mkv"
+    with video.write(path, fps=100, codec="ffv1", pixel_format="bgra") as sink:
+        hammer(lambda t, n: sink.write(np.full((4, 4, 3), t * 60, np.uint8)), rounds)
+    with video.open(path) as reader:
+        found = sorted(int(np.asarray(frame)[0, 0, 0]) for frame in reader)
+    assert found == sorted([t * 60 for t in range(THREADS)] * rounds)
+
+
+def devices(rounds, folder):
+    """Each thread switches between devices; another thread's choice is not its own."""
+    names = ("cpu", "reference", "null")
+
+    def work(thread, n):
+        name = names[(thread + n) % 2]
+        with dala.device(name):
+            made = buffer([1.0, float(n)]) * 2
+            with dala.device(names[2]):
+                buffer_zeros((2,))
+            return made.device == name, made.read_list()
+
+    for row in hammer(work, rounds):
+        assert row == [(True, [2.0, 2.0 * n]) for n in range(rounds)]
+
+
+def texts(rounds, folder):
+    """Glyphs and layouts are cached for the process; the cache has room for few."""
+    styles = [TextStyle(size=8 + n) for n in range(4)]
+    expected = [np.asarray(set_text("Wave", each).pixels).tobytes() for each in styles]
+
+    def work(thread, n):
+        return np.asarray(set_text("Wave", styles[(thread + n) % 4]).pixels).tobytes()
+
+    for thread, row in enumerate(hammer(work, rounds)):
+        assert row == [expected[(thread + n) % 4] for n in range(rounds)]
+
+
+def frames(rounds, folder):
+    """One frame, converted and read by all."""
+    frame = Frame.from_array(PICTURE, device="cpu")
+    gray = np.asarray(gpu.grayscale(frame)).tobytes()
+    found = hammer(
+        lambda t, n: (np.asarray(frame).tobytes(), np.asarray(gpu.grayscale(frame)).tobytes()),
+        rounds,
+    )
+    same(found, (PICTURE.tobytes(), gray))
+
+
+def commands(rounds, folder):
+    """One command of a stream, waited for by all; and pictures saved to one path."""
+    with Stream(workers=2) as stream:
+        a, b = buffer([1.0, -1.0]), buffer_zeros((2,))
+        spec = {"op": "run_kernel", "kernel": "relu", "inputs": [a], "output": b}
+        made = [stream.submit(spec) for _ in range(rounds)]
+        hammer(lambda t, n: made[n].result(timeout=60), rounds)
+    frame = Frame.from_array(PICTURE, device="cpu")
+    path = folder / "shared.png"
+
+    def save(thread, n):
+        frame.save(path)
+        with Frame.open(path, device="cpu") as again:
+            return np.asarray(again).tobytes()
+
+    same(hammer(save, min(rounds, 500)), PICTURE.tobytes())
+    assert sorted(each.name for each in folder.iterdir()) == ["shared.png"]
+
+
 USES = (
     kernels, new_kernels, buffers, pipelines, frame_pipelines, streams, surfaces, scenes, models,
-    textures, readers,
+    textures, readers, writers, devices, texts, frames, commands,
 )  # fmt: skip
+
+#: Rounds of the long version: together a few minutes on two cores. The others have 2,000.
+LONG = {"new_kernels": 400, "kernels": 10_000, "buffers": 10_000, "streams": 20_000,
+        "surfaces": 10_000, "pipelines": 20_000, "devices": 10_000}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -204,4 +286,4 @@ def test_shared_by_threads(use, tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("use", USES, ids=lambda use: use.__name__)
 def test_shared_by_threads_for_long(use, tmp_path):
-    use(2000 if use is not new_kernels else 400, tmp_path)
+    use(LONG.get(use.__name__, 2000), tmp_path)

@@ -21,7 +21,16 @@ from typing import Any
 from tests.fuzz import targets
 from tests.fuzz.target import Target
 
-#: The modules that read for each target; packages stand for all their modules.
+_PICTURES = tuple(
+    f"dala.media.{name}"
+    for name in (
+        "files:load", "files:_opened", "files:read_picture", "files:_decode", "files:_guarded",
+        "files:_deep", "files:_sixteen", "files:_bits", "files:_count", "files:_upright",
+        "files:_in_srgb", "pictures.plugins", "pictures.modes", "pictures.profiles",
+    )
+)  # fmt: skip
+
+#: The modules that read for each target, or "module:function"; packages stand for all modules.
 READERS: dict[str, tuple[str, ...]] = {
     "streams": ("dala.gpu.command", "dala.gpu.protocol"),
     "kernels": (
@@ -33,9 +42,9 @@ READERS: dict[str, tuple[str, ...]] = {
     "subtitles": ("dala.media.subtitles",),
     "scenes": ("dala.media.scene.file.load",),
     "fonts": ("dala.media.text.fonts.scan", "dala.media.text.fonts.freetype"),
-    "arrays": ("dala.media.files",),
-    "png": ("dala.media.files", "dala.media.pictures"),
-    "pictures": ("dala.media.files", "dala.media.pictures"),
+    "arrays": ("dala.media.files:load_array",),
+    "png": _PICTURES,
+    "pictures": _PICTURES,
     "torch": ("dala.ml.convert.torch_file", "dala.ml.convert.unpickle"),
     "tflite": ("dala.ml.convert.tflite_file", "dala.ml.convert.tflite"),
     "tfjs": ("dala.ml.convert.tfjs", "dala.ml.convert.tfjs_ops"),
@@ -50,21 +59,26 @@ WRITERS = (
 )  # fmt: skip
 
 
-def modules_of(name: str) -> Iterator[ModuleType]:
-    """Yield the modules of a reader."""
+def modules_of(name: str) -> Iterator[tuple[ModuleType, str]]:
+    """Yield the modules of a reader, each with the one function that counts, if it is one."""
     for each in READERS[name]:
-        module = importlib.import_module(each)
-        yield module
+        path, _, function = each.partition(":")
+        module = importlib.import_module(path)
+        yield module, function
         for found in pkgutil.iter_modules(getattr(module, "__path__", ())):
-            yield importlib.import_module(f"{each}.{found.name}")
+            yield importlib.import_module(f"{each}.{found.name}"), ""
 
 
-def lines_of(module: ModuleType) -> set[tuple[str, int]]:
-    """Return the lines of the functions of a module, without those that write."""
+def lines_of(module: ModuleType, function: str = "") -> set[tuple[str, int]]:
+    """Return the lines of the functions of a module, or of one, without those that write."""
     with open(str(module.__file__), encoding="utf-8") as file:
         whole = compile(file.read(), str(module.__file__), "exec")
     found: set[tuple[str, int]] = set()
-    waiting = [each for each in whole.co_consts if isinstance(each, CodeType)]
+    waiting = [
+        each
+        for each in whole.co_consts
+        if isinstance(each, CodeType) and function in ("", each.co_name)
+    ]
     while waiting:
         code = waiting.pop()
         if code.co_name.startswith(WRITERS):
@@ -105,8 +119,8 @@ def share(name: str, count: int) -> tuple[int, int, list[tuple[str, int]]]:
     target = targets.make(name)
     target.check(target.seeds()[0])  # what is loaded on first use is loaded
     lines: set[tuple[str, int]] = set()
-    for module in modules_of(name):
-        lines |= lines_of(module)
+    for module, function in modules_of(name):
+        lines |= lines_of(module, function)
     ran = reached(target, count, {path for path, _ in lines}) & lines
     return len(ran), len(lines), sorted(lines - ran)
 

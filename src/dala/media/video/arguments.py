@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from numbers import Real
 
 from dala.errors import ParameterError
@@ -26,3 +27,42 @@ def check_seconds(call: str, name: str, value: float) -> float:
     if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < 1e6:
         raise ParameterError.invalid(call, name, "a number of seconds above 0", value)
     return float(value)
+
+
+def frame_rate(call: str, fps: float | Fraction | None) -> Fraction | None:
+    """Return frames per second as a fraction; 29.97 and the like become 30000/1001."""
+    if fps is None:
+        return None
+    try:
+        if isinstance(fps, bool):
+            raise TypeError
+        rate = Fraction(fps)
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+        rate = Fraction(0)
+    if not 0 < rate <= 100_000:
+        raise ParameterError.invalid(
+            call, "fps", "a number of frames per second, such as 30 or Fraction(30000, 1001)", fps
+        )
+    if isinstance(fps, float):
+        ntsc = Fraction(round(rate * Fraction(1001, 1000)) * 1000, 1001)
+        if rate != round(rate) and abs(rate - ntsc) < Fraction(5, 1000):
+            return ntsc
+        return rate.limit_denominator(1001)
+    return rate
+
+
+def aspect_of_pixels(call: str, value: Fraction | float | None) -> Fraction | None:
+    """Return a pixel's width / height as a fraction."""
+    if value is None:
+        return None
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        found = Fraction(value).limit_denominator(65535)
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+        found = Fraction(0)
+    if not 0 < found <= 65535:
+        raise ParameterError.invalid(
+            call, "pixel_aspect", "a pixel's width / height, such as Fraction(64, 45)", value
+        )
+    return found

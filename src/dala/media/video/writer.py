@@ -17,7 +17,12 @@ from dala.media.frame import Frame, check_pixels
 from dala.media.hdr import Hdr
 from dala.media.notices import notify
 from dala.media.video import color
-from dala.media.video.arguments import check_choice, check_count
+from dala.media.video.arguments import (
+    aspect_of_pixels,
+    check_choice,
+    check_count,
+    frame_rate,
+)
 from dala.media.video.encode import Encoder, default_codec, find_encoder
 from dala.media.video.output.deep import (
     DEEP_LAYOUTS,
@@ -107,7 +112,7 @@ class Writer(AsyncClosing):
         self._target = Target(path, format)
         #: The path of the file; None for a file object.
         self.path = self._target.path
-        self.fps = _rate(fps)
+        self.fps = frame_rate(_CALL, fps)
         if retime and self.fps is None:
             raise ParameterError(f"{_CALL}: retime=True needs fps, the rate to give the frames.")
         self._given = {name: str(value) for name, value in (options or {}).items()}
@@ -125,7 +130,7 @@ class Writer(AsyncClosing):
             raise ParameterError(f"{_CALL}: give both width and height, or neither.")
         self._size: tuple[int, int] | None = (sides[0], sides[1]) if sides else None
         self._stored: tuple[int, int] = (0, 0)
-        self._aspect = _aspect(pixel_aspect)
+        self._aspect = aspect_of_pixels(_CALL, pixel_aspect)
         self._retime = retime
         self._matrix = matrix
         self._range = range
@@ -146,6 +151,7 @@ class Writer(AsyncClosing):
         # In an event loop the first frame opens files, on its thread.
         if not in_event_loop() or any(isinstance(s, Tracks) for s, _, _ in self._track_sources):
             self._open_tracks()
+        self._writing = forks.lock()
         self._worker = LoopWorker("dala video writer")
         self._finalizer = forks.finalize(self, self._resources.abandon)
         self._home = forks.Home()
@@ -268,7 +274,7 @@ class Writer(AsyncClosing):
         A Frame keeps its own time; a picture without one is shown 1 / fps after the one before.
         Alpha is dropped, and a notice says so, unless the writer has ``alpha=True``. With
         ``copy=False`` the memory of an "i420" frame is not copied: do not change it while the
-        writer holds a reference.
+        writer holds a reference. Several threads may write; their frames are in some order.
 
         Raises:
             ShapeError: the size differs from the first frame's.
@@ -280,6 +286,11 @@ class Writer(AsyncClosing):
             raise FreedError(f"{_CALL}: {self._target.label!r} is closed. Open another writer.")
         self._home.check(f"{_CALL}: {self._target.label!r}", "Write to another file here.")
         given = frame if isinstance(frame, Frame) else self._to_frame(frame)
+        with self._writing:
+            self._append(given, copy)
+
+    def _append(self, given: Frame, copy: bool) -> None:
+        """Append a frame; one thread at a time."""
         size = given.width, given.height
         if self._size is not None and size != self._size:
             width, height = self._size
@@ -459,41 +470,3 @@ class Writer(AsyncClosing):
             self.close()
         else:
             self.abandon()
-
-
-def _rate(fps: float | Fraction | None) -> Fraction | None:
-    """Return frames per second as a fraction; 29.97 and the like become 30000/1001."""
-    if fps is None:
-        return None
-    try:
-        if isinstance(fps, bool):
-            raise TypeError
-        rate = Fraction(fps)
-    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
-        rate = Fraction(0)
-    if not 0 < rate <= 100_000:
-        raise ParameterError.invalid(
-            _CALL, "fps", "a number of frames per second, such as 30 or Fraction(30000, 1001)", fps
-        )
-    if isinstance(fps, float):
-        ntsc = Fraction(round(rate * Fraction(1001, 1000)) * 1000, 1001)
-        if rate != round(rate) and abs(rate - ntsc) < Fraction(5, 1000):
-            return ntsc
-        return rate.limit_denominator(1001)
-    return rate
-
-
-def _aspect(value: Fraction | float | None) -> Fraction | None:
-    if value is None:
-        return None
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        found = Fraction(value).limit_denominator(65535)
-    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
-        found = Fraction(0)
-    if not 0 < found <= 65535:
-        raise ParameterError.invalid(
-            _CALL, "pixel_aspect", "a pixel's width / height, such as Fraction(64, 45)", value
-        )
-    return found

@@ -15,14 +15,14 @@ from typing import BinaryIO, Final
 import numpy as np
 
 from dala import forks
-from dala.errors import FreedError, ParameterError, ShapeError, VideoError
+from dala.errors import ParameterError, ShapeError, VideoError
 from dala.media.frame import Frame
 from dala.media.notices import notify
 from dala.media.parts import PartFile
 from dala.media.pictures.pixels import to_rgba
 from dala.media.video.animated.encoders import ENCODERS, OPTIONS, Palette, check_options
 from dala.media.video.writer import Writer
-from dala.typing import ImageLike, NDArray, PathLike
+from dala.typing import NDArray, PathLike
 
 _CALL: Final = "video.write"
 #: Frames are kept in memory up to this many bytes, then in a temporary file.
@@ -100,19 +100,7 @@ class AnimationWriter(Writer):
         self._opaque = True
         self._palette: Palette | None = None
 
-    def write(self, frame: ImageLike, *, copy: bool = True) -> None:
-        """Append a frame: a Frame, an array (gray, RGB or RGBA, u8 or f32) or a Pillow image.
-
-        A Frame keeps its own time; a picture without one is shown 1 / fps after the one before.
-
-        Raises:
-            ShapeError: the size differs from the first frame's.
-            ParameterError: the time is not after the previous frame's, or there is neither a time
-                nor ``fps``.
-        """
-        if self.closed:
-            raise FreedError(f"{_CALL}: {str(self.path)!r} is closed. Open another writer.")
-        given = frame if isinstance(frame, Frame) else self._to_frame(frame)
+    def _append(self, given: Frame, copy: bool) -> None:
         size = given.width, given.height
         if self._size is not None and size != self._size:
             raise ShapeError(
