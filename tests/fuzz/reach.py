@@ -47,7 +47,10 @@ READERS: dict[str, tuple[str, ...]] = {
     "pictures": _PICTURES,
     "torch": ("dala.ml.convert.torch_file", "dala.ml.convert.unpickle"),
     "tflite": ("dala.ml.convert.tflite_file", "dala.ml.convert.tflite"),
-    "tfjs": ("dala.ml.convert.tfjs", "dala.ml.convert.tfjs_ops"),
+    "tfjs": (
+        "dala.ml.convert.tfjs", "dala.ml.convert.tfjs_ops", "dala.ml.convert.indexing",
+        "dala.ml.convert.builder",
+    ),
     "onnx": ("dala.ml.runtime.onnx_graph",),
     "requests": ("dala.gpu.presenters.requests",),
 }  # fmt: skip

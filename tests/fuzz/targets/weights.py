@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dala.ml.convert import indexing, tfjs_ops
 from dala.ml.convert.onnx_file import Graph
 from dala.ml.convert.tfjs import convert_tfjs
 from dala.ml.convert.tflite import convert_tflite
@@ -130,6 +131,52 @@ MODEL = {
 }
 
 
+OPERATORS = sorted({*tfjs_ops.HANDLERS, *indexing.HANDLERS})
+#: Attributes that operators have; each takes its own.
+ATTRIBUTES = {
+    "strides": {"list": {"i": ["1", "1", "1", "1"]}},
+    "ksize": {"list": {"i": ["1", "2", "2", "1"]}},
+    "dilations": {"list": {"i": ["1", "1", "1", "1"]}},
+    "padding": {"s": "U0FNRQ=="},
+    "data_format": {"s": "TkhXQw=="},
+    "block_size": {"i": "1"},
+    "num_split": {"i": "2"},
+    "num": {"i": "1"},
+    "axis": {"i": "0"},
+    "keep_dims": {"b": True},
+    "align_corners": {"b": True},
+    "alpha": {"f": 0.2},
+    "squeeze_dims": {"list": {"i": ["0"]}},
+    "begin_mask": {"i": "1"},
+    "shrink_axis_mask": {"i": "1"},
+}
+
+
+def with_operator(op: str, inputs: int, kind: str) -> bytes:
+    """Return a model of one operator between its input and its output."""
+    shape = {"dim": [{"size": n} for n in ("1", "4", "4", "2")]}
+    given = ["x", "w", "w"][:inputs]
+    nodes = [
+        {"name": "x", "op": "Placeholder",
+         "attr": {"dtype": {"type": "DT_FLOAT"}, "shape": {"shape": shape}}},
+        {"name": "w", "op": "Const", "attr": {"dtype": {"type": f"DT_{kind.upper()}"}}},
+        {"name": "y", "op": op, "input": given, "attr": ATTRIBUTES},
+    ]  # fmt: skip
+    sizes = [4] if kind == "int32" else [1, 1, 2, 4]
+    weights = [{"name": "w", "shape": sizes, "dtype": kind}]
+    if kind == "int32":
+        weights.append({"name": "rest", "shape": [4], "dtype": kind})
+    model = {
+        "modelTopology": {"node": nodes},
+        "signature": {
+            "inputs": {"x": {"name": "x:0", "dtype": "DT_FLOAT", "tensorShape": shape}},
+            "outputs": {"y": {"name": "y:0"}},
+        },
+        "weightsManifest": [{"paths": ["a.bin"], "weights": weights}],
+    }
+    return json.dumps(model).encode()
+
+
 class TfJs(Target):
     """Graph models of TensorFlow.js: the topology, with weights of 32 bytes."""
 
@@ -155,10 +202,14 @@ class TfJs(Target):
     )
 
     def seeds(self) -> list[bytes]:
-        return [json.dumps(MODEL).encode(), json.dumps(MODEL, indent=1).encode()]
+        whole = [json.dumps(MODEL).encode(), json.dumps(MODEL, indent=1).encode()]
+        single = [with_operator(op, 1, "float32") for op in OPERATORS]
+        pairs = [with_operator(op, 2, kind) for op in OPERATORS for kind in ("float32", "int32")]
+        return [*whole, *single, *pairs, *(with_operator(op, 3, "int32") for op in OPERATORS)]
 
     def read(self, data: bytes) -> str:
-        return digest(convert_tfjs(data, np.arange(8, dtype="<f4").tobytes()))
+        # Small as numbers of both kinds.
+        return digest(convert_tfjs(data, np.array([1, 2, 2, 1, 0, 1, 1, 1], "<i4").tobytes()))
 
 
 class Onnx(Target):
