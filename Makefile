@@ -26,9 +26,11 @@ test: $(VENV)/.ready-dev
 	@$(MAKE) --no-print-directory lint
 	$(VENV)/bin/python -m pytest -n $(WORKERS)
 
-# Tests that take minutes, such as a million mutated command streams.
+# Tests that take minutes, such as a million mutated command streams; three hours in all. A part:
+#   make test-long TESTS=tests/faults
+TESTS ?= tests
 test-long: $(VENV)/.ready-dev
-	$(VENV)/bin/python -m pytest -m long
+	$(VENV)/bin/python -m pytest -m long --durations=25 $(TESTS)
 
 # All targets in turn; an input that fails is kept, and the command to replay it is printed.
 MINUTES ?= 10

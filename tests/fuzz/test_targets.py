@@ -137,4 +137,4 @@ def test_runner_counts():
 @pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_many_inputs(name):
-    run(name, "--minutes", "2")
+    run(name, "--minutes", "1")
