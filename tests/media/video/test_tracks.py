@@ -275,3 +275,23 @@ def test_tracks_close(full):
     tracks = Tracks(video.open(full).source, "test", everything=True)
     assert tracks.has_sound
     tracks.close()
+
+
+def test_sound_with_a_damaged_header_is_left_out(tmp_path):
+    """Copied into an MP4, it would make the whole file unreadable."""
+    with av.open(str(tmp_path / "whole.mkv"), "w") as out:
+        sound = out.add_stream("aac", rate=48000, layout="stereo")
+        add_sound(out, sound, 0.2)
+        header = bytes(sound.codec_context.extradata)
+    data = (tmp_path / "whole.mkv").read_bytes()
+    assert header in data
+    damaged = tmp_path / "damaged.mkv"
+    damaged.write_bytes(data.replace(header, header[:1] + b"\xff" + header[2:]))
+    frames = [np.zeros((16, 16, 3), np.uint8)] * 3
+    with pytest.warns(MediaNotice, match=r"audio track 0 \(aac\), whose header is damaged"):
+        video.write(tmp_path / "out.mp4", frames, fps=10, tracks_from=damaged)
+    with video.open(tmp_path / "out.mp4") as reader:
+        assert len(list(reader)) == 3
+    with pytest.raises(VideoError, match="does not fit into .*: its header is damaged"):
+        video.write(tmp_path / "sound.mp4", frames, fps=10, audio_from=damaged)
+    assert not (tmp_path / "sound.mp4").exists()

@@ -135,6 +135,12 @@ class Tracks:
         name = _name(stream, codec)
         av = pyav()
         reason = "no sound fits into it"
+        try:
+            if codec:
+                stream.codec_context.open(strict=False)
+        except (av.FFmpegError, ValueError) as error:  # copied, it would spoil the whole file
+            reason, codec = f"its header is damaged ({ffmpeg_message(error)})", ""
+            name = f"{name}, whose header is damaged"
         if codec and holds.takes_sound(codec):
             try:
                 self._keep(stream, CopiedTrack(output, stream))
