@@ -292,6 +292,6 @@ def test_sound_with_a_damaged_header_is_left_out(tmp_path):
         video.write(tmp_path / "out.mp4", frames, fps=10, tracks_from=damaged)
     with video.open(tmp_path / "out.mp4") as reader:
         assert len(list(reader)) == 3
-    with pytest.raises(VideoError, match="does not fit into .*: its header is damaged"):
+    with pytest.raises(VideoError, match=r"does not fit into .*: its header is damaged"):
         video.write(tmp_path / "sound.mp4", frames, fps=10, audio_from=damaged)
     assert not (tmp_path / "sound.mp4").exists()
