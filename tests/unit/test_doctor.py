@@ -245,7 +245,7 @@ def test_missing_extras_are_not_problems():
         ("glfw not installed, needed for windows.", 'pip install "dala-gpu[view]"'),
     ]
     assert {name: facts.missing for name, facts in report.extras.items()} == {
-        "media": ["av", "pillow"], "text": [], "color": [], "ml": [], "view": ["glfw"],
+        "media": ["av", "pillow"], "text": [], "color": [], "ml": [], "view": ["glfw"], "live": [],
     }  # fmt: skip
 
 
@@ -300,6 +300,7 @@ def test_the_page():
         "  color   LUT files that OpenColorIO reads: installed\n"
         "  ml      models (dala.ml): installed\n"
         "  view    windows: installed\n"
+        "  live    playing sound: installed\n"
         "\n"
         "1 problem found."
     )

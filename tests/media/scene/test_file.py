@@ -400,7 +400,7 @@ BOX = {"type": "overlay", "id": "box", "color": "red"}
     (scene(TEXT | {"color": "rde"}), "nodes[0].color: " + color_error("rde")),
     (scene(TEXT | {"color": 7}), "nodes[0].color: must be a color, got 7."),
     (scene({"type": "text"}), "nodes[0].text: missing; must be a string."),
-    (scene({"type": "txt"}), "nodes[0].type: must be one of 'animation', 'effect'"),
+    (scene({"type": "txt"}), "nodes[0].type: must be one of 'animation', 'audio', 'effect'"),
     (scene({}), "nodes[0].type: must be one of"),
     (scene(7), "nodes[0]: must be an object with a type, got 7."),
     (scene({"type": "group", "nodes": [TEXT, TEXT | {"size": 0}]}),
@@ -540,7 +540,9 @@ def test_the_example(tmp_path):
 
 def test_animation_keys_are_the_arguments_of_animations():
     arguments = set(Animation.__init__.__annotations__) - {"return", "on_end"}
-    keys = {{"from": "from_"}.get(name, name) for name in node_object("animation").fields}
+    keys = {
+        {"from": "from_", "level": "by"}.get(name, name) for name in node_object("animation").fields
+    }
     assert arguments == keys - {"type"}
 
 

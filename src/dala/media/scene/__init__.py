@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dala.media.scene.file.load import load_scene as load_scene
     from dala.media.scene.file.load import scene_to_dict as scene_to_dict
     from dala.media.scene.functions import add_animation as add_animation
+    from dala.media.scene.functions import add_audio as add_audio
     from dala.media.scene.functions import add_effect as add_effect
     from dala.media.scene.functions import add_group as add_group
     from dala.media.scene.functions import add_image as add_image
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Scene": "dala.media.scene.scene",
     "add_animation": "dala.media.scene.functions",
+    "add_audio": "dala.media.scene.functions",
     "add_effect": "dala.media.scene.functions",
     "add_group": "dala.media.scene.functions",
     "add_image": "dala.media.scene.functions",
@@ -63,6 +65,7 @@ _HOMES = {
 __all__ = [
     "Scene",
     "add_animation",
+    "add_audio",
     "add_effect",
     "add_group",
     "add_image",

@@ -13,7 +13,7 @@ from dala.media.scene.nodes.registry import NODE_TYPES
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from dala.media.scene.animation.animation import Animation
+    from dala.media.scene.animation.animation import Animation, Followed
     from dala.media.scene.animation.interpolation import AnimatedValue
     from dala.media.scene.animation.keyframes import Keyframe
     from dala.media.scene.nodes.group import GroupNode
@@ -59,10 +59,12 @@ class NodeBuilder(BuilderMethods):
         on_end: Callable[..., object] | None = None,
         keyframes: Sequence[Keyframe] | None = None,
         start: float | None = None,
+        by: Followed | None = None,
     ) -> Animation:
         """Animate a property of a node from one value to another, or through ``keyframes``.
 
-        See ``Animation`` for the arguments.
+        See ``Animation`` for the arguments. With ``by=scene.level(music)`` the value follows the
+        level of a sound.
 
         >>> import dala
         >>> with dala.media.Scene(64, 32, device="cpu") as scene:
@@ -80,7 +82,7 @@ class NodeBuilder(BuilderMethods):
         target.check_animatable(property)
         made = Animation(
             target, property, from_, to, duration, easing, delay=delay, repeat=repeat, yoyo=yoyo,
-            on_end=on_end, keyframes=keyframes, start=start,
+            on_end=on_end, keyframes=keyframes, start=start, by=by,
         )  # fmt: skip
         return scene.animator.add(made)
 

@@ -9,6 +9,7 @@ from dala.typing import ColorLike
 
 __all__ = [
     "add_animation",
+    "add_audio",
     "add_effect",
     "add_group",
     "add_image",
@@ -60,6 +61,7 @@ def new(
 
 
 add_animation = Scene.add_animation
+add_audio = Scene.add_audio
 add_effect = Scene.add_effect
 add_group = Scene.add_group
 add_image = Scene.add_image

@@ -47,6 +47,8 @@ class SceneOutput:
         codec: str | None = None,
         options: Mapping[str, str | float] | None = None,
         audio_from: Node | PathLike | None = None,
+        audio: bool = True,
+        audio_codec: str | None = None,
         alpha: bool = False,
         encoder: str | None = None,
     ) -> int:
@@ -65,7 +67,12 @@ class SceneOutput:
             codec: see ``dala.media.video.write``.
             options: options of the encoder, such as ``{"crf": 18}``.
             audio_from: a video node (or its id), or a file, whose sound is copied in sync with its
-                pictures.
+                pictures, instead of the sound of the scene.
+            audio: write the sound of the scene: that of its audio nodes and videos, mixed. If one
+                is heard alone and as it is, its sound is copied; ``explain()`` says which. False
+                for no sound.
+            audio_codec: "aac", "opus", "flac", "mp3", "pcm", ...; by default AAC in .mp4 and .mov,
+                Opus in .webm, FLAC in .mkv.
             alpha: keep the alpha of a scene with a transparent background; the codec must hold it.
             encoder: "auto" for hardware that works here, or the name of one.
 
@@ -75,7 +82,8 @@ class SceneOutput:
         """
         return render_to(
             _scene(self), path, seconds, fps=fps, start=start, progress=progress, codec=codec,
-            options=options, audio_from=audio_from, alpha=alpha, encoder=encoder,
+            options=options, audio_from=audio_from, audio=audio, audio_codec=audio_codec,
+            alpha=alpha, encoder=encoder,
         )  # fmt: skip
 
     def play(
@@ -86,6 +94,7 @@ class SceneOutput:
         start: float = 0.0,
         title: str = "dala",
         on_frame: Callable[[float], object] | None = None,
+        audio: bool = True,
     ) -> Playback:
         """Present the scene in real time until the window is closed; return ``stats``.
 
@@ -101,10 +110,15 @@ class SceneOutput:
             start: the scene's time of the first frame.
             title: title of the window.
             on_frame: called after each frame with its time; it may change the scene.
+            audio: play the sound too, if the machine has a sound device and the package
+                ``sounddevice`` (``pip install "dala-gpu[live]"``); a notice says if not. The
+                pictures then follow the clock of the device.
         """
         from dala.media.scene.playback import play
 
-        return play(_scene(self), show, seconds, start=start, title=title, on_frame=on_frame)
+        return play(
+            _scene(self), show, seconds, start=start, title=title, on_frame=on_frame, audio=audio
+        )
 
     def to(self, surface: Surface, time: float | None = None) -> Frame:
         """Render a frame to the back framebuffer of a surface; ``surface.present()`` shows it.
@@ -139,6 +153,8 @@ def render_to(
     codec: str | None = None,
     options: Mapping[str, str | float] | None = None,
     audio_from: Node | PathLike | None = None,
+    audio: bool = True,
+    audio_codec: str | None = None,
     alpha: bool = False,
     encoder: str | None = None,
     length_of: Scene | None = None,
@@ -146,13 +162,15 @@ def render_to(
     """See :meth:`SceneOutput.render_to`. ``length_of`` is a scene that decides the duration."""
     from dala.media import video
     from dala.media.progress import Progress
-    from dala.media.scene.sound import sound_of
+    from dala.media.scene.sound.rendered import rendered_sound
 
     call = "Scene.render_to"
     scene._check_open(call)
     if not callable(progress) and not isinstance(progress, bool):
         expected = "True, False or a function of (done, total)"
         raise ParameterError.invalid(call, "progress", expected, progress)
+    if not isinstance(audio, bool):
+        raise ParameterError.invalid(call, "audio", "True or False", audio)
     rate = scene.frame_rate if fps is None else frame_rate(fps)
     begin = start_time(call, start)
     if seconds is not None:
@@ -161,7 +179,9 @@ def render_to(
         length = _length(length_of or scene, begin)
     total = max(1, round(length * rate))
     with ExitStack() as stack:
-        sound = sound_of(scene, audio_from, begin, total / rate, call)
+        sound, scene.sound_report = rendered_sound(
+            scene, path, audio_from, audio, audio_codec, codec, begin, total / rate, call
+        )
         try:
             sink = video.write(
                 path, fps=rate, retime=True, codec=codec, options=options, device=scene.device,

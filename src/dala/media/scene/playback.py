@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from dala.gpu.surface import Surface
     from dala.media.scene.scene import Scene
+    from dala.media.scene.sound.device import SoundPlayer
 
 
 class Playback(dict[str, float]):
@@ -61,6 +62,7 @@ def play(
     start: float = 0.0,
     title: str = "dala",
     on_frame: Callable[[float], object] | None = None,
+    audio: bool = True,
     clock: Callable[[], float] = monotonic,
     pause: Callable[[float], object] = sleep,
 ) -> Playback:
@@ -75,7 +77,9 @@ def play(
     last = None
     if seconds is not None:
         last = max(1, round(positive(call, "seconds", seconds) * scene.frame_rate))
-    start_time(call, start)
+    if not isinstance(audio, bool):
+        raise ParameterError.invalid(call, "audio", "True or False", audio)
+    begin = start_time(call, start)
     if isinstance(show, Surface):
         check_surface(scene, show, call)
 
@@ -84,13 +88,22 @@ def play(
             surface = show
         else:
             surface = gpu.create_surface(scene.width, scene.height, show=show, title=title)
-        return ScenePlayer(scene, surface, start=start, clock=clock, pause=pause)
+        ticks = clock
+        if audio and clock is monotonic:
+            from dala.media.scene.sound.device import open_player
 
+            sound = open_player(scene, begin)
+            if sound is not None:
+                sounds.append(sound)
+                ticks = sound.clock
+        return ScenePlayer(scene, surface, start=start, clock=ticks, pause=pause)
+
+    sounds: list[SoundPlayer] = []
     playback = Playback()
     if in_event_loop():
         import asyncio
 
-        beside = _play_beside(playback, opened, show, last, on_frame)
+        beside = _play_beside(playback, opened, show, last, on_frame, sounds)
         playback._task = asyncio.get_running_loop().create_task(beside, name="dala scene")
         return playback
     player = opened()
@@ -102,7 +115,7 @@ def play(
                 break
         player.surface.synchronize()
     finally:
-        _close(player, show)
+        _close(player, show, sounds)
     playback.update(scene.stats)
     return playback
 
@@ -113,6 +126,7 @@ async def _play_beside(
     show: str | Surface | None,
     last: int | None,
     on_frame: Callable[[float], object] | None,
+    sounds: list[SoundPlayer],
 ) -> None:
     """Present the scene from the event loop: it sleeps between frames, a thread does the work."""
     import asyncio
@@ -127,7 +141,7 @@ async def _play_beside(
         try:
             player = await arrival(opening)
         except asyncio.CancelledError:
-            opening.add_done_callback(lambda late: _close_late(late, show))
+            opening.add_done_callback(lambda late: _close_late(late, show, sounds))
             raise
     try:
         while (wait := player.until_next(last)) is not None:
@@ -145,9 +159,9 @@ async def _play_beside(
     finally:  # after the frame that a cancelled task left behind
         if main_only:
             await worker.run(player.surface.synchronize)
-            _close(player, show)
+            _close(player, show, sounds)
         else:
-            await worker.run(lambda: _close(player, show))
+            await worker.run(lambda: _close(player, show, sounds))
     playback.update(player.scene.stats)
 
 
@@ -155,11 +169,15 @@ def _is_closed(player: ScenePlayer) -> bool:
     return player.surface.presenter is not None and player.surface.wait_closed(0)
 
 
-def _close(player: ScenePlayer, show: str | Surface | None) -> None:
+def _close(player: ScenePlayer, show: str | Surface | None, sounds: list[SoundPlayer]) -> None:
+    for sound in sounds:
+        sound.close()
     if player.surface is not show:
         player.surface.close()
 
 
-def _close_late(opening: Future[ScenePlayer], show: str | Surface | None) -> None:
+def _close_late(
+    opening: Future[ScenePlayer], show: str | Surface | None, sounds: list[SoundPlayer]
+) -> None:
     if opening.exception() is None:
-        _close(opening.result(), show)
+        _close(opening.result(), show, sounds)

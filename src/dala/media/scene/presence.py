@@ -41,7 +41,7 @@ class Presence:
         self._movers = None
 
     def _look(self) -> list[Node]:
-        nodes = list(self._nodes.values())
+        nodes = [node for node in self._nodes.values() if node.DRAWN]
         self._bounded = [node for node in nodes if _is_bounded(node)]
         for node in nodes:
             if not node.present and not _is_bounded(node):

@@ -10,6 +10,7 @@ from dala.media.scene.compositor.damage import area
 from dala.media.scene.compositor.display_list import DisplayList
 
 if TYPE_CHECKING:
+    from dala.media.scene.nodes.node import Node
     from dala.media.scene.scene import Scene
 
 
@@ -29,7 +30,7 @@ class SceneReport:
                 parts.append(html_picture(scene._pool.front.surface.buffer.numpy()))
         nodes = list(scene._nodes.values())
         if nodes:
-            rows = ((n.id, n.type, f"{n.x:g}, {n.y:g}", f"{n.z_index:g}") for n in nodes)
+            rows = ((n.id, n.type, *_place(n)) for n in nodes)
             parts.append(html_table(["node", "type", "position", "z-index"], rows, len(nodes)))
         return "".join(parts)
 
@@ -48,6 +49,8 @@ class SceneReport:
         ]
         if scene._base.count:
             lines.append(f"cached as one picture: the lowest {scene._base.count} draws")
+        if scene.sound_report:
+            lines.append(f"sound of the last file: {scene.sound_report}")
         lines += _describe(scene._layer, "  ")
         return "\n".join(lines)
 
@@ -67,3 +70,9 @@ def _describe(layer: DisplayList, indent: str) -> list[str]:
         if item.inner is not None:
             lines += _describe(item.inner, indent + "  ")
     return lines
+
+
+def _place(node: Node) -> tuple[str, str]:
+    if not node.DRAWN:
+        return "", ""
+    return f"{node.x:g}, {node.y:g}", f"{node.z_index:g}"

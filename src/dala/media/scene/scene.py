@@ -41,6 +41,8 @@ from dala.media.scene.nodes.property_types import ChoiceType, ColorType, Rgba
 from dala.media.scene.output import SceneOutput
 from dala.media.scene.presence import Presence
 from dala.media.scene.report import SceneReport
+from dala.media.scene.sound.ducking import Duck
+from dala.media.scene.sound.methods import SceneSounds
 from dala.media.texture import Texture, TexturePool
 from dala.memory import new_accounts
 from dala.resources import Closing, track, untrack
@@ -52,7 +54,9 @@ AnyNode = TypeVar("AnyNode", bound=Node)
 TEXTURE_BYTES = 1 << 30
 
 
-class Scene(Closing, NodeBuilder, Layouts, Following, SceneOutput, SceneReport):
+class Scene(
+    Closing, NodeBuilder, Layouts, Following, SceneOutput, SceneReport, SceneSounds
+):  # fmt: skip
     """A composition of nodes, rendered to frames.
 
     ``render()`` returns one frame after another, ``render(time)`` the frame of a time. Only the
@@ -107,6 +111,10 @@ class Scene(Closing, NodeBuilder, Layouts, Following, SceneOutput, SceneReport):
         self._layer = DisplayList(self.width, self.height)
         #: Seconds that ``render_to`` writes by default.
         self.duration: float | None = None
+        #: Rules by which music becomes quieter under voices; ``duck`` adds one.
+        self.ducks: list[Duck] = []
+        #: What ``render_to`` did to the sound, for ``explain``.
+        self.sound_report = ""
         self._serials = itertools.count()
         self._nodes: dict[str, Node] = {}
         self._ordered = False
@@ -308,6 +316,7 @@ class Scene(Closing, NodeBuilder, Layouts, Following, SceneOutput, SceneReport):
         assert found.parent is not None
         found.parent.children.remove(found)
         del self._nodes[found.id]
+        self.ducks = [d for d in self.ducks if found is not d.music and found not in d.under]
         self.errors.pop(found.id, None)
         self._retime()
         found.release()

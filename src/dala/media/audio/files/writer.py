@@ -303,6 +303,7 @@ class MixedSound(Tracks):
         begin: the sample of the source at which the video begins.
         length: samples in all; None for as long as the pictures are, with ``fps`` of 1.
         codec: a name of ``ENCODERS``; by default what is usual in the container.
+        optional: leave the sound out, with a notice, where the container has none.
         closing: called when the file is done or abandoned.
     """
 
@@ -315,8 +316,10 @@ class MixedSound(Tracks):
         length: int,
         codec: str | None = None,
         bit_rate: int | None = None,
+        optional: bool = False,
         closing: Callable[[], None] = lambda: None,
     ) -> None:
+        self._optional = optional
         self._blocks = source
         self._call = call
         self._begin = begin
@@ -336,6 +339,10 @@ class MixedSound(Tracks):
         """Add the stream of the sound to the output."""
         muxer = output.format.name
         codec = self._codec or usual_codec(muxer)
+        if not codec and self._optional:
+            notify(f"{output.name}: {muxer} has no sound; that of the scene is left out.")
+            self._done = self._length  # type: ignore[assignment]
+            return
         if not codec:
             raise VideoError(
                 f"{self._call}: no sound fits into {output.name!r}. Write to .mp4, .mkv or .webm, "
@@ -352,8 +359,8 @@ class MixedSound(Tracks):
         total: int = self._length  # type: ignore[assignment]
         rate = self._blocks.rate
         end = total if until is None else min(total, round(until * rate) + rate // 10)
-        assert self._encoder is not None
         while self._done < end:
+            assert self._encoder is not None
             count = min(_PART, total - self._done)
             block = self._blocks.render(self._begin + self._done, count)
             self._done += count
@@ -362,9 +369,9 @@ class MixedSound(Tracks):
 
     def finish(self, output: AvObject) -> None:
         """Write what the encoder still holds."""
-        assert self._encoder is not None
-        for packet in self._encoder.flush():
-            output.mux_one(packet)
+        if self._encoder is not None:
+            for packet in self._encoder.flush():
+                output.mux_one(packet)
 
     def close(self) -> None:
         """Release the source."""

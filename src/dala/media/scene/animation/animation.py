@@ -47,6 +47,13 @@ class Animatable(Protocol):
         """Set a property, or raise an error."""
 
 
+class Followed(Protocol):
+    """What an animation follows instead of time, such as the level of a sound."""
+
+    def at(self, time: float) -> float:
+        """Return a number from 0 to 1 for a time of the scene."""
+
+
 class Animation:
     """The animation of a property from one value to another, or through keyframes.
 
@@ -67,6 +74,8 @@ class Animation:
             ``from_`` and ``to``; the easing applies up to the next keyframe. Two keyframes at the
             same time are a jump.
         start: the scene's time that ``delay`` counts from; by default the time of adding.
+        by: what the animation follows instead of time, such as ``scene.level(music)``: at 0 the
+            property has its first value, at 1 its last.
 
     Raises:
         ParameterError: a number is out of range, or the values are of different kinds.
@@ -95,8 +104,11 @@ class Animation:
         on_end: Callable[..., object] | None = None,
         keyframes: Sequence[Keyframe] | None = None,
         start: float | None = None,
+        by: Followed | None = None,
     ) -> None:
         now = node.get(property)
+        if by is not None:
+            duration = _check_by(by, duration, delay, repeat, yoyo)
         if keyframes is None:
             frames = two_keyframes(property, now if from_ is None else from_, to, duration)
         elif from_ is not None or to is not None:
@@ -119,6 +131,8 @@ class Animation:
         self.easing = easing
         self.delay = check_seconds("delay", delay)
         self.keyframes = keyframes
+        #: What it follows instead of time; None for time.
+        self.by = by
         self.on_end = on_end
         self._set_start(None if start is None else check_time("start", start))
         #: The error of the animation or of ``on_end``, if any.
@@ -164,7 +178,12 @@ class Animation:
 
     def value_at(self, time: float) -> AnimatedValue:
         """Return the value at a time of the scene."""
-        return self._curve.value(float(time) - self.begin)
+        return self._value(float(time))
+
+    def _value(self, time: float, *, inside: bool = False) -> AnimatedValue:
+        if self.by is None:
+            return self._curve.value(time - self.begin, inside=inside)
+        return self._curve.value(min(max(float(self.by.at(time)), 0.0), 1.0), inside=inside)
 
     def cancel(self) -> None:
         """Stop the animation: the property keeps its value, and ``on_end`` is not called."""
@@ -184,7 +203,8 @@ class Animation:
         #: The scene's time at which the first run begins.
         self.begin = round((start or 0.0) + self.delay, DIGITS)
         #: The scene's time at which the last run ends; infinite if it never does.
-        self.end = round(self.begin + self._curve.length, DIGITS)
+        length = math.inf if self.by is not None else self._curve.length
+        self.end = round(self.begin + length, DIGITS)
 
     def _finish(self) -> None:
         """Call ``on_end``, once."""
@@ -307,6 +327,22 @@ class Animator:
                 changed = self._apply(time)[0] or changed  # on_end may have added animations
         return changed
 
+    def animates(self, node: Animatable, property: str) -> bool:
+        """Return True if a property has animations."""
+        return (id(node), property) in self._tracks
+
+    def value_at(self, node: Animatable, property: str, time: float) -> AnimatedValue | None:
+        """Return the animated value of a property at a time of its node, and set nothing.
+
+        None if it is not animated, or all its animations have ended: then it may be set by hand.
+        """
+        with self._lock:
+            track = self._tracks.get((id(node), property))
+            if track is None or track.quiet <= time:
+                return None
+            winner = track.winner(time)
+            return None if winner is None else winner.value_at(time)
+
     def cancel_all(self, node: Animatable | None = None) -> None:
         """Cancel and drop all animations, or all of one node."""
         with self._lock:
@@ -354,9 +390,7 @@ class Animator:
                     track.node.set(track.property, value)
                 except DalaError:
                     # The easing may overshoot the property's range: clamp it to the keyframes.
-                    track.node.set(
-                        track.property, winner._curve.value(time - winner.begin, inside=True)
-                    )
+                    track.node.set(track.property, winner._value(time, inside=True))
             except Exception as error:
                 self._record_error(winner, error)
                 winner._done = True
@@ -411,3 +445,15 @@ def _takes_one(function: Callable[..., object]) -> bool:
     except ValueError:
         return True
     return True
+
+
+def _check_by(by: Followed, duration: float | None, delay: float, repeat: int, yoyo: bool) -> float:
+    """Return the duration of a run that follows something else than time: 1."""
+    if not callable(getattr(by, "at", None)):
+        raise ParameterError.invalid(CALL, "by", "a level, as scene.level returns one", by)
+    if duration is not None or delay or repeat or yoyo:
+        raise ParameterError(
+            f"{CALL}: with by, the value follows it and not time. Leave out duration, delay, "
+            "repeat and yoyo."
+        )
+    return 1.0

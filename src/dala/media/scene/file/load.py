@@ -45,6 +45,7 @@ from dala.typing import PathLike
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dala.media.scene.animation.animation import Animation
     from dala.media.scene.builder import NodeBuilder
     from dala.media.scene.nodes.node import Node
 
@@ -196,12 +197,21 @@ def _check_ids(data: JsonValue, problems: list[str], home: str = "") -> None:
     for i, item in enumerate(listed("animations")):
         if isinstance(item, dict):
             uses.append((f"{join(home, 'animations')}[{i}].node", item.get("node")))
+            level = item.get("level")
+            if isinstance(level, dict):
+                uses.append((f"{join(home, 'animations')}[{i}].level.audio", level.get("audio")))
     for i, item in enumerate(listed("follows")):
         if isinstance(item, dict):
             at = f"{join(home, 'follows')}[{i}]"
             uses.append((f"{at}.node", item.get("node")))
             if isinstance(target := item.get("target"), dict):
                 uses.append((f"{at}.target.video", target.get("video")))
+    for i, item in enumerate(listed("ducks")):
+        at = f"{join(home, 'ducks')}[{i}]"
+        if isinstance(item, dict):
+            voices = item.get("under")
+            uses.append((f"{at}.music", item.get("music")))
+            uses += [(f"{at}.under", v) for v in (voices if isinstance(voices, list) else [voices])]
     for i, item in enumerate(listed("layouts")):
         at = f"{join(home, 'layouts')}[{i}]"
         inside = item.get("nodes") if isinstance(item, dict) else None
@@ -260,6 +270,9 @@ class _Loader:
                     self._attempt(at, self._make, group, item, at)
             for i, item in enumerate(data.get("layouts", ())):
                 self._attempt(f"{join(home, 'layouts')}[{i}]", self._lay_out, made, item)
+            for i, item in enumerate(data.get("ducks", ())):
+                given = {**item, "music": item["music"], "under": item["under"]}
+                self._attempt(f"{join(home, 'ducks')}[{i}]", lambda g: made.duck(**g), given)
             for i, item in enumerate(data.get("animations", ())):
                 self._animate(made, item, f"{join(home, 'animations')}[{i}]", None)
             for i, item in enumerate(data.get("follows", ())):
@@ -354,9 +367,14 @@ class _Loader:
     ) -> None:
         if item["node"] not in scene.nodes:
             return  # the node was refused, which is already reported
-        made = self._attempt(at, lambda: scene.add_animation(**animation_arguments(item)))
+        made = self._attempt(at, self._animation, scene, item)
         if made is not None:
             self.record.add_animation(made, item, after)
+
+    def _animation(self, scene: Scene, item: dict[str, JsonValue]) -> Animation:
+        level = item.get("level")
+        by = None if level is None else scene.level(**level)
+        return scene.add_animation(**animation_arguments(item), by=by)
 
     def _lay_out(self, scene: Scene, item: dict[str, JsonValue]) -> None:
         nodes = item["nodes"]

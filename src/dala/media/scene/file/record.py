@@ -92,7 +92,7 @@ def record_of(scene: Scene) -> FileRecord | None:
 
 def animation_arguments(item: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """Return the arguments of ``add_animation`` for an entry of a file."""
-    given = {k: v for k, v in item.items() if k != "type" and v is not None}
+    given = {k: v for k, v in item.items() if k not in ("type", "level") and v is not None}
     if "from" in given:
         given["from_"] = given.pop("from")
     if "easing" in given and isinstance(given["easing"], list):

@@ -42,6 +42,7 @@ from dala.media.scene.nodes.property_types import (
     hex_color,
     plain_json,
 )
+from dala.media.scene.sound.levels import Level
 from dala.typing import PathLike
 
 if TYPE_CHECKING:
@@ -143,6 +144,9 @@ class _Saver:
         self.referenced |= {n.id for f in scene.followers for n in (f.node, f.target.video)}
         if scene.followers.groups:
             self.problems.append("follow_each: its function cannot be named in a file.")
+        self.referenced |= {
+            node.id for duck in scene.ducks for node in (duck.music, *duck.under)
+        } | {a.by.node.id for a in self.animations if isinstance(a.by, Level)}
 
     def contents(self) -> dict[str, JsonValue]:
         """Return the contents of the file."""
@@ -165,6 +169,8 @@ class _Saver:
         now |= {"layouts": self.layouts} if self.layouts else {}
         follows = [self._follow(link) for link in scene.followers]
         now |= {"follows": follows} if follows else {}
+        ducks = [duck.facts() for duck in scene.ducks]
+        now |= {"ducks": ducks} if ducks else {}
         return _in_form_of(self.record.data, scene, now)
 
     # nodes ----------------------------------------------------------------------------------------
@@ -391,15 +397,21 @@ class _Saver:
                 _animated_value(node, animation.property, v)
                 for v in (animation.from_, animation.to)
             )
-            made |= {"from": first, "to": last, "duration": plain_json(animation.duration)}
+            made |= {"from": first, "to": last}
+            if animation.by is None:
+                made["duration"] = plain_json(animation.duration)
         else:
             frames = [list(frame) for frame in animation.keyframes]
             if any(len(f) > 2 and callable(f[2]) for f in frames):
                 self.problems.append(f"{at}: the easing of a keyframe is a function. Give a name.")
                 frames = []
             made["keyframes"] = plain_json(frames)
-            if frames and animation.duration != frames[-1][0]:
+            if frames and animation.by is None and animation.duration != frames[-1][0]:
                 made["duration"] = plain_json(animation.duration)
+        if isinstance(animation.by, Level):
+            made["level"] = animation.by.facts()
+        elif animation.by is not None:
+            self.problems.append(f"{at}: it follows an object that no file can name.")
         defaults = {"easing": "linear", "delay": 0.0, "repeat": 0, "yoyo": False, "start": 0.0}
         for name, default in defaults.items():
             value = getattr(animation, name)
@@ -439,7 +451,7 @@ def _in_form_of(
     for name in data:
         if name in ("width", "height") or (name in same and same[name](data[name])):
             made[name] = data[name]
-        elif name in ("nodes", "animations", "layouts", "follows"):
+        elif name in ("nodes", "animations", "layouts", "follows", "ducks"):
             made[name] = now.get(name, [])
         elif name in now:
             made[name] = now[name]

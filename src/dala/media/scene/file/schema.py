@@ -73,6 +73,15 @@ _KEYFRAME = FixedList(
     OneOf(_EASING, JsonNull()),
     shortest=2,
 )
+_FREQUENCY = JsonNumber(0, 24000)
+LEVEL: Final[dict[str, Field]] = {
+    "audio": Field(_ID, "Id of the node that is heard.", required=True),
+    "band": Field(
+        FixedList("[lowest, highest]", _FREQUENCY, _FREQUENCY), "Frequencies in Hz; by default all."
+    ),
+    "release": Field(JsonNumber(0, 60), "Seconds after which it has fallen to 37%."),
+    "normalize": Field(JsonBoolean(), "Whether 1 is the loudest moment."),
+}
 ANIMATION: Final[dict[str, Field]] = {
     "node": Field(_ID, "Id of the node.", required=True),
     "property": Field(
@@ -90,6 +99,17 @@ ANIMATION: Final[dict[str, Field]] = {
     "repeat": Field(JsonNumber(-1, integer=True), "Number of further runs; -1 for no end."),
     "yoyo": Field(JsonBoolean(), "Whether every second run goes backwards."),
     "start": Field(_NUMBER, "Scene time that the delay counts from, in seconds."),
+    "level": Field(JsonObject("a level", LEVEL), "The level of a sound to follow, not time."),
+}
+DUCK: Final[dict[str, Field]] = {
+    "music": Field(_ID, "Id of the node that becomes quieter.", required=True),
+    "under": Field(
+        OneOf(_ID, ListOf(_ID, "a list of ids", shortest=1)), "Ids of the voices.", required=True
+    ),
+    "amount": Field(JsonNumber(0, 60), "By how much, in dB."),
+    "threshold": Field(JsonNumber(-60, 0), "Level of the voice above which it does, in dB."),
+    "attack": Field(JsonNumber(0.00001, 2), "Time constant of becoming quieter, in seconds."),
+    "release": Field(JsonNumber(0.00001, 9), "Time constant of becoming louder, in seconds."),
 }
 LAYOUT: Final[dict[str, Field]] = {
     "type": Field(JsonChoice(LAYOUTS), "The layout.", required=True),
@@ -216,6 +236,10 @@ def inner_object() -> JsonObject:
         ),
         "follows": Field(
             ListOf(FOLLOW, "a list of nodes that follow"), "Nodes that follow what a model finds."
+        ),
+        "ducks": Field(
+            ListOf(JsonObject("a rule of ducking", DUCK), "a list of rules"),
+            "Music that becomes quieter under voices.",
         ),
     })  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dala.media.scene.nodes.audio import AudioNode
 from dala.media.scene.nodes.effect import EffectNode
 from dala.media.scene.nodes.group import GroupNode
 from dala.media.scene.nodes.image import ImageNode, OverlayNode
@@ -10,6 +11,7 @@ from dala.media.scene.nodes.text import SubtitlesNode, TextNode
 from dala.media.scene.nodes.video import VideoNode
 
 __all__ = [
+    "AudioNode",
     "EffectNode",
     "GroupNode",
     "ImageNode",

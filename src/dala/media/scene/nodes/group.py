@@ -86,9 +86,8 @@ class GroupNode(Node, NodeBuilder):
 
     def ordered(self) -> list[Node]:
         """Return the nodes inside, back to front."""
-        return sorted(
-            self.children, key=lambda node: (node.property_values["z_index"], node.serial)
-        )
+        drawn = [node for node in self.children if node.DRAWN]
+        return sorted(drawn, key=lambda node: (node.property_values["z_index"], node.serial))
 
     @property
     def flat(self) -> bool:
@@ -99,7 +98,7 @@ class GroupNode(Node, NodeBuilder):
             and not v["border_width"] and v["shadow"] is None and v["crop"] is None
             and v["scale"] == 1.0 and not self.effects
             and v["width"] in (None, self.canvas[0]) and v["height"] in (None, self.canvas[1])
-            and all(_independent(node) for node in self.children)
+            and all(_independent(node) for node in self.children if node.DRAWN)
         )  # fmt: skip
 
     def content(self) -> Content | None:

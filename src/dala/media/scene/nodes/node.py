@@ -117,6 +117,8 @@ class Node:
     EXTRA_DESCRIPTION: ClassVar[str] = ""
     #: The key under which scene files hold what is inside the node: "nodes", "scene", or none.
     HOLDS: ClassVar[str] = ""
+    #: Whether it is drawn; sound is not.
+    DRAWN: ClassVar[bool] = True
     #: Properties that scene files always have, because the builder method chooses the default.
     ALWAYS_SAVED: ClassVar[frozenset[str]] = frozenset()
 
@@ -192,6 +194,7 @@ class Node:
             found |= {k: v for k, v in own.items() if isinstance(v, Property)}
             found = {k: v for k, v in found.items() if k not in own.get("WITHOUT", ())}
             arguments |= own.get("OWN_ARGUMENTS", {})
+            arguments = {k: v for k, v in arguments.items() if k not in own.get("WITHOUT", ())}
         cls.PROPERTIES = found
         cls.ARGUMENTS = arguments
         if "type" in vars(cls):

@@ -11,6 +11,7 @@ from dala.media.scene.clock import frame_rate
 from dala.media.scene.compositor.pictures import LivePicture
 from dala.media.scene.follow.target import ShownPicture
 from dala.media.scene.nodes import property_types as t
+from dala.media.scene.nodes.audio import PAN, VOLUME
 from dala.media.scene.nodes.json_types import JsonNumber, JsonString, OneOf, ParsedString
 from dala.media.scene.nodes.node import Content, Node, NotNamed
 from dala.media.scene.nodes.pip import PIP_ARGUMENTS, apply_pip
@@ -88,11 +89,21 @@ class VideoNode(Node):
             default=REQUIRED,
             key="source",
         ),
+        "audio": Argument(
+            t.BooleanType(), "Whether its own sound is heard, where it is a file.", default=True
+        ),
         **PIP_ARGUMENTS,
         **SOURCE_ARGUMENTS,
     }
     POSITIONAL = ("stream",)
-    __slots__ = ("_hidden", "_length", "_live", "_seen", "_size", "_source", "options", "stream")
+    __slots__ = (
+        "_hidden", "_length", "_live", "_seen", "_size", "_source", "audio", "options", "stream",
+    )  # fmt: skip
+
+    volume = Property(1.0, VOLUME, "Factor of its sound; 1 leaves it as it is.")
+    pan = Property(
+        0.0, PAN, "Where its sound is: from -1, left, to 1, right; 0 leaves it as it is."
+    )
 
     end = Property(
         None, t.TimeType(optional=True, words=_POLICIES),
@@ -104,6 +115,8 @@ class VideoNode(Node):
         given = apply_pip(given, "add_video")
         #: The source as it was given, and the options it was opened with.
         self.stream = given.pop("stream", None)
+        #: Whether its own sound is heard.
+        self.audio = t.BooleanType().convert(given.pop("audio", True), "add_video", "audio")
         self.options = {name: given.pop(name) for name in SOURCE_ARGUMENTS if name in given}
         if isinstance(given.get("end"), str) and given["end"] in _POLICIES:
             self.options["end"] = given.pop("end")
@@ -159,6 +172,8 @@ class VideoNode(Node):
 
     def changed(self, item: Property | None = None) -> None:
         """Mark the node as changed; its source follows its times."""
+        if item is not None and item.name in ("volume", "pan"):
+            return  # nothing looks different
         super().changed(item)
         if item is not None and item.name in ("start", "end") and self._source is not None:
             if item.name == "start":
@@ -200,7 +215,8 @@ class VideoNode(Node):
         options = dict(self.options)
         if self.property_values["end"] is not None and "end" in options:
             options["freeze"] = options.pop("end") == "freeze"
-        return {"source": source, **options}
+        sound = {} if self.audio else {"audio": False}
+        return {"source": source, **sound, **options}
 
     def advance(self, moment: Moment) -> None:
         """Show the frame of a time. The scene keeps errors of the source."""

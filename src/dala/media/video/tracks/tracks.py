@@ -245,7 +245,8 @@ class Tracks:
                 if self._length is not None and time >= self._length:
                     if time >= self._length + 1:  # no track lags so much behind another
                         return
-                elif time >= 0 or not self._to_zero:
+                elif time >= 0 or not self._to_zero or not self._shift:
+                    # Before 0 are the packets that start an encoder's sound.
                     self._next = packet
                     return
         except av.FFmpegError as error:

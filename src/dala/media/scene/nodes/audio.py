@@ -1,0 +1,202 @@
+"""Sound in scenes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from dala.errors import DalaError, ParameterError
+from dala.media.audio.audio import Audio
+from dala.media.audio.effects import EFFECTS, Effect, check_effects
+from dala.media.audio.mixing.blocks import FileSound
+from dala.media.audio.samples import CURVES
+from dala.media.scene.nodes import property_types as t
+from dala.media.scene.nodes.json_types import (
+    JsonNumber,
+    JsonString,
+    JsonType,
+    JsonValue,
+    OneOf,
+    Schema,
+    refusal,
+    without_call,
+)
+from dala.media.scene.nodes.node import Content, Node, NotNamed
+from dala.media.scene.nodes.properties import REQUIRED, Argument, Property
+from dala.media.scene.nodes.times import PLAY_ARGUMENTS
+
+if TYPE_CHECKING:
+    from dala.media.scene.nodes.group import GroupNode
+    from dala.media.scene.scene import Scene
+
+#: Samples per second of scenes.
+_RATE: Final = 48000
+
+#: How loud a node is and where; also of videos.
+VOLUME: Final[t.NumberType] = t.NumberType(0.0, 1000.0)
+PAN: Final[t.NumberType] = t.NumberType(-1.0, 1.0)
+
+
+class _EffectListType(JsonType):
+    """A list of effects of sound with their parameters."""
+
+    expected = "a list such as [['compressor', {'ratio': 4}]]"
+
+    def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
+        """Check every effect against its declaration."""
+        if not isinstance(value, list):
+            problems.append(refusal(at, self.expected, value))
+            return
+        try:
+            check_effects("add_audio", value, _RATE)
+        except ParameterError as error:
+            problems.append(f"{at}: {without_call(error)}")
+
+    def schema(self) -> Schema:
+        """Return a list of pairs of a name and parameters."""
+        pair = {
+            "type": "array",
+            "prefixItems": [{"enum": list(EFFECTS)}, {"type": "object"}],
+            "minItems": 2,
+            "maxItems": 2,
+        }
+        return {"type": "array", "items": pair}
+
+
+class AudioNode(Node):
+    """Sound: an audio file, the sound of a video, or an Audio. It is heard, and not drawn.
+
+    The whole scene is mixed at 48 kHz in stereo, exact to the sample against its clock; files are
+    streamed. Sound is written by ``render_to`` and played by ``play``.
+
+    >>> import dala
+    >>> from dala.media import audio
+    >>> with dala.media.Scene(64, 36, device="cpu") as scene:
+    ...     music = scene.add_audio(audio.tone(220, 2), volume=0.5, fade_in=0.5, loop=True)
+    ...     fall = scene.add_animation(music, "volume", 0.5, 0, duration=1, start=8)
+    ...     music
+    <AudioNode audio-1, 2 s>
+    """
+
+    type = "audio"
+    DRAWN = False
+    WITHOUT = (
+        "x", "y", "width", "height", "position", "size", "anchor", "scale", "rotation", "opacity",
+        "z_index", "visible", "fit", "crop", "blend", "radius", "border_width", "border_color",
+        "border", "shadow", "margin",
+    )  # fmt: skip
+    OWN_ARGUMENTS: ClassVar[dict[str, Argument]] = {
+        "source": Argument(
+            t.PathType("Audio | str | os.PathLike[str]"),
+            "A file (relative to the scene file), or an Audio.",
+            default=REQUIRED,
+        ),
+        "track": Argument(
+            t.PropertyType(
+                OneOf(JsonNumber(0, 1000, integer=True), JsonString("a language", shortest=1)),
+                "int | str",
+            ),
+            "Number or language of the file's sound track.",
+            default=0,
+        ),
+        "effects": Argument(
+            t.PropertyType(_EffectListType(), "Sequence[tuple[str, Mapping[str, EffectValue]]]"),
+            "Effects in order, such as [('eq', {'bass': 3}), ('compressor', {})].",
+        ),
+        **{name: PLAY_ARGUMENTS[name] for name in ("trim", "speed", "loop")},
+    }
+    POSITIONAL = ("source",)
+    __slots__ = ("_length", "effect_list", "layout", "sound", "track")
+
+    volume = Property(1.0, VOLUME, "Factor of the samples; 1 leaves them as they are.")
+    pan = Property(
+        0.0, PAN, "From -1, left, to 1, right, by equal power; 0 leaves mono and stereo alone."
+    )
+    fade_in = Property(
+        0.0, t.NumberType(0.0), "Duration of a rise from silence.", unit="seconds", animatable=False
+    )
+    fade_out = Property(
+        0.0, t.NumberType(0.0), "Duration of a fall to silence before the end.", unit="seconds",
+        animatable=False,
+    )  # fmt: skip
+    curve = Property("linear", t.ChoiceType(CURVES), "Shape of the fades.")
+
+    def __init__(self, scene: Scene, parent: GroupNode, given: t.Values) -> None:
+        call = "add_audio"
+        for name in ("position", "margin"):
+            if name in given:
+                raise self.unknown_property(name, call)
+        #: What is heard: an Audio or a file.
+        self.sound = given.pop("source", None)
+        self.track = given.pop("track", 0)
+        if isinstance(self.track, float) and self.track.is_integer():
+            self.track = int(self.track)  # numbers of scene files may be floats
+        self.effect_list: list[Effect] = check_effects(call, given.pop("effects", []), _RATE)
+        if isinstance(self.sound, Audio) and self.sound.start and given.get("start") is None:
+            given["start"] = self.sound.start
+        self._length, self.layout = self._look(call)
+        super().__init__(scene, parent, given)
+
+    def _look(self, call: str) -> tuple[Fraction | None, str]:
+        """Return the seconds of the sound and its layout; raise an error if there is none."""
+        sound = self.sound
+        if isinstance(sound, Audio):
+            return sound.duration, "mono" if sound.channels == 1 else "stereo"
+        if not isinstance(sound, str | os.PathLike):
+            raise ParameterError.invalid(call, "source", "an Audio or the path of a file", sound)
+        if isinstance(sound, str) and "://" in sound:
+            raise ParameterError.invalid(call, "source", "a file, not a URL", sound)
+        try:
+            opened = FileSound(sound, _RATE, track=self.track, call=call)
+        except DalaError as error:
+            raise error.within(call) from None
+        try:
+            length = opened.length
+            return None if length is None else Fraction(length, _RATE), opened.layout
+        finally:
+            opened.close()
+
+    def saved_arguments(self) -> t.Values:
+        """Return the file, its track, the effects and the times."""
+        named = isinstance(self.sound, str | os.PathLike)
+        made: t.Values = {"source": self.sound if named else NotNamed("an Audio")}
+        if self.track != 0:
+            made["track"] = self.track
+        if self.effect_list:
+            made["effects"] = [[name, _own(name, given)] for name, given in self.effect_list]
+        return made | super().saved_arguments()
+
+    def length(self) -> Fraction | None:
+        """Return the seconds of the whole sound, as far as they are known."""
+        return self._length
+
+    def changed(self, item: Property | None = None) -> None:
+        """Nothing is drawn again; only times matter to the scene."""
+        if item is not None and item.name in ("start", "end"):
+            super().changed(item)
+
+    def content(self) -> Content | None:
+        """Return None: sound is not drawn."""
+        return None
+
+    def natural(self) -> tuple[float, float]:
+        """Return (0, 0): sound has no size."""
+        return 0.0, 0.0
+
+    def __repr__(self) -> str:
+        length = "" if self._length is None else f", {float(self._length):g} s"
+        return f"<AudioNode {self.id}{length}>"
+
+
+def _own(name: str, given: object) -> dict[str, JsonValue]:
+    """Return the parameters of an effect that are not the default ones."""
+    defaults = {p.name: p.default for p in EFFECTS[name].parameters}
+    assert isinstance(given, dict)
+    made = {}
+    for key, value in given.items():
+        if value != defaults[key]:
+            pairs = isinstance(value, Sequence)
+            made[key] = [list(band) for band in value] if pairs else value
+    return made

@@ -1,0 +1,293 @@
+"""The sound of a scene: the nodes that are heard, mixed on the scene's clock, block by block."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+
+from dala.errors import DalaError
+from dala.media.audio.audio import Audio
+from dala.media.audio.checks import LAYOUTS, Samples
+from dala.media.audio.effects import effect_stream
+from dala.media.audio.mixing.blocks import BlockSource, FileSound, MemorySound, Processed
+from dala.media.audio.mixing.mixer import Mixer, MixerTrack
+from dala.media.audio.samples import apply_fades
+from dala.media.scene.nodes.audio import AudioNode
+from dala.media.scene.nodes.group import GroupNode
+from dala.media.scene.nodes.nested import SceneNode
+from dala.media.scene.nodes.video import VideoNode
+from dala.media.scene.sound.clips import ClipSound, nearest
+from dala.media.scene.sound.ducking import DuckGain, joined_voices
+from dala.media.video.reader import Reader
+from dala.typing import NDArray
+
+if TYPE_CHECKING:
+    from dala.media.scene.nodes.node import Node
+    from dala.media.scene.scene import Scene
+    from dala.media.video.source import VideoFile
+
+#: Factors of samples by place and count.
+Gains: TypeAlias = Callable[[int, int], NDArray]
+
+#: Samples per second of scenes.
+RATE: Final = 48000
+#: Seconds before a clip and after it in which its file is open.
+_NEAR: Final = 2
+
+
+def file_of(node: Node) -> VideoFile | Audio | None:
+    """Return what a node is heard from: a file or an Audio; None if it has no sound of its own."""
+    if isinstance(node, AudioNode):
+        found: Audio | VideoFile = node.sound
+        return found
+    if not isinstance(node, VideoNode) or not node.audio:
+        return None
+    stream = node.stream
+    if isinstance(stream, Reader):
+        return None if stream.source.live else stream.source
+    if isinstance(stream, str | os.PathLike):
+        text = os.fspath(stream)
+        return None if "://" in text else stream
+    return None
+
+
+class NodeSound:
+    """The file or Audio of a node, opened when it is needed.
+
+    A video without sound is silent. Errors are kept by the scene, as those of pictures are.
+    """
+
+    def __init__(self, node: Node, found: VideoFile | Audio, rate: int) -> None:
+        self.rate = rate
+        self.layout = "stereo"
+        self._node = node
+        self._found = found
+        self._opened: FileSound | MemorySound | None = None
+        self._failed = False
+        if isinstance(found, Audio):
+            self._opened = MemorySound(found, rate)
+            self.layout = self._opened.layout
+        elif isinstance(node, AudioNode) and node.layout == "mono":
+            self.layout = "mono"
+
+    def render(self, start: int, count: int) -> Samples:
+        """Return samples from a place on."""
+        if self._opened is None and not self._failed:
+            self._open()
+        if self._opened is None:
+            return np.zeros((count, LAYOUTS[self.layout]), np.float32)
+        made = self._opened.render(start, count)
+        if self._opened.error is not None:
+            self._node.scene._report(self._node, self._opened.error)
+            self._opened.error = None
+        return made
+
+    def _open(self) -> None:
+        node = self._node
+        track = node.track if isinstance(node, AudioNode) else 0
+        try:
+            assert not isinstance(self._found, Audio)
+            self._opened = FileSound(
+                self._found, self.rate, layout=self.layout, track=track, call=node.id
+            )
+        except (DalaError, OSError) as error:
+            self._failed = True
+            silent = isinstance(node, VideoNode) and "has no sound" in str(error)
+            if not silent:
+                node.scene._report(node, error)
+
+    def rest(self) -> None:
+        """Close the file until it is needed again."""
+        if isinstance(self._opened, FileSound):
+            self._opened.close()
+            self._opened = None
+
+    close = rest
+
+
+class NodeVoice:
+    """A node on the clock of its scene or group: clip times, effects and fades."""
+
+    def __init__(self, node: Node, source: BlockSource, rate: int) -> None:
+        self.rate, self.layout = rate, source.layout
+        self._node = node
+        self._source = source
+        self._heard: BlockSource = ClipSound(source, lambda: node.clip, node.length)
+        effects = node.effect_list if isinstance(node, AudioNode) else []
+        if effects:
+            layout = source.layout
+            self._heard = Processed(
+                self._heard, lambda: effect_stream("add_audio", effects, rate, layout)
+            )
+
+    def render(self, start: int, count: int) -> Samples:
+        """Return samples from a place on."""
+        node, rate = self._node, self.rate
+        clip = node.clip
+        if isinstance(self._source, NodeSound) and clip.bounded:
+            margin = _NEAR * rate
+            near = clip.start is None or start + count >= nearest(clip.start * rate) - margin
+            if not near or (clip.end is not None and start > nearest(clip.end * rate) + margin):
+                self._source.rest()
+                return np.zeros((count, LAYOUTS[self.layout]), np.float32)
+        made = self._heard.render(start, count)
+        if isinstance(node, AudioNode) and (node.fade_in or node.fade_out):
+            begin = nearest(clip.begin * rate)
+            end = clip.natural_end(node.length())
+            total = None if end is None else nearest(end * rate) - begin
+            fades = [round(value * rate) for value in (node.fade_in, node.fade_out)]
+            made = apply_fades(made, start - begin, total, fades[0], fades[1], node.curve)
+        return made
+
+
+class _Control:
+    """A property of a node at places of its clock, animated or not."""
+
+    def __init__(self, node: Node, name: str, rate: int, low: float, high: float) -> None:
+        self._node = node
+        self._name = name
+        self._rate = rate
+        self._range = low, high
+
+    def __call__(self, places: NDArray) -> NDArray:
+        node, animator = self._node, self._node.scene.animator
+        plain = float(node.property_values[self._name])
+        if not animator.animates(node, self._name):
+            return np.array(plain)
+        values = []
+        for place in places:
+            value = animator.value_at(node, self._name, float(place) / self._rate)
+            values.append(plain if value is None else float(value))  # type: ignore[arg-type]
+        made: NDArray = np.clip(np.array(values), *self._range)
+        return made
+
+
+class Voices:
+    """The sounding nodes of a group or scene, on its clock. A source of blocks, in stereo."""
+
+    layout = "stereo"
+
+    def __init__(self, scene: Scene, group: GroupNode, rate: int) -> None:
+        self.rate = rate
+        self._scene = scene
+        self._group = group
+        self._tracks: dict[Node, MixerTrack] = {}
+        self._ducks: tuple[object, ...] = ()
+
+    def tracks(self) -> list[MixerTrack]:
+        """Return a track for each node; nodes that were added or removed since are noticed."""
+        found = list(_sounding(self._group))
+        if found != list(self._tracks):
+            for node in [n for n in self._tracks if n not in found]:
+                self._tracks.pop(node).close()
+            self._tracks = {n: self._tracks.get(n) or self._track(n) for n in found}
+            self._ducks = ()
+        ducks = self._scene.ducks
+        if self._ducks != tuple(ducks):
+            self._ducks = tuple(ducks)
+            self._duck()
+        return list(self._tracks.values())
+
+    def _track(self, node: Node) -> MixerTrack:
+        rate = self.rate
+        if isinstance(node, GroupNode):
+            inner = Voices(self._scene, node, rate)
+            return MixerTrack(NodeVoice(node, inner, rate), start=0, close=inner.close)
+        if isinstance(node, SceneNode):
+            inner = Voices(node.child, node.child.container(), rate)
+            return MixerTrack(NodeVoice(node, inner, rate), start=0, close=inner.close)
+        found = file_of(node)
+        assert found is not None
+        source = NodeSound(node, found, rate)
+        return MixerTrack(
+            NodeVoice(node, source, rate), start=0, close=source.close,
+            volume=_Control(node, "volume", rate, 0.0, 1000.0),
+            pan=_Control(node, "pan", rate, -1.0, 1.0),
+        )  # fmt: skip
+
+    def _duck(self) -> None:
+        """Give ducked tracks their gain, from the tracks of the same clock that duck them."""
+        for track in self._tracks.values():
+            track.gain = None
+        for duck in self._scene.ducks:
+            music = self._tracks.get(duck.music)
+            under = [self._tracks[v].stereo for v in duck.under if v in self._tracks]
+            if music is not None and under:
+                gain = DuckGain(duck, self.rate, joined_voices(under)).render
+                music.gain = gain if music.gain is None else _product(music.gain, gain)
+
+    def render(self, start: int, count: int) -> Samples:
+        """Return the sum of all nodes."""
+        made = np.zeros((count, 2), np.float32)
+        for track in self.tracks():
+            made += track.stereo(start, count)
+        return made
+
+    def close(self) -> None:
+        """Close all files."""
+        for track in self._tracks.values():
+            with suppress(Exception):  # close the others even if one fails
+                track.close()
+        self._tracks = {}
+
+
+class SceneSound(Mixer):
+    """The sound of a scene, on its clock, with a limiter at the end: a source of blocks.
+
+    ``render(start, count)`` returns samples from a place on, at ``rate``; the place 0 is the
+    scene's time 0. Outputs of all kinds use it: files, ``play``, streams.
+
+    >>> import dala
+    >>> with dala.media.Scene(64, 36, device="cpu") as scene:
+    ...     beep = scene.add_audio(dala.media.audio.tone(440, 1, amplitude=0.5), start=1)
+    ...     with SceneSound(scene) as sound:
+    ...         abs(sound.render(0, 48000)).max() > 0, abs(sound.render(48000, 480)).max() > 0.4
+    (np.False_, np.True_)
+    """
+
+    def __init__(self, scene: Scene, rate: int = RATE) -> None:
+        super().__init__(rate)
+        self._voices = Voices(scene, scene.container(), rate)
+
+    def mixed(self, start: int, count: int) -> Samples:
+        """Return samples before the limiter."""
+        return self._voices.render(start, count)
+
+    def close(self) -> None:
+        """Close all files. Closing twice is allowed."""
+        super().close()
+        self._voices.close()
+
+
+def sounding_nodes(group: GroupNode) -> Iterator[Node]:
+    """Yield the nodes that have a sound of their own, also in groups and inner scenes."""
+    for node in group.children:
+        if isinstance(node, GroupNode):
+            yield from sounding_nodes(node)
+        elif isinstance(node, SceneNode):
+            yield from sounding_nodes(node.child.container())
+        elif file_of(node) is not None:
+            yield node
+
+
+def _sounding(group: GroupNode) -> Iterator[Node]:
+    """Yield the nodes of a group that are heard; groups without a time of their own are passed."""
+    for node in group.children:
+        if isinstance(node, GroupNode):
+            if node.clip.plain and not node.clip.bounded:
+                yield from _sounding(node)
+            elif any(True for _ in sounding_nodes(node)):
+                yield node
+        elif isinstance(node, SceneNode):
+            if any(True for _ in sounding_nodes(node.child.container())):
+                yield node
+        elif file_of(node) is not None:
+            yield node
+
+
+def _product(first: Gains, second: Gains) -> Gains:
+    return lambda start, count: first(start, count) * second(start, count)
