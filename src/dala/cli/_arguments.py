@@ -17,7 +17,7 @@ class OptionFacts(TypedDict, total=False):
     default: int | str
     help: str
     metavar: str
-    type: Callable[[str], float]
+    type: Callable[[str], float | tuple[float, float]]
 
 
 #: Options by name.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 from dala import forks
 from dala.cli import _chain as chain
 from dala.cli import _inputs as inputs
+from dala.cli import _sound as sound
 from dala.errors import ParameterError, VideoError
 from dala.media.notices import notify
 from dala.media.progress import Progress
@@ -47,7 +48,6 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Made, str, 
     from dala.media import video
     from dala.media.video.animated.facts import animation_kind
     from dala.media.video.animated.reader import AnimationReader
-    from dala.media.video.tracks import Tracks
 
     remote = "://" in name
     codec = args.codec
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Made, str, 
         if animated is not None and not (args.no_audio or remote) and source.has_audio:
             notify(f"{out}: {animated} has no sound; that of {name} is left out.")
         elif animated is None and not remote and not isinstance(source, AnimationReader):
-            tracks = Tracks(source.source, "dala filter", sound=not args.no_audio, everything=True)
+            tracks = sound.tracks_of(source, args)
             held.callback(tracks.close)  # if no writer takes it
         loop = (
             source.loop if args.loop is None and isinstance(source, AnimationReader) else args.loop

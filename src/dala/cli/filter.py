@@ -16,6 +16,7 @@ from dala.cli import _arguments as arguments
 from dala.cli import _chain as chain
 from dala.cli import _filter_video as filter_video
 from dala.cli import _inputs as inputs
+from dala.cli import _sound as sound
 from dala.cli._pipes import PIPE, piped
 from dala.cli._signals import Stopped, stopping
 from dala.errors import ParameterError
@@ -129,6 +130,21 @@ OPTIONS: Final[arguments.Options] = {
         "help": "plays of an animated GIF, APNG or WebP; 0 is forever (as the source has it)",
     },
     "--no-audio": {"action": "store_true", "help": "drop the sound"},
+    "--volume": {
+        "type": sound.volume,
+        "metavar": "X",
+        "help": "make the sound of a video louder or quieter: a factor, or decibels such as -6dB",
+    },
+    "--loudness": {
+        "type": sound.loudness,
+        "metavar": "LUFS",
+        "help": "bring the sound of a video to a loudness by EBU R128, such as -16",
+    },
+    "--audio-fade": {
+        "type": sound.fades,
+        "metavar": "IN[,OUT]",
+        "help": "seconds in which the sound of a video fades in, and out",
+    },
     "--live": {
         "action": "store_true",
         "help": "wait for a named pipe or a device, and filter what comes until it ends",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
@@ -60,9 +60,13 @@ _LAYOUTS: Final = {
     "ac3": ("mono", "stereo", "3.0", "4.0", "quad", "5.0", "5.1"),
     "alac": ("mono", "stereo", "3.0", "4.0", "5.0", "5.1", "6.1(back)", "7.1(wide)"),
 }  # fmt: skip
+#: FFmpeg's names of the codecs.
+_CANONICAL: Final = {
+    name: {"libopus": "opus", "libvorbis": "vorbis", "libmp3lame": "mp3"}.get(encoder, encoder)
+    for name, (encoder, _) in ENCODERS.items()
+}
 #: Samples that are encoded at once.
 _PART: Final = 4096
-#: The largest size of 16-bit and other WAV files; beyond, RF64 is written.
 _CALL: Final = "Audio.save"
 
 
@@ -303,6 +307,8 @@ class MixedSound(Tracks):
         begin: the sample of the source at which the video begins.
         length: samples in all; None for as long as the pictures are, with ``fps`` of 1.
         codec: a name of ``ENCODERS``; by default what is usual in the container.
+        prefer: the codec to use if the container takes it.
+        tags: the language and the title of the track.
         optional: leave the sound out, with a notice, where the container has none.
         closing: called when the file is done or abandoned.
     """
@@ -316,9 +322,13 @@ class MixedSound(Tracks):
         length: int,
         codec: str | None = None,
         bit_rate: int | None = None,
+        prefer: str = "",
+        tags: Mapping[str, str] | None = None,
         optional: bool = False,
         closing: Callable[[], None] = lambda: None,
     ) -> None:
+        self._prefer = prefer
+        self._tags = tags or {}
         self._optional = optional
         self._blocks = source
         self._call = call
@@ -339,6 +349,8 @@ class MixedSound(Tracks):
         """Add the stream of the sound to the output."""
         muxer = output.format.name
         codec = self._codec or usual_codec(muxer)
+        if self._prefer and container_of(muxer).takes_sound(_CANONICAL.get(self._prefer, "")):
+            codec = self._prefer
         if not codec and self._optional:
             notify(f"{output.name}: {muxer} has no sound; that of the scene is left out.")
             self._done = self._length  # type: ignore[assignment]
@@ -353,6 +365,9 @@ class MixedSound(Tracks):
             output, codec, source.rate, source.layout, call=self._call, label=output.name,
             bit_rate=self._bit_rate,
         )  # fmt: skip
+        for name, value in self._tags.items():
+            if value:
+                self._encoder.stream.metadata[name] = value
 
     def feed(self, output: AvObject, until: Fraction | None) -> None:
         """Render and encode up to the time of a picture; with None, to the end."""

@@ -85,6 +85,7 @@ class FileSound:
         layout: the channels; by default mono for mono, else stereo.
         track: number or language of the track.
         call: the call for messages.
+        pictures: let the time 0 be that of the first picture, if the file has pictures.
     """
 
     def __init__(
@@ -95,9 +96,10 @@ class FileSound:
         layout: str | None = None,
         track: int | str = 0,
         call: str = "audio.open",
+        pictures: bool = True,
     ) -> None:
         self._reader = AudioReader(
-            source, track=track, rate=rate, layout=layout, pictures=True, call=call
+            source, track=track, rate=rate, layout=layout, pictures=pictures, call=call
         )
         if layout is None:
             layout = "mono" if self._reader.layout == "mono" else "stereo"

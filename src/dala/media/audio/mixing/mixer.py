@@ -24,10 +24,8 @@ from dala.media.audio.effects import (
     Effect,
     check_effects,
     effect_stream,
-    limiter_step,
     tempo_stream,
 )
-from dala.media.audio.graph import FilterStream
 from dala.media.audio.mixing.blocks import BlockSource, FileSound, MemorySound, Processed
 from dala.media.audio.samples import CURVES, apply_fades, pan_mono, pan_stereo
 from dala.media.video.source import VideoFile
@@ -149,6 +147,7 @@ class Mixer(Closing):
     Args:
         rate: samples per second.
         limit: the limiter's limit in dB; None for no limiter, so that samples may exceed 1.
+        effects: of the sum, before the limiter, such as ``[("compressor", {})]``.
 
     >>> mixer = Mixer(rate=8000)
     >>> low, high = (mixer.add(Audio([0.25] * 8, 8000), start=s) for s in (0, 4 / 8000))
@@ -161,19 +160,23 @@ class Mixer(Closing):
     _instead = "Make another one there."
     layout = "stereo"
 
-    def __init__(self, rate: int = 48000, *, limit: float | None = -0.1) -> None:
+    def __init__(
+        self, rate: int = 48000, *, limit: float | None = -0.1, effects: Sequence[Effect] = ()
+    ) -> None:
         self.rate = check_rate("Mixer", rate)
         self.tracks: list[MixerTrack] = []
-        self._limit = limit
         self._limited: Processed | None = None
         self._closed = False
+        chain = check_effects("Mixer", effects, self.rate) if effects else []
         if limit is not None:
             check_number("Mixer", "limit", limit, -24.0, 0.0, "dB")
+            chain.append(("limiter", {"limit": limit}))
+        if chain:
             self._limited = Processed(
-                _Sum(self), lambda: FilterStream(
-                    "Mixer", [limiter_step(limit)], self.rate, "stereo"
-                ), run_up=0.2,
-            )  # fmt: skip
+                _Sum(self),
+                lambda: effect_stream("Mixer", chain, self.rate, "stereo"),
+                run_up=1.0 if effects else 0.2,
+            )
 
     def add(
         self,

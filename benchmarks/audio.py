@@ -1,0 +1,143 @@
+"""Sound: mixing with effects against the ffmpeg command line, and a scene against MoviePy.
+
+Time is CPU time (user and system, of all threads and child processes), since mixing is meant for
+one core beside other work. ffmpeg runs the same graph with one thread, from the same files, into
+nothing; its time includes the start of the process. MoviePy runs in a process of its own, from
+the environment that ``DALA_MOVIEPY`` names (the path of a Python), or this one.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+
+import numpy as np
+
+from benchmarks.harness import write
+from dala.media import Scene, audio, video
+from dala.media.audio import Mixer
+from dala.media.notices import collected
+
+SECONDS, TRACKS, ROUNDS = 30, 8, 3
+BAND = [(1000, 3, 1)]
+EFFECTS = [("eq", {"bands": BAND}), ("compressor", {})]
+EQ = "equalizer=f=1000:t=q:w=1:g=3:r=f64"
+COMPRESSOR = "acompressor=threshold=0.125892541:ratio=3:attack=20:release=250:knee=2.818382931"
+LIMITER = "alimiter=limit=0.988553095:level=0:attack=5:release=50:latency=1"
+
+MOVIEPY = """
+import sys
+from moviepy import CompositeVideoClip, VideoFileClip
+*names, out = sys.argv[1:]
+places = [(0, 0), (320, 0), (0, 180), (320, 180)]
+clips = [VideoFileClip(n).with_position(p) for n, p in zip(names, places)]
+CompositeVideoClip(clips, size=(640, 360)).write_videofile(
+    out, fps=25, codec="libx264", audio_codec="aac", logger=None, ffmpeg_params=["-crf", "23"])
+"""
+
+
+def cpu(work: Callable[[], None]) -> float:
+    """Return the CPU seconds of a call, its threads and its child processes."""
+    before = os.times()
+    work()
+    after = os.times()
+    return sum(after[:4]) - sum(before[:4])
+
+
+def fastest(rows: dict[str, Callable[[], None]], rounds: int = ROUNDS) -> dict[str, float]:
+    """Return the least CPU seconds of each over interleaved rounds."""
+    found: dict[str, list[float]] = {name: [] for name in rows}
+    for _ in range(rounds):
+        for name, work in rows.items():
+            found[name].append(cpu(work))
+    return {name: min(times) for name, times in found.items()}
+
+
+def mixing(folder: pathlib.Path) -> dict[str, dict[str, float]]:
+    """Mix eight stereo tracks, with effects on each, and with effects on their sum."""
+    names = [str(folder / f"{n}.wav") for n in range(TRACKS)]
+    for seed, name in enumerate(names):
+        made = audio.noise(SECONDS, seed=seed, amplitude=0.3, layout="stereo")
+        made.save(name, codec="pcm_float")
+
+    def ours(each: bool) -> None:
+        with Mixer(effects=() if each else EFFECTS) as mixer:
+            for name in names:
+                mixer.add(name, effects=EFFECTS if each else ())
+            for at in range(0, SECONDS * 48000, 4096):
+                mixer.render(at, 4096)
+
+    def ffmpeg(each: bool) -> None:
+        chain = f"{EQ},{COMPRESSOR}"
+        heads = [f"[{n}:a]{chain if each else 'anull'}[a{n}]" for n in range(TRACKS)]
+        inputs = "".join(f"[a{n}]" for n in range(TRACKS))
+        tail = f"{inputs}amix=inputs={TRACKS}:normalize=0" + ("" if each else f",{chain}")
+        graph = ";".join([*heads, f"{tail},{LIMITER}[out]"])
+        command = ["ffmpeg", "-v", "error", "-filter_complex_threads", "1", "-threads", "1"]
+        for name in names:
+            command += ["-i", name]
+        command += ["-filter_complex", graph, "-map", "[out]", "-c:a", "pcm_f32le", "-f", "null"]
+        subprocess.run([*command, "-"], check=True)
+
+    rows: dict[str, dict[str, float]] = {}
+    for title, each in (("effects on each track", True), ("effects on the mix", False)):
+        racers: dict[str, Callable[[], None]] = {"dala": lambda e=each: ours(e)}  # type: ignore[misc]
+        if shutil.which("ffmpeg"):
+            racers["ffmpeg"] = lambda e=each: ffmpeg(e)  # type: ignore[misc]
+        rows[f"eight stereo tracks, {title}"] = fastest(racers)
+    return rows
+
+
+def scene(folder: pathlib.Path) -> dict[str, dict[str, float]]:
+    """Render four videos with sound, in a grid, to an MP4."""
+    names = []
+    for number in range(4):
+        sound = folder / f"{number}.m4a"
+        audio.tone(300 * (number + 1), 8, amplitude=0.2, layout="stereo").save(sound)
+        name = folder / f"{number}.mp4"
+        with video.write(name, fps=25, audio_from=sound) as sink:
+            for frame in range(200):
+                picture = np.zeros((180, 320, 3), np.uint8)
+                picture[:, :, number % 3] = np.linspace(0, 255, 320).astype(np.uint8)
+                picture[60:120, frame : frame + 60] = 255
+                sink.write(picture)
+        names.append(str(name))
+
+    def ours() -> None:
+        with Scene(640, 360, fps=25, device="cpu") as made, collected():
+            for number, name in enumerate(names):
+                made.add_video(name, position=(number % 2 * 320, number // 2 * 180))
+            made.render_to(folder / "ours.mp4", 8, progress=False, options={"crf": 23})
+
+    def moviepy() -> None:
+        python = os.environ.get("DALA_MOVIEPY", sys.executable)
+        subprocess.run([python, "-c", MOVIEPY, *names, str(folder / "moviepy.mp4")], check=True)
+
+    racers: dict[str, Callable[[], None]] = {"dala": ours, "moviepy": moviepy}
+    return {"four videos with sound to an MP4": fastest(racers, 2)}
+
+
+def main() -> None:
+    """Measure, print and write the results."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        rows = mixing(folder) | scene(folder)
+    for title, found in rows.items():
+        ours = found["dala"]
+        others = ", ".join(
+            f"{peer} {time:.2f} s ({time / ours:.2f}x ours)"
+            for peer, time in found.items()
+            if peer != "dala"
+        )
+        speed = f", {SECONDS / ours:.0f} times real time" if "tracks" in title else ""
+        print(f"{title}: dala {ours:.2f} CPU s{speed}; {others}")
+    write("audio", {"seconds": SECONDS, "cpu_seconds": rows}, ("av",))
+
+
+if __name__ == "__main__":
+    main()
