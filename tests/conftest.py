@@ -4,7 +4,9 @@
 skips a test module with a broken import, whose tests would then silently not run.
 """
 
+import ctypes
 import gc
+import os
 import signal
 import sys
 from collections.abc import Generator
@@ -14,6 +16,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 TESTS = Path(__file__).parent
+
+#: Bytes of memory from which a process gives GPUs back between modules; a worker of `make test` may
+#: take 1.5 GB.
+MUCH = 800 << 20
 
 # The same examples in each run, and no judgment by time: machines may be busy.
 settings.register_profile(
@@ -36,9 +42,35 @@ def settled_heap() -> None:
     kernels = sys.modules.get("dala.gpu.compute.kernel")
     if kernels is not None:
         for kernel in kernels.builtins().values():
-            kernel._plans.clear()  # they keep code for every shape, 2 MB each on llvmpipe
+            kernel._plans.clear()  # they keep code for every shape
     gc.collect()
+    if resident_bytes() > MUCH:
+        close_gpus()
     gc.freeze()
+
+
+def resident_bytes() -> int:
+    """Return the memory that this process uses; 0 where the system does not tell."""
+    if not sys.platform.startswith("linux"):
+        return 0
+    with open("/proc/self/statm", "rb") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def close_gpus() -> None:
+    """Close all WebGPU devices: software drivers keep up to 400 MB each, and what malloc keeps."""
+    instances = sys.modules.get("dala.gpu.compute.engines.instances")
+    if instances is None:
+        return
+    gc.unfreeze()
+    with instances.lock:
+        for table in (instances.by_name, instances._by_id):
+            for name in [name for name, engine in table.items() if engine.backend == "webgpu"]:
+                table.pop(name).close()
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 @pytest.hookimpl(wrapper=True)

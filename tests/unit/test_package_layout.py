@@ -22,6 +22,7 @@ ENGINES_KNOW = {
     "dala.folders",
     "dala.trust",
     "dala.budget",
+    "dala.memory",
     "dala.forks",
     "dala.typing",
     f"{COMPUTE}.dtypes",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,16 +12,16 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dala import budget, forks
+from dala import budget, forks, memory
 from dala.errors import (
     DeviceError,
     DeviceLostError,
     DtypeMismatch,
     FreedError,
-    LimitExceeded,
     ModelError,
     ShapeMismatch,
 )
+from dala.memory import Held
 from dala.ml.runtime.device_runs import DeviceRuns
 from dala.ml.runtime.onnx_graph import MAX_ELEMENTS, check_file
 from dala.ml.runtime.providers import (
@@ -97,6 +98,10 @@ class Session:
         self._home = forks.Home()
         #: The structure of the file; None for bytes.
         self.graph = check_file(Path(source), title) if isinstance(source, str) else None
+        #: ONNX Runtime holds the weights; its own working memory is not known.
+        self._held = Held("model", budget.accounts())
+        self._held.resize(_weight_bytes(source), "load_model")
+        weakref.finalize(self, self._held.release).atexit = False
         wanted = candidates(provider)
         self._names = wanted.names
         self._session, self.choice = choose(source, wanted, provider, threads, title)
@@ -158,6 +163,7 @@ class Session:
 
     def close(self) -> None:
         """Release the session. Closing twice is allowed."""
+        self._held.release()
         if not self._home.here:
             forks.keep((self._session, self._runs))
             self._session = self._runs = None
@@ -178,9 +184,8 @@ class Session:
         if session is None:
             raise FreedError(f"predict: the model {self.title} is closed. Load it again.")
         self._check(given)
-        most = budget.current().memory
-        if most is not None:
-            self._check_memory(given, most)
+        if budget.accounts():
+            self._check_memory(given)
         if not self._home.here:
             return self._bound(self._reopen(), given)
         runs = self._runs
@@ -314,20 +319,14 @@ class Session:
             first = same[0]
         return (first, *(n or 0 for n in port.shape[1:]))
 
-    def _check_memory(self, given: Mapping[str, NDArray], most: int) -> None:
-        """Raise LimitExceeded if the known tensors of a run need more than ``most`` bytes."""
+    def _check_memory(self, given: Mapping[str, NDArray]) -> None:
+        """Raise MemoryLimitExceeded if the known tensors of a run need more than a limit leaves."""
         count = sum(array.nbytes for array in given.values())
         for port in self.outputs:
             shape = self._known(port, given)
             if shape is not None and port.dtype is not None:
                 count += math.prod(shape) * np.dtype(port.dtype).itemsize
-        if count > most:
-            raise LimitExceeded(
-                f"predict: the tensors of {self.title} need {count:,} bytes, more than "
-                f"dala.limits(memory={most}). Run fewer pictures at once.",
-                call="predict",
-                argument="memory",
-            )
+        memory.check(count, f"predict: {self.title}")
 
     def _check(self, given: Mapping[str, NDArray]) -> None:
         if given.keys() != self._names_in:
@@ -347,6 +346,10 @@ class Session:
                     f"predict: input of {self.title} must be {port}, got {array.dtype}. "
                     f"Convert it: x.astype('{np.dtype(port.dtype).name}')."
                 )
+
+
+def _weight_bytes(source: bytes | str) -> int:
+    return Path(source).stat().st_size if isinstance(source, str) else len(source)
 
 
 def _port(found: NodeArg) -> Port:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 from dala.gpu.compute.engines.base import (
     Engine,
@@ -13,6 +14,7 @@ from dala.gpu.compute.engines.base import (
     Task,
     Tensor,
 )
+from dala.gpu.compute.engines.scratch import scratch_memory
 from dala.gpu.compute.lang.ir import Program
 
 
@@ -32,9 +34,8 @@ def stage_by_stage(engine: Engine, links: Sequence[Link]) -> Runner:
 
     def run(inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]) -> None:
         results: list[Storage] = []
-        own: list[Storage] = []
         first = 0
-        try:
+        with ExitStack() as own:
             for link, runner, count in zip(links, runners, counts, strict=True):
                 given = [inputs[n] if n >= 0 else results[-1 - n] for n in link.sources]
                 if len(results) == len(links) - 1:
@@ -42,19 +43,20 @@ def stage_by_stage(engine: Engine, links: Sequence[Link]) -> Runner:
                 elif link.store is not None:
                     target = inputs[link.store]
                 else:
-                    target = engine.allocate(_nbytes(link.out), zero=False)
-                    own.append(target)
+                    between = scratch_memory(engine, _name(link), _nbytes(link.out))
+                    (target,) = own.enter_context(between)
                 runner(given, target, params[first : first + count])
                 first += count
                 results.append(target)
             last = links[-1].store
             if last is not None:
                 engine.copy(output, inputs[last])
-        finally:
-            for storage in own:
-                engine.release(storage)
 
     return run
+
+
+def _name(link: Link) -> str:
+    return link.work.op if isinstance(link.work, Task) else link.work.name
 
 
 def _geometry(link: Link) -> Geometry:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import itertools
 import math
+import weakref
 from collections.abc import Iterator
 from fractions import Fraction
 
-from dala import forks
+from dala import budget, forks
 from dala.errors import VideoError
 from dala.media.video.decoding.input import VideoInput, ffmpeg_message, frame_count
 from dala.media.video.source import AvObject, DecodedFrame, FrameQueue, pyav
 from dala.media.video.stages import Deinterlacer
 from dala.media.video.timing import DEFAULT_RATE, FrameClock, is_broadcast
+from dala.memory import Held
+
+#: Pictures that a decoder holds beside those in the queue, to decode others from: an estimate.
+REFERENCES = 4
 
 #: Seconds before the target of a seek at which to look for a start frame, tried in order.
 _STEPS_BACK = (0, 2, 8, 32)
@@ -23,11 +28,17 @@ _INTERLACED = (
 
 
 class Decoder:
-    """A thread that decodes into a queue, from the start or from the frame shown at a time."""
+    """A thread that decodes into a queue, from the start or from the frame shown at a time.
+
+    The pictures of the queue count against the memory limits until it is stopped.
+    """
 
     def __init__(
         self, opened: VideoInput, *, size: int, policy: str, at: Fraction | None, fresh: bool
     ) -> None:
+        self._held = Held("decoder", budget.accounts())
+        self._held.resize((size + REFERENCES) * opened.frame_bytes, opened.call)
+        weakref.finalize(self, self._held.release).atexit = False
         self.queue = FrameQueue(size, policy)
         self._opened = opened
         self._at = at
@@ -53,6 +64,7 @@ class Decoder:
         thread then closes the source itself once FFmpeg returns.
         """
         self.queue.close()
+        self._held.release()
         source = self._opened.source
         silent = source.live or (source.stream is not None and not source.stream.seekable)
         self._thread.join(self._opened.timeout + 1 if silent else None)

@@ -200,6 +200,14 @@ class VideoInput:
         memory.check(16 * context.width * context.height, self.call)
         return stream
 
+    @property
+    def frame_bytes(self) -> int:
+        """The bytes of a decoded picture, as far as the header tells."""
+        context = self.stream.codec_context
+        found = context.format
+        bits = 32 if found is None else found.padded_bits_per_pixel or 32
+        return int(context.width * context.height * bits // 8)
+
     def _hardware_refused(self, why: BaseException | str) -> Exception:
         reason = ffmpeg_message(why) if isinstance(why, BaseException) else why
         return DeviceUnavailable(

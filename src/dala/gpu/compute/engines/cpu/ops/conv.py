@@ -23,6 +23,7 @@ from dala.gpu.compute.engines.cpu.native.names import f32, f64
 from dala.gpu.compute.engines.cpu.ops import conv_loops, implements
 from dala.gpu.compute.engines.cpu.ops.matmul import view
 from dala.gpu.compute.engines.cpu.threads import pool
+from dala.gpu.compute.engines.scratch import scratch_memory
 
 #: The most bytes of padded images at a time.
 SCRATCH: Final = 32 << 20
@@ -140,6 +141,7 @@ def _windows(engine: Engine, task: Task) -> Runner:
     )
     empty = np.empty(0, NUMPY[dtype])
     chunk = max(1, STEPS // (inner * shape.rows * shape.across))
+    room = (at_once * channels * layout.plane + slack) * size
     runs = {
         count: (
             pad_planes.parallel(count * channels, max(1, STEPS // layout.plane)),
@@ -152,9 +154,8 @@ def _windows(engine: Engine, task: Task) -> Runner:
         source, target = view(inputs[0], (images, -1), dtype), view(output, (images, -1), dtype)
         weights = view(inputs[1], (-1,), dtype)
         bias = view(inputs[2], (-1,), dtype) if len(inputs) > 2 else empty
-        scratch = engine.allocate((at_once * channels * layout.plane + slack) * size, zero=False)
-        try:
-            laid = view(scratch, (-1,), dtype)
+        with scratch_memory(engine, task.op, room) as (work,):
+            laid = view(work, (-1,), dtype)
             laid[-slack:] = 0
             for first in range(0, images, at_once):
                 part = source[first : first + at_once]
@@ -168,8 +169,6 @@ def _windows(engine: Engine, task: Task) -> Runner:
                     *(layout.offsets, weight[1], layout.plane, groups, outputs),
                     *(height, width, layout.pitch),
                 )
-        finally:
-            engine.release(scratch)
 
     return run
 
@@ -199,10 +198,7 @@ def _parts(engine: Engine, task: Task, layout: Layout, shape: RegisterBlock, slo
     def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         flat = [view(s, (-1,), dtype) for s in (*inputs, output)]
         bias = flat[2] if len(inputs) > 2 else empty
-        scratch = engine.allocate(room, zero=False)
-        try:
-            share(flat[0], scratch.handle, flat[1], bias, flat[-1], *numbers)
-        finally:
-            engine.release(scratch)
+        with scratch_memory(engine, task.op, room) as (work,):
+            share(flat[0], work.handle, flat[1], bias, flat[-1], *numbers)
 
     return run

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from dala import memory
 from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.jit import jit
@@ -18,6 +19,7 @@ from dala.gpu.compute.engines.cpu.ops import fft_stages, implements
 from dala.gpu.compute.engines.cpu.ops.fft_stages import EXCHANGED, PAIRS, REAL, shuffles_for
 from dala.gpu.compute.engines.cpu.ops.matmul import view
 from dala.gpu.compute.engines.cpu.threads import pool
+from dala.gpu.compute.engines.scratch import scratch_memory
 from dala.typing import NDArray
 
 #: The longest line: tables for longer ones would take too much memory.
@@ -68,20 +70,15 @@ def _native(engine: Engine, task: Task, shape: tuple[int, ...]) -> Runner:
             _columns(dtype, total, shape[-2], shape[-1], target, scale),
         ]
     room = max(numbers for _, numbers in passes)
+    sizes = [room * size] if axes == 1 else [room * size, 2 * total * size]
 
     def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         a, out = view(inputs[0], (-1,), dtype), view(output, (-1,), dtype)
-        scratch = engine.allocate(room * size, zero=False)
-        between = engine.allocate(2 * total * size, zero=False) if axes == 2 else None
-        try:
-            middle = out if between is None else view(between, (-1,), dtype)
-            passes[0][0](a, middle, view(scratch, (-1,), dtype))
-            if between is not None:
-                passes[1][0](middle, out, view(scratch, (-1,), dtype))
-        finally:
-            engine.release(scratch)
-            if between is not None:
-                engine.release(between)
+        with scratch_memory(engine, task.op, *sizes) as (work, *between):
+            middle = view(between[0], (-1,), dtype) if between else out
+            passes[0][0](a, middle, view(work, (-1,), dtype))
+            if between:
+                passes[1][0](middle, out, view(work, (-1,), dtype))
 
     return run
 
@@ -166,8 +163,10 @@ def _numpy(task: Task) -> Runner:
     kind = np.dtype(np.complex64 if dtype == "f32" else np.complex128)
     axes = tuple(range(-task["axes"], 0))
     inverse = task.op == "ifft"
+    needed = 2 * kind.itemsize * prod(task.inputs[0].shape)  # NumPy's own, about
 
     def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
+        memory.check(needed, task.op)
         a, out = (
             view(inputs[0], task.inputs[0].shape, dtype),
             view(output, task.output.shape, dtype),

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-import numpy.typing as npt
-
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.native import compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import Array, i32, i64, independent, u8
 from dala.gpu.compute.engines.cpu.ops import implements
+from dala.gpu.compute.engines.cpu.ops.matmul import view
 from dala.gpu.compute.engines.cpu.ops.shared import memories
+from dala.gpu.compute.engines.scratch import scratch_memory
 
 
 @native
@@ -45,15 +44,10 @@ def make_hysteresis(engine: Engine, task: Task) -> Runner:
     """Return the runner, on one thread."""
     height, width = task.output.shape
     code = compile_native(follow)
-    spare: list[npt.NDArray[np.int32]] = []
 
     def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         (src,), out = memories(inputs, output)
-        try:
-            stack = spare.pop()
-        except IndexError:
-            stack = np.empty(height * width, np.int32)
-        code(src, out, stack, height, width)
-        spare.append(stack)
+        with scratch_memory(engine, task.op, 4 * height * width) as (stack,):
+            code(src, out, view(stack, (-1,), "s32"), height, width)
 
     return run

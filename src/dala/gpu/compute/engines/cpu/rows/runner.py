@@ -29,6 +29,7 @@ from dala.gpu.compute.engines.cpu.rows.plan import (
 )
 from dala.gpu.compute.engines.cpu.rows.row import RowSpec, RowWords
 from dala.gpu.compute.engines.cpu.rows.window import SlidingWindow, table_size
+from dala.gpu.compute.engines.scratch import scratch_memory
 from dala.gpu.compute.lang.ir import Program
 
 if TYPE_CHECKING:
@@ -257,16 +258,11 @@ def _run_in_copies(
     params: tuple[float, ...], stored: list[int],
 ) -> None:  # fmt: skip
     """Run into temporary memory and copy: no tile may read what another has written."""
-    given, pairs = list(inputs), []
-    for i in stored:
-        given[i] = engine.allocate(inputs[i].nbytes, zero=False)
-        pairs.append((given[i], inputs[i]))
-    result = engine.allocate(output.nbytes, zero=False)
-    pairs.append((result, output))
-    try:
-        run(given, result, params)
-        for source, target in pairs:
-            engine.copy(source, target)
-    finally:
-        for source, _ in pairs:
-            engine.release(source)
+    given = list(inputs)
+    targets = [*(inputs[i] for i in stored), output]
+    with scratch_memory(engine, "a pipeline", *(target.nbytes for target in targets)) as copies:
+        for i, copy in zip(stored, copies, strict=False):
+            given[i] = copy
+        run(given, copies[-1], params)
+        for copy, target in zip(copies, targets, strict=True):
+            engine.copy(copy, target)

@@ -29,6 +29,7 @@ from dala.gpu.compute.engines.compositing import (
     Composer,
     Rect,
 )
+from dala.gpu.compute.engines.scratch import scratch_memory
 from dala.gpu.compute.engines.webgpu.compose.arena import Arena, aligned
 from dala.gpu.compute.engines.webgpu.device import NativeDevice
 from dala.gpu.compute.engines.webgpu.owner import Owner
@@ -147,12 +148,9 @@ class WebGPUComposer(Composer):
             data = bytes(view).ljust(-(-view.nbytes // 4) * 4, b"\0")
             self._owner.post(_put_through_ring, self._device, ring, data, destination)
             return
-        between = self._engine.allocate(view.nbytes, zero=False)
-        try:
+        with scratch_memory(self._engine, "Picture.update", view.nbytes) as (between,):
             self._engine.upload(between, view)
             self._owner.post(_put, self._device, between.handle, 0, destination)
-        finally:
-            self._engine.release(between)
 
     def drop(self, picture: int) -> None:
         self._dropped.append(picture)

@@ -87,7 +87,7 @@ def make_argmax(engine: WebGPUEngine, task: Task) -> Runner:
     """Return a runner of passes that reduce the axis to one index."""
     outer, n, inner = task["passes"][0]
     dtype, along = task.inputs[0].dtype, n
-    dispatches = Dispatches(engine)
+    dispatches = Dispatches(engine, task.op)
     earlier: BufferRef | None = None
     while True:
         first = earlier is None

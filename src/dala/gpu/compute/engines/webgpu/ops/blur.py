@@ -69,7 +69,7 @@ def make_blur(engine: WebGPUEngine, task: Task) -> Runner | None:
         return _wide(engine, picture, coarse_blur(radius, task["sigma"]), (height, width))
     line = box_weights(radius) if task.op == "box_blur" else gaussian_weights(radius, task["sigma"])
     weights = line[radius:].tolist()
-    dispatches = Dispatches(engine)
+    dispatches = Dispatches(engine, task.op)
     apart = picture.words and width % 4 != 0
     target = dispatches.temporary(4 * height * width) if apart else OUTPUT
     if radius <= TILE_RADIUS and has_room(engine.adapter.limits):
@@ -129,7 +129,7 @@ def _wide(
     rows, columns = (coarse.samples(n) for n in size)
     grid = ImageFormat("f32", 1 if picture.channels == 1 else 4)
     nbytes = (4 if grid.channels == 1 else 16) * rows * columns
-    dispatches = Dispatches(engine)
+    dispatches = Dispatches(engine, "blur")
     samples, blurred = dispatches.temporary(nbytes), dispatches.temporary(nbytes)
     source = BufferRef("input")
     to_grid, to_pixels = _wide_texts(picture, grid, coarse.factor)

@@ -55,7 +55,7 @@ ORIGINS: Final = "\n".join(f"let o{i}_{{i}} = origin({{first}} + {i}u, matrix);"
 @implements("conv2d")
 def make_conv2d(engine: WebGPUEngine, task: Task) -> Runner:
     """Return a runner: a matrix product over windows or 1x1 pixels, or a direct sum."""
-    dispatches = Dispatches(engine)
+    dispatches = Dispatches(engine, task.op)
     outputs, _, height, width = task.inputs[1].shape
     plain = height == width == 1 and task["stride"] == (1, 1) and task["padding"] == (0, 0)
     if outputs // task["groups"] < MIN_PRODUCT_OUTPUTS:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from dala.gpu.compute.engines.base import Bytes, Runner, Storage, Values
+from dala.gpu.compute.engines.scratch import scratch_memory
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import read_wgsl
 from dala.typing import NDArray
 
@@ -51,10 +52,14 @@ def block(*numbers: int | float) -> bytes:
 
 
 class Dispatches:
-    """Builds the dispatches of an operation; ``runner()`` returns a function that runs them."""
+    """Builds the dispatches of an operation; ``runner()`` returns a function that runs them.
 
-    def __init__(self, engine: WebGPUEngine) -> None:
+    ``name`` is the operation, for errors.
+    """
+
+    def __init__(self, engine: WebGPUEngine, name: str) -> None:
         self.engine = engine
+        self.name = name
         self._dispatches: list[tuple[ComputePipeline, tuple[BufferRef, ...], bytes, int]] = []
         self._temporaries: list[int] = []
         self._constants: list[Storage] = []
@@ -87,26 +92,30 @@ class Dispatches:
     def runner(self) -> Runner:
         """Return a runner of all dispatches, usually in one submit."""
         engine, dispatches, sizes = self.engine, self._dispatches, self._temporaries
-        constants = self._constants
+        constants, name = self._constants, self.name
+
+        def dispatch(
+            inputs: Sequence[Storage], output: Storage, temporaries: Sequence[Storage]
+        ) -> None:
+            for pipeline, refs, numbers, groups in dispatches:
+                bound = []
+                for ref in refs:
+                    if ref.kind == "input":
+                        bound.append(inputs[ref.index])
+                    elif ref.kind == "output":
+                        bound.append(output)
+                    elif ref.kind == "temporary":
+                        bound.append(temporaries[ref.index])
+                    else:
+                        bound.append(constants[ref.index])
+                engine.dispatch(pipeline, bound, numbers, groups)
 
         def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-            temporaries = [engine.allocate(n, zero=False) for n in sizes]
-            try:
-                for pipeline, refs, numbers, groups in dispatches:
-                    bound = []
-                    for ref in refs:
-                        if ref.kind == "input":
-                            bound.append(inputs[ref.index])
-                        elif ref.kind == "output":
-                            bound.append(output)
-                        elif ref.kind == "temporary":
-                            bound.append(temporaries[ref.index])
-                        else:
-                            bound.append(constants[ref.index])
-                    engine.dispatch(pipeline, bound, numbers, groups)
-            finally:
-                for storage in temporaries:
-                    engine.release(storage)  # enqueued after the dispatches
+            if not sizes:
+                dispatch(inputs, output, ())
+                return
+            with scratch_memory(engine, name, *sizes) as temporaries:
+                dispatch(inputs, output, temporaries)  # releases are enqueued after them
 
         if constants:
             weakref.finalize(run, _release, engine, constants).atexit = False

@@ -71,7 +71,7 @@ class Forms:
 @implements("fft", "ifft")
 def make_fft(engine: WebGPUEngine, task: Task) -> Runner:
     """Return a runner that transforms the last axis, or the last two."""
-    dispatches = Dispatches(engine)
+    dispatches = Dispatches(engine, task.op)
     inverse = task.op == "ifft"
     shape = task.output.shape[:-1] if task["complex"] or not inverse else task.output.shape
     axes = task["axes"]

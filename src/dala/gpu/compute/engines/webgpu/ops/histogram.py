@@ -116,7 +116,7 @@ def make_histogram(engine: WebGPUEngine, task: Task) -> Runner:
     dtype, bins = task.inputs[0].dtype, task["bins"]
     edges = np.frombuffer(task["edges"], NUMPY[dtype])
     count = math.prod(task.inputs[0].shape)
-    dispatches = Dispatches(engine)
+    dispatches = Dispatches(engine, task.op)
     dispatches.add(read_text("clear.wgsl"), [], OUTPUT, block(bins), -(-bins // 256))
     if len(edges) < 2:
         return dispatches.runner()

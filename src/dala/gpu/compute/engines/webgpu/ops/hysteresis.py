@@ -27,7 +27,7 @@ def make_hysteresis(engine: WebGPUEngine, task: Task) -> Runner:
     group = min(engine.workgroup, 128)
     parts = read_text("hysteresis.wgsl").split("// ---\n")
     head, start, join, mark, write = (Template(p).substitute(group=group) for p in parts)
-    dispatches = Dispatches(engine)
+    dispatches = Dispatches(engine, task.op)
     labels, strong = dispatches.temporary(4 * count), dispatches.temporary(4 * count)
     numbers = block(width, height, count, 0)
     groups = -(-count // group)

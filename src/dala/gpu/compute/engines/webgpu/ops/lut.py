@@ -74,7 +74,7 @@ def make_lut_apply(engine: WebGPUEngine, task: Task) -> Runner | None:
     white = 255.0 if task.output.dtype == "u8" else 1.0
     low, high = task["domain_min"], task["domain_max"]
     scale = [(size - 1) / (h - v) / unit for v, h in zip(low, high, strict=True)]
-    dispatches = Dispatches(engine)
+    dispatches = Dispatches(engine, task.op)
     table = dispatches.temporary(size**3 * 16)
     spread = Template(read_text("lut_spread.wgsl")).substitute(group=_GROUP)
     dispatches.add(spread, [BufferRef("input", 1)], table, block(size**3), -(-(size**3) // _GROUP))

@@ -54,7 +54,7 @@ class Product:
 @implements("matmul")
 def make_matmul(engine: WebGPUEngine, task: Task) -> Runner:
     """Return a runner of the product, and of a dispatch that adds shares if there are several."""
-    dispatches = Dispatches(engine)
+    dispatches = Dispatches(engine, task.op)
     add_product(dispatches, describe(task), [BufferRef("input", 0), BufferRef("input", 1)])
     return dispatches.runner()
 

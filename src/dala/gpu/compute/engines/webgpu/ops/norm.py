@@ -136,7 +136,7 @@ def make_softmax(engine: WebGPUEngine, task: Task) -> Runner:
     lanes = _lanes(n, inner)
     kept = _kept_by(n, lanes) if inner == 1 and layout[2] == 1 else 0
     items = outer * inner
-    dispatches = Dispatches(engine)
+    dispatches = Dispatches(engine, task.op)
     text = _softmax(dtype, width, layout[2] == 1, kept)
     numbers = block(n, inner, lanes, items, 0)
     dispatches.add(text, [BufferRef("input")], OUTPUT, numbers, -(-items * lanes // 256))
@@ -194,7 +194,7 @@ def make_layer_norm(engine: WebGPUEngine, task: Task) -> Runner:
     text = _layer_norm(a.dtype, width, len(task.inputs), _kept_by(n, lanes))
     numbers = block(n, 1, lanes, outer, count, *_two_parts(task["epsilon"]), 0)
     reads: Sequence[BufferRef] = [BufferRef("input", i) for i in range(len(task.inputs))]
-    dispatches = Dispatches(engine)
+    dispatches = Dispatches(engine, task.op)
     dispatches.add(text, reads, OUTPUT, numbers, -(-outer * lanes // 256))
     return dispatches.runner()
 

@@ -161,7 +161,7 @@ def make_reduction(engine: WebGPUEngine, task: Task) -> Runner:
     operation = task.op.removeprefix("reduce_")
     given, output = task.inputs[0].dtype, task.output.dtype
     kind = kind_of_sum(given, output) if operation == "sum" else STORED[output]
-    dispatches = Dispatches(engine)
+    dispatches = Dispatches(engine, task.op)
     source = (BufferRef("input"), given)
     layouts = task["passes"]
     saturate = output == "u8" and operation == "sum"

@@ -57,7 +57,7 @@ def make_transpose(engine: WebGPUEngine, task: Task) -> Runner | None:
     text = Template(read_text("transpose.wgsl")).substitute(
         T=kind, SIDEu=f"{side}u", ENTRIES=side * (side + 1)
     )
-    dispatches = Dispatches(engine)
+    dispatches = Dispatches(engine, task.op)
     numbers = block(rows, columns, across, down, groups)
     dispatches.add(text, [BufferRef("input")], OUTPUT, numbers, groups)
     return dispatches.runner()

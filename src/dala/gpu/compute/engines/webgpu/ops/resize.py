@@ -77,7 +77,7 @@ def _make(
     pitch = image.shape[1]
     axis_y, axis_x = task_axes(task)
     y, x = (axis.taps(task["method"], task["antialias"]) for axis in (axis_y, axis_x))
-    dispatches = Dispatches(engine)
+    dispatches = Dispatches(engine, task.op)
     tables = dispatches.constant(np.concatenate([x.words().reshape(-1), y.words().reshape(-1)]))
     last = _Pass(dispatches, tables, x.words().size, x.count, y.count)
     size = axis_x.size, axis_y.size

@@ -156,7 +156,7 @@ def make_cumsum(engine: WebGPUEngine, task: Task) -> Runner:
     kind = kind_of_sum(given, output)
     outer, n, inner = task["layout"]
     count = outer * n * inner
-    dispatches = Dispatches(engine)
+    dispatches = Dispatches(engine, task.op)
     target = dispatches.temporary(count * 4) if output == "u8" else OUTPUT
     add_scan(dispatches, (BufferRef("input"), given), kind, task["layout"], target, output == "u8")
     if output == "u8":

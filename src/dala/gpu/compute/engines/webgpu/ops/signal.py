@@ -30,7 +30,7 @@ SPAN: Final = EACH * THREADS
 @implements("convolve1d")
 def make_convolve1d(engine: WebGPUEngine, task: Task) -> Runner:
     """Return a runner of one dispatch for all lines."""
-    dispatches = Dispatches(engine)
+    dispatches = Dispatches(engine, task.op)
     a, kernel = task.inputs
     size = task.output.shape[-1]
     across = -(-size // SPAN)

@@ -56,7 +56,7 @@ def make_tile_histogram(engine: WebGPUEngine, task: Task) -> Runner:
     tiles, pixels = rows * columns, tall * wide
     length = max(MIN_LENGTH, -(-pixels * tiles // 4096))
     parts = -(-pixels // length)
-    dispatches = Dispatches(engine)
+    dispatches = Dispatches(engine, task.op)
     size = tiles * planes * levels
     dispatches.add(read_text("clear.wgsl"), [], OUTPUT, block(size), -(-size // 256))
     dispatches.add(

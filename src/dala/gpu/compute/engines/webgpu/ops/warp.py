@@ -122,7 +122,7 @@ def make_warp(engine: WebGPUEngine, task: Task) -> Runner:
     """Return a runner of one dispatch."""
     image, out = task.inputs[0].shape, task.output.shape
     channels = out[2] if len(out) == 3 else 1
-    dispatches = Dispatches(engine)
+    dispatches = Dispatches(engine, task.op)
     reads = [BufferRef("input")]
     rows = [0.0] * 12
     if task.op == "warp_affine":

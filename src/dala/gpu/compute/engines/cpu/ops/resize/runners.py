@@ -33,6 +33,7 @@ from dala.gpu.compute.engines.cpu.pixels.taps import (
 from dala.gpu.compute.engines.cpu.threads import pool
 from dala.gpu.compute.engines.registry import run_on_host
 from dala.gpu.compute.engines.sampling.taps import Axis, Taps, task_axes
+from dala.gpu.compute.engines.scratch import scratch_memory
 from dala.typing import NDArray
 
 #: A function that fills the padding of a tensor.
@@ -91,12 +92,9 @@ def _padded(engine: Engine, task: Task, y: Axis, x: Axis) -> Runner:
     nbytes = int(np.prod(inner.shape)) * (1 if inner.dtype == "u8" else 4)
 
     def run(inputs: Sequence[Storage], output: Storage, params: Values = ()) -> None:
-        between = engine.allocate(nbytes, zero=False)
-        try:
+        with scratch_memory(engine, task.op, nbytes) as (between,):
             resized(inputs, between, params)
             padded([between], output, params)
-        finally:
-            engine.release(between)
 
     return run
 
