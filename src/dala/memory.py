@@ -1,9 +1,10 @@
 """Memory budgets: how many bytes Dala's objects may hold, checked before they are allocated.
 
-There is a limit for the process, for each surface, for each scene, and for each block of
-``dala.limits(memory=...)``. :func:`reserve` checks all that apply and counts the bytes at once;
-:func:`release` gives them back, also from finalizers. The counts are those of
-:mod:`dala.resources`, so that there is one place that knows what is alive.
+There is a limit for the process, for each surface, for each scene, for each block of
+``dala.limits(memory=...)``, and for each graphics card whose size is known or set. :func:`reserve`
+checks all that apply and counts the bytes at once; :func:`release` gives them back, also from
+finalizers. The counts are those of :mod:`dala.resources`, so that there is one place that knows
+what is alive.
 
 Reservations are exact: no two threads can both take the last bytes. Small buffers outside of any
 block are only counted, and compared with the limit of the process every few hundred changes.
@@ -32,6 +33,8 @@ OBJECT_SHARE: Final = 0.25
 OBJECT_LEAST: Final = 1 << 30
 #: The environment variable with the limit of the process.
 VARIABLE: Final = "DALA_MEMORY"
+#: The environment variable with the limit of each graphics card.
+CARD_VARIABLE: Final = "DALA_GPU_MEMORY"
 #: Buffers of fewer bytes are compared with the limit of the process only now and then.
 EXACT_FROM: Final = 1 << 18
 
@@ -47,6 +50,8 @@ _UNITS: Final = {"": 0, "b": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _SIZE: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(%|[kmgt]?(?:ib|b)?)\s*", re.IGNORECASE)
 
 _lock = forks.rlock()
+#: The budgets of graphics cards by engine.
+_cards: dict[str, Account] = {}
 _set_limit: int | None = None
 _is_set = False
 
@@ -75,6 +80,8 @@ def reserve(
     """
     if accounts is None:
         accounts = budget.accounts()
+    if engine in _cards:
+        accounts = (*accounts, _cards[engine])
     with _lock:
         check(nbytes, call, accounts, host=resources.in_host_memory(kind, engine))
         for account in accounts:
@@ -217,6 +224,43 @@ def set_memory_limit(limit: MemorySize | None) -> None:
     _set_limit = None if limit is None else parse_size("dala.set_memory_limit", "limit", limit)
     _is_set = True
     resources.set_alarm(NO_LIMIT if _set_limit is None else _set_limit)
+
+
+def add_card(engine: str, name: str, nbytes: int | None) -> None:
+    """Count the buffers of an engine against a graphics card's memory, not against the process's.
+
+    The limit is ``DALA_GPU_MEMORY``, or 80% of the card's memory; none if neither is known.
+
+    Args:
+        engine: the engine's id.
+        name: the name of the card, for errors.
+        nbytes: its memory, or None if the system does not tell.
+
+    >>> add_card("example", "A card", 1000)
+    >>> reserve("buffer", "example", 900, "copy")
+    Traceback (most recent call last):
+    dala.errors.MemoryLimitExceeded: copy: needs 900 bytes of memory, and A card (example) uses ...
+    """
+    resources.has_own_memory(engine)
+    limit = None if nbytes is None else int(nbytes * PROCESS_SHARE)
+    text = os.environ.get(CARD_VARIABLE, "").strip()
+    if text.lower() in ("none", "unlimited"):
+        limit = None
+    elif text.endswith("%") and nbytes is not None:
+        limit = int(nbytes * parse_size("dala", CARD_VARIABLE, text) / machine_bytes())
+    elif text.endswith("%"):
+        expected = f"bytes, since the memory of {name} is not known"
+        raise ParameterError.invalid("dala", CARD_VARIABLE, expected, text)
+    elif text:
+        limit = parse_size("dala", CARD_VARIABLE, text)
+    with _lock:
+        if limit is None:
+            _cards.pop(engine, None)
+        elif engine in _cards:
+            _cards[engine].limit = limit  # it was lost and opened again
+        else:
+            advice = f"Free something, or set the limit with {CARD_VARIABLE}."
+            _cards[engine] = Account(f"{name} ({engine})", limit, advice)
 
 
 def object_limit(call: str, memory: MemorySize | None) -> int:

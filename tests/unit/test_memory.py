@@ -1,6 +1,7 @@
 """Memory budgets: what is counted, what is refused, and that everything is given back."""
 
 import gc
+import sys
 import threading
 
 import numpy as np
@@ -10,6 +11,7 @@ import dala
 from dala import memory, resources
 from dala.errors import LimitExceeded, MemoryLimitExceeded, ParameterError
 from dala.gpu.compute import buffer, buffer_zeros, from_dlpack, relu
+from dala.gpu.compute.engines.hardware import card_bytes
 from dala.media.kernels import kernel_from_text
 from dala.resources import Account
 
@@ -287,3 +289,72 @@ def test_pictures_and_videos_are_refused_before_they_are_decoded(tmp_path):
         dala.media.video.open(video) as reader,
     ):
         next(iter(reader))
+
+
+# graphics cards -----------------------------------------------------------------------------------
+@pytest.fixture
+def card():
+    """The name of a card of its own; nothing is left of it."""
+    yield "webgpu:77"
+    memory._cards.pop("webgpu:77", None)
+    resources._elsewhere.discard("webgpu:77")
+
+
+def test_a_card_has_its_own_limit(card):
+    memory.add_card(card, "Radeon", 1000 * MIB)
+    before = resources.host_bytes()
+    held = memory.reserve("buffer", card, 700 * MIB, "buffer")
+    assert resources.host_bytes() == before
+    with pytest.raises(MemoryLimitExceeded) as caught:
+        memory.reserve("buffer", card, 200 * MIB, "buffer")
+    assert str(caught.value) == (
+        "buffer: needs 200 MiB of memory, and Radeon (webgpu:77) uses 700 MiB of its 800 MiB. "
+        "Free something, or set the limit with DALA_GPU_MEMORY."
+    )
+    memory.add_card(card, "Radeon", 1000 * MIB)  # opened again, with buffers that are still held
+    with pytest.raises(MemoryLimitExceeded):
+        memory.reserve("buffer", card, 200 * MIB, "buffer")
+    memory.release("buffer", card, 700 * MIB, held)
+    memory.release("buffer", card, 800 * MIB, memory.reserve("buffer", card, 800 * MIB, "buffer"))
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "limit"),
+    [
+        ("", None, None),
+        ("2 MiB", None, 2 * MIB),
+        ("50%", 100 * MIB, 50 * MIB),
+        ("none", 100 * MIB, None),
+        ("", 100 * MIB, 80 * MIB),
+    ],
+)
+def test_limits_of_cards(card, monkeypatch, text, size, limit):
+    monkeypatch.setenv("DALA_GPU_MEMORY", text)
+    memory.add_card(card, "GPU", size)
+    if limit is None:
+        assert card not in memory._cards
+    else:
+        assert abs(memory._cards[card].limit - limit) <= 1
+
+
+def test_a_share_of_a_card_of_unknown_size(card, monkeypatch):
+    monkeypatch.setenv("DALA_GPU_MEMORY", "50%")
+    with pytest.raises(ParameterError, match="since the memory of GPU is not known"):
+        memory.add_card(card, "GPU", None)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads Linux's files")
+def test_the_memory_of_cards(tmp_path):
+    for name, files in {
+        "card0": {"vendor": "0x8086", "device": "0x1234"},
+        "card1": {"vendor": "0x1002", "device": "0x73bf", "mem_info_vram_total": "17163091968"},
+        "version": {},
+    }.items():
+        folder = tmp_path / name / "device"
+        folder.mkdir(parents=True)
+        for file, text in files.items():
+            (folder / file).write_text(text + "\n")
+    assert card_bytes(0x1002, 0x73BF, str(tmp_path)) == 17163091968
+    assert card_bytes(0x8086, 0x1234, str(tmp_path)) is None
+    assert card_bytes(0x10DE, 0x2335, str(tmp_path)) is None
+    assert card_bytes(1, 2, str(tmp_path / "none")) is None

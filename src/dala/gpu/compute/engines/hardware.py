@@ -38,6 +38,36 @@ def gpu_nodes(root: str = "/dev") -> list[str] | None:
     return sorted(os.path.join(root, name) for name in found)
 
 
+def card_bytes(vendor: int, device: int, root: str = "/sys/class/drm") -> int | None:
+    """Return the memory of a graphics card, or None where the system does not tell.
+
+    WebGPU does not tell. On Linux the drivers of AMD do, for cards with these PCI ids.
+
+    >>> card_bytes(0, 0) is None
+    True
+    """
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        folders = sorted(os.listdir(root))
+    except OSError:
+        return None
+    for folder in folders:
+        path = os.path.join(root, folder, "device")
+        try:
+            ids = [int(_text(os.path.join(path, name)), 16) for name in ("vendor", "device")]
+            if ids == [vendor, device]:
+                return int(_text(os.path.join(path, "mem_info_vram_total"))) or None
+        except (OSError, ValueError):
+            continue
+    return None
+
+
+def _text(path: str) -> str:
+    with open(path, encoding="ascii") as file:
+        return file.read(64)
+
+
 @cache
 def cpu_name() -> str:
     """Return the processor's model name, or its architecture if the model is unknown.

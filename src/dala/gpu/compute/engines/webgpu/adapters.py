@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from dala import forks
+from dala.gpu.compute.engines.hardware import card_bytes
 
 if TYPE_CHECKING:
     import wgpu
@@ -51,6 +52,12 @@ class Adapter:
     dtypes: frozenset[str]
     #: The ``wgpu.GPUAdapter``.
     native: wgpu.GPUAdapter = field(repr=False, compare=False)
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """The memory of a graphics card, or None if the system does not tell."""
+        info = self.native.info
+        return card_bytes(int(info.get("vendor_id", 0)), int(info.get("device_id", 0)))
 
     @property
     def max_buffer_bytes(self) -> int:

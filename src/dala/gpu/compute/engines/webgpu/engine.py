@@ -50,7 +50,7 @@ from dala.gpu.compute.engines.webgpu.timing import DispatchTimes
 from dala.gpu.compute.engines.webgpu.upload import UPLOAD_BYTES, MappedWrite
 from dala.gpu.compute.engines.webgpu.wgsl.shader import Metering, Shader, shader_key, write_shader
 from dala.gpu.compute.lang.ir import Program
-from dala.resources import has_own_memory
+from dala.memory import add_card
 
 #: The most handles of pipelines that the engine keeps for programs, and for shaders of operations.
 MAX_PIPELINES: Final = 256
@@ -95,7 +95,7 @@ class WebGPUEngine(Engine):
         self.id = adapter.id
         self.adapter = adapter
         if adapter.kind == "discrete":
-            has_own_memory(adapter.id)
+            add_card(adapter.id, adapter.name, adapter.memory_bytes)
         self.dtypes = adapter.dtypes
         self.gpu = not adapter.software
         self.max_buffer_bytes = adapter.max_buffer_bytes
