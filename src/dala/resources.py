@@ -100,8 +100,9 @@ def host_bytes() -> int:
 def set_alarm(nbytes: int) -> None:
     """Set how many bytes of host memory are too many.
 
-    >>> set_alarm(1 << 60)
-    >>> too_many
+    >>> from dala import resources
+    >>> resources.set_alarm(1 << 60)
+    >>> resources.too_many
     False
     """
     global _alarm
