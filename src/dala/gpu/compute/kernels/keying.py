@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.language import (
     Pixel,
@@ -17,6 +19,10 @@ from dala.gpu.compute.language import (
 )
 
 __all__ = ["chroma_key"]
+
+#: Cb and Cr of BT.601, (b - luma) / 1.772 and (r - luma) / 1.402, as sums of r, g and b.
+_CB: Final = (-0.299 / 1.772, -0.587 / 1.772, 0.886 / 1.772)
+_CR: Final = (0.701 / 1.402, -0.587 / 1.402, -0.114 / 1.402)
 
 
 @picture_filter(
@@ -44,19 +50,15 @@ def chroma_key(
         softness: the width of the transition.
         despill: 0 leaves colors unchanged.
     """
-    luma = dot(px.rgb, (0.299, 0.587, 0.114))
-    cb = (px.b - luma) / 1.772
-    cr = (px.r - luma) / 1.402
-    key_luma = dot(key, (0.299, 0.587, 0.114))
-    key_cb = (key.b - key_luma) / 1.772
-    key_cr = (key.r - key_luma) / 1.402
+    cb, cr = dot(px.rgb, _CB), dot(px.rgb, _CR)
+    key_cb, key_cr = dot(key, _CB), dot(key, _CR)
 
     kept = smoothstep(threshold, threshold + softness, length(cb - key_cb, cr - key_cr))
 
     reach = max(length(key_cb, key_cr), 0.000001)  # a gray key has no direction, and no spill
     u, v = key_cb / reach, key_cr / reach
     spill = max(cb * u + cr * v - 0.6 * abs(cb * v - cr * u), 0.0) * despill
-    red = 1.402 * spill * v
-    blue = 1.772 * spill * u
-    green = -(0.299 * red + 0.114 * blue) / 0.587
-    return rgba(px.r - red, px.g - green, px.b - blue, px.a * kept)
+    # Adding the opposite of the spill to r, g and b keeps luma.
+    green = (0.299 * 1.402 * v + 0.114 * 1.772 * u) / 0.587
+    red, blue = px.r - 1.402 * v * spill, px.b - 1.772 * u * spill
+    return rgba(red, px.g + green * spill, blue, px.a * kept)
