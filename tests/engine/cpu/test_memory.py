@@ -42,6 +42,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     insert,
     load,
     local,
+    look_up,
     maximum,
     minimum,
     multiply_q15,
@@ -229,6 +230,27 @@ def test_q15_products(lanes, cpu):
     wide, other = a.astype(np.int64), b.astype(np.int64)
     np.testing.assert_array_equal(out[:lanes], (wide * other + 16384) >> 15)
     np.testing.assert_array_equal(out[lanes:], np.clip(wide + other, -32768, 32767))
+
+
+@native
+def looked_up(a: Array[u8], table: Array[u8], out: Array[u8]) -> None:
+    p, q, r, s = load(table, 0, 64), load(table, 64, 64), load(table, 128, 64), load(table, 192, 64)
+    for i in range(0, len(a), 64):
+        store(out, i, look_up(p, q, r, s, load(a, i, 64)))
+
+
+@pytest.mark.parametrize("cpu", ["", "haswell"])
+def test_lookups_of_bytes(cpu):
+    """CPUs with an instruction for it, and without."""
+    host = Jit(ObjectCache(None))
+    if cpu and not (X86 and host.features.get("avx2")):
+        pytest.skip("for an x86 processor")
+    compiler = Jit(ObjectCache(None), cpu) if cpu else host
+    rng = np.random.default_rng(1)
+    a, table = rng.permutation(256).astype(np.uint8), rng.permutation(256).astype(np.uint8)
+    out = np.zeros(256, np.uint8)
+    compile_native(looked_up, compiler=compiler)(a, table, out)
+    np.testing.assert_array_equal(out, table[a])
 
 
 @native

@@ -99,7 +99,8 @@ class Jit:
                 q15, lanes = "x86.avx512.pmul.hr.sw.512", 32
             elif self.features.get("avx2"):
                 q15, lanes = "x86.avx2.pmul.hr.sw", 16
-            return Host(attributes, True, pause, q15, lanes)
+            lookup = "x86.avx512.vpermi2var.qi.512" if self.features.get("avx512vbmi") else ""
+            return Host(attributes, True, pause, q15, lanes, lookup)
         if machine in ("arm64", "aarch64"):
             # "yield" does nothing on most of them; a barrier takes about as long as x86's pause.
             return Host(pause="call void @llvm.aarch64.isb(i32 15)")

@@ -9,9 +9,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
+from dala.gpu.compute.engines.cpu.llvm.byte_arithmetic import (
+    ZeroVariant,
+    find_zero_variant,
+    fused_sums,
+    merged_factors,
+    products_for,
+    reads_are_gentle,
+)
 from dala.gpu.compute.engines.cpu.llvm.byte_values import kept_channel
 from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS
 from dala.gpu.compute.engines.cpu.llvm.per_channel import flatten, to_bytes
@@ -96,6 +104,12 @@ class ProgramAnalysis:
     weighted_sum: WeightedSum | None = None
     #: The program as a color matrix, if it is one.
     color_matrix: ColorMatrix | None = None
+    #: Sums to emit as fused multiply-adds; see ``byte_arithmetic``.
+    fused: dict[Value, int] = field(default_factory=dict)
+    #: Quotients to emit as products with a reciprocal.
+    products: frozenset[Value] = frozenset()
+    #: What is left of a packed program where a parameter is 0, if that is less.
+    zero: ZeroVariant | None = None
 
     @property
     def form(self) -> str:
@@ -158,7 +172,43 @@ def analyze(
     if not _find_reach(analysis):
         return None
     analysis.color_matrix = _color_matrix(analysis)
+    if out.dtype == "u8":
+        if analysis.form == "packed":
+            analysis.zero = find_zero_variant(
+                program, analysis.block, analysis.result, analysis.varying, analysis.kept
+            )
+        _rearrange(analysis)
     return analysis
+
+
+def _rearrange(analysis: ProgramAnalysis, *, partial: bool = False) -> None:
+    """Make use of what ``byte_arithmetic`` allows."""
+    if analysis.form == "packed":
+        block, result = merged_factors(analysis.block, analysis.result, partial=partial)
+        analysis.block, analysis.result = block, result
+        _find_varying(analysis)
+    analysis.fused = fused_sums(analysis.block, analysis.result, partial=partial)
+    if not partial:
+        analysis.products = products_for(analysis.block, analysis.result, analysis.varying)
+
+
+def rearrange_before(analysis: ProgramAnalysis, reader: ProgramAnalysis, argument: int) -> None:
+    """Rearrange a program whose results are an argument of a program that stores bytes."""
+    of_bytes = reader.program.out.dtype == "u8" and reader.form == "packed"
+    if of_bytes and reads_are_gentle(reader.block, reader.result, argument):
+        _rearrange(analysis, partial=True)
+
+
+def analyze_zero(analysis: ProgramAnalysis) -> ProgramAnalysis:
+    """Return the analysis of a program whose variant for a parameter of 0 is emitted."""
+    zero = analysis.zero
+    assert zero is not None
+    made = replace(
+        analysis, block=zero.block, result=zero.result, kept=zero.kept, varying=set(), zero=None
+    )
+    _find_varying(made)
+    _rearrange(made)
+    return made
 
 
 def _per_channel(

@@ -9,7 +9,7 @@ is varying.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS, math_function, vector_exp
@@ -55,6 +55,10 @@ class InstructionWriter:
         self.lanes = lanes
         self.varying = varying
         self.quick_exp = quick_exp
+        #: Sums to emit as fused multiply-adds: which operand is the product.
+        self.fused: Mapping[Value, int] = {}
+        #: Quotients to emit as products with the reciprocal of a uniform divisor.
+        self.products: Collection[Value] = frozenset()
         #: The LLVM name of each value emitted so far.
         self.names: dict[Value, str] = {}
         self._splats: dict[str, str] = {}
@@ -132,8 +136,24 @@ class InstructionWriter:
                 # A loop that sums products spends its time here: fuse where the CPU can.
                 a, b = (self.operand(x, True) for x in product.args)
                 return self.intrinsic("fmuladd", "f32", True, a, b, args[0])
+        if vector and v in self.products:
+            back = self.let(f"fdiv float 1.0, {self.operand(v.args[1], False)}")
+            return self.let(f"fmul {kind} {args[0]}, {self.splat(back, v.type)}")
+        if vector and v in self.fused:
+            return self._fuse(v, self.fused[v], args)
         text = _ARITHMETIC[v.op][v.type in FLOATS]
         return self.let(f"{text} {kind} {args[0]}, {args[1]}")
+
+    def _fuse(self, v: Value, k: int, args: list[str]) -> str:
+        """Emit a sum as a fused multiply-add; the product that it replaces is left unused."""
+        kind = self.kind(v.type)
+        a, b = (self.operand(x, True) for x in v.args[k].args)
+        other = args[1 - k]
+        if v.op == "sub" and k == 1:
+            a = self.let(f"fneg {kind} {a}")
+        elif v.op == "sub":
+            other = self.let(f"fneg {kind} {other}")
+        return self.intrinsic("fmuladd", v.type, True, a, b, other)
 
     def _compare(self, v: Value, args: list[str], vector: bool) -> str:
         signed, unsigned, floating = _COMPARE[v.op]

@@ -74,20 +74,26 @@ def wrap(number: int, ir_type: str) -> int:
 
 
 def loop_params(body: Block) -> tuple[int, ...]:
-    """Return the parameters that loop bounds depend on, which must be known to unroll."""
+    """Return the parameters that must be known to unroll loops, and to know where images are read.
+
+    Loop bounds and the offsets of neighbors depend on them.
+    """
     found: set[int] = set()
     seen: set[Value] = set()
     for s in statements(body):
+        pending: list[Value] = []
         if isinstance(s, For):
             pending = [s.start, s.stop]
-            while pending:
-                v = pending.pop()
-                if v in seen:
-                    continue
-                seen.add(v)
-                if v.op == "param" and v.type in INTS:
-                    found.add(v.attr)
-                pending.extend(v.args)
+        elif isinstance(s, Value) and s.op == "image":
+            pending = list(s.args)
+        while pending:
+            v = pending.pop()
+            if v in seen:
+                continue
+            seen.add(v)
+            if v.op == "param" and v.type in INTS:
+                found.add(v.attr)
+            pending.extend(v.args)
     return tuple(sorted(found))
 
 

@@ -9,7 +9,7 @@ expressions of the parameters, computed once per row.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -69,7 +69,7 @@ def find_weighted_sum(
     emitted: Program, block: Block, stored: Value, varying: set[Value], alpha: int | None
 ) -> WeightedSum | None:
     """Return the weighted sum that a per-channel program of bytes stores, or None."""
-    total = _stored_value(stored)
+    total = stored_value(stored)
     if total is None:
         return None
     finder = _Finder(varying)
@@ -84,7 +84,7 @@ def find_weighted_sum(
     if not 0 < len(groups) <= MAX_GROUPS or max(len(g.reads) for g in groups) > MAX_READS:
         return None
     bias = finder.binary("mul", found.bias, _number(_BYTE))
-    needed = _needed([*(g.weight for g in groups), bias])
+    needed = needed_values([*(g.weight for g in groups), bias])
     if any(v.op == "get" for v in needed):
         return None
     return WeightedSum(groups, bias, Block(list(needed)), emitted, alpha)
@@ -98,7 +98,7 @@ def find_color_matrix(
     every = finder.run(block)
     rows = []
     for channel in range(3):
-        total = _stored_value(stored[channel])
+        total = stored_value(stored[channel])
         found = None if total is None else every.get(total)
         if found is None:
             return None
@@ -110,7 +110,7 @@ def find_color_matrix(
             finder.binary("mul", weight, _number(_BYTE)) for weight in (*given, found.bias)
         )
         rows.append((r, g, b, more))
-    needed = _needed([v for row in rows for v in row])
+    needed = needed_values([v for row in rows for v in row])
     return None if any(v.op == "get" for v in needed) else ColorMatrix(rows, Block(list(needed)))
 
 
@@ -122,7 +122,7 @@ def _is(v: Value, number: float) -> bool:
     return v.op == "const" and v.attr == number
 
 
-def _stored_value(v: Value) -> Value | None:
+def stored_value(v: Value) -> Value | None:
     """Return the value that is scaled to a byte, clamped and rounded."""
     if v.op != "cast" or v.attr != "in_range" or v.args[0].op != "add":
         return None
@@ -253,7 +253,7 @@ def _computed(op: str, a: float, b: float) -> float:
     return a / b if b else math.nan
 
 
-def _needed(wanted: list[Value]) -> list[Value]:
+def needed_values(wanted: Sequence[Value]) -> list[Value]:
     """Return all values that the given ones depend on, in order."""
     body: list[Value] = []
     seen: set[Value] = set()

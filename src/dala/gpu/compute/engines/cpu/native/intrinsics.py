@@ -13,6 +13,7 @@ from dala.gpu.compute.engines.cpu.native.types import (
     BOOL,
     I16,
     I32,
+    U8,
     Operand,
     Span,
     Term,
@@ -58,6 +59,34 @@ def _multiply_q15(b: ExpressionWriter, *args: Term) -> Operand:
         pairs = zip(made[::2], made[1::2], strict=True)
         made = [pick(b, p, q, tuple(range(2 * p.type.lanes))) for p, q in pairs]
     return made[0]
+
+
+def _look_up(b: ExpressionWriter, *args: Term) -> Operand:
+    vectors = [b.value(a) for a in args]
+    kind = U8.wide(64)
+    if len(vectors) != 5 or any(v.type != kind for v in vectors):
+        b.fail("look_up takes five vectors of 64 u8: a table's quarters, and the places")
+    *quarters, places = vectors
+    text = kind.llvm
+    if b.unit.lookup:
+        name = b.f.module.intrinsic(b.unit.lookup, text, text, text, text)
+        halves = [
+            b.f.let(f"call {text} {name}({text} {p.name}, {text} {places.name}, {text} {q.name})")
+            for p, q in (quarters[:2], quarters[2:])
+        ]
+        upper = b.f.let(f"icmp slt {text} {places.name}, zeroinitializer")
+        both = f"{text} {halves[1]}, {text} {halves[0]}"
+        return Operand(kind, b.f.let(f"select <64 x i1> {upper}, {both}"))
+    whole = b.f.alloca("[256 x i8]", "table", 64)
+    for k, quarter in enumerate(quarters):
+        b.f.do(f"store {text} {quarter.name}, ptr {b.f.at(whole, str(64 * k))}, align 64")
+    made = "poison"
+    for k in range(64):
+        place = b.f.let(f"extractelement {text} {places.name}, i64 {k}")
+        at = b.f.at(whole, b.f.let(f"zext i8 {place} to i64"))
+        entry = b.f.let(f"load i8, ptr {at}")
+        made = b.f.let(f"insertelement {text} {made}, i8 {entry}, i64 {k}")
+    return Operand(kind, made)
 
 
 def _in_range(b: ExpressionWriter, target: Term, value: Term) -> Operand:
@@ -186,7 +215,8 @@ def _static(b: ExpressionWriter, value: Term) -> Term:
 INTRINSICS: Final[dict[object, Callable[..., Term]]] = {
     **VECTOR_INTRINSICS,
     names.add_saturate: _add_saturate, names.multiply_q15: _multiply_q15,
-    names.saturate: _saturate, names.in_range: _in_range, names.bits: _bits,
+    names.look_up: _look_up, names.bits: _bits,
+    names.saturate: _saturate, names.in_range: _in_range,
     names.select: lambda b, c, yes, no: b.choose(c, yes, no),
     min: lambda b, *a: _extreme(b, a, True),
     max: lambda b, *a: _extreme(b, a, False),

@@ -208,6 +208,11 @@ def multiply_q15(a: Value, b: Value) -> Value:
 
 
 @_name
+def look_up(a: Value, b: Value, c: Value, d: Value, places: Value) -> Value:
+    """Return the entries of a table of 256 bytes, given as four vectors of 64, at 64 places."""
+
+
+@_name
 def in_range(target: Element, value: Value) -> Value:
     """Convert a float to an integer type that holds it: fewer instructions than saturating."""
 

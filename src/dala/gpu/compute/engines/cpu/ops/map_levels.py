@@ -7,25 +7,32 @@ a pixel then reads two tables. f32 pictures are lowered to the kernel language.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
+from dala.gpu.compute.engines.base import Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.native import compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     f32,
     floor,
+    hinted,
     i32,
     i64,
     in_range,
     independent,
+    load,
+    look_up,
+    store,
     u8,
 )
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.shared import memories
 from dala.gpu.compute.engines.cpu.threads import pool
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.cpu.engine import CPUEngine
 
 #: The fewest pixels of a job.
 PIECE: Final = 1 << 15
@@ -105,7 +112,7 @@ def map_rows(
 @native
 def map_bytes(
     a: Array[u8], table: Array[u8], out: Array[u8], width: i64, height: i64, jobs: i64,
-    start: i64, end: i64, *, channels: int, luma: int,
+    start: i64, end: i64, *, channels: int, luma: int, lookup: int,
 ) -> None:  # fmt: skip
     """Map jobs of rows through one table of bytes per channel."""
     for job in range(start, end):
@@ -127,6 +134,14 @@ def map_bytes(
         else:
             here = a[i:last]
             made = out[i:last]
+            if channels == 1 and lookup == 1:
+                p, q = load(table, 0, 64), load(table, 64, 64)
+                r, s = load(table, 128, 64), load(table, 192, 64)
+                whole = (last - i) // 64 * 64
+                for k in hinted(range(0, whole, 64), scalar=True):
+                    store(made, k, look_up(p, q, r, s, load(here, k, 64)))
+                here, made = here[whole:], made[whole:]
+                i += whole
             for k in independent(range((last - i) // channels)):
                 made[k * channels] = table[i64(here[k * channels])]
                 if channels > 1:
@@ -137,7 +152,7 @@ def map_bytes(
 
 
 @implements("map_levels")
-def make_map_levels(engine: Engine, task: Task) -> Runner | None:
+def make_map_levels(engine: CPUEngine, task: Task) -> Runner | None:
     """Return the runner for a u8 picture, with a few jobs per thread; None for f32."""
     image, given = task.inputs
     if image.dtype != "u8":
@@ -149,7 +164,9 @@ def make_map_levels(engine: Engine, task: Task) -> Runner | None:
     jobs = max(1, min(height, height * width // PIECE, 4 * pool().threads))
     luma = int(task["luma"])
     single = rows * columns == 1
-    by_table = compile_native(map_bytes, channels=channels, luma=luma).parallel(jobs, 1)
+    by_table = compile_native(
+        map_bytes, channels=channels, luma=luma, lookup=int(bool(engine.machine.lookup))
+    ).parallel(jobs, 1)
     code = compile_native(map_rows, channels=channels, luma=luma, planes=planes).parallel(jobs, 1)
 
     def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:

@@ -29,7 +29,7 @@ from dala.gpu.compute.engines.cpu.threads import pool
 #: The fewest pixels of a job.
 PIECE: Final = 1 << 16
 #: Counters per level; neighboring pixels use different ones, to avoid stalls.
-WAYS: Final = 2
+WAYS: Final = 4
 
 
 @native

@@ -76,7 +76,7 @@ def to_grid(
         for j in range(samples):
             left = factor * (j - BEFORE) - static(factor // 2)
             inside = left >= 0 and left + static(2 * factor) <= width
-            near = sums[max(left, 0) * channels :]
+            near = sums[(left if inside else 0) * channels :]
             for c in static(range(channels)):
                 total = f32(0.0)
                 at = min(max(left + factor, 0), width - 1) * channels + c

@@ -28,7 +28,9 @@ class FixedPointRow(RowFunction):
 
     def __init__(self, spec: RowSpec, analysis: ProgramAnalysis) -> None:
         super().__init__(replace(spec, analysis=analysis))
-        self.floats = replace(spec, name=f"{spec.name}.floats")
+        # Weights that do not fit may be so large that the last bits matter.
+        plain = replace(spec.analysis, fused={}, products=frozenset())
+        self.floats = replace(spec, name=f"{spec.name}.floats", analysis=plain)
 
     def text(self) -> str:
         """Return both functions."""
