@@ -47,6 +47,12 @@ class OpenCV:
         kernel = self._sharpening(amount)
         return lambda: cv2.filter2D(self.frame, -1, kernel, dst=out, borderType=EDGE)
 
+    def warp(self, out: Any, matrix: tuple[float, ...]) -> Run:
+        table = np.array(matrix).reshape(2, 3)
+        way = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+        size = (self.width, self.height)
+        return lambda: cv2.warpAffine(self.frame, table, size, dst=out, flags=way)
+
     def grayscale(self, out: Any) -> Run:
         # Alpha becomes opaque instead of being kept: OpenCV's fastest way, and less work.
         gray = self._plane()

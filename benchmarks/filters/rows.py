@@ -20,6 +20,9 @@ CHAIN: tuple[tuple[str, dict[str, Any]], ...] = (
 GREEN = (-0.331264 * 255, -0.418688 * 255)  # (Cb, Cr) of pure green
 RAMP = (40.0, 40.0)  # where alpha starts and over how much chroma it rises, in units of a byte
 
+#: A matrix of ``warp_affine``: where an output pixel is in the input.
+TURN = (0.9925, -0.1219, 60.0, 0.1219, 0.9925, -40.0)
+
 Run = Callable[[], Any]
 
 
@@ -150,6 +153,13 @@ def rows(s: Scene) -> list[Row]:
                 "halide": Peer(lambda o: s.halide.blur(o, 10, 5.0), 2),
             },
             {"opencv": 2.5},
+        ),
+        Row(
+            "blur r200 s100",
+            _one("blur", radius=200),
+            {"opencv": Peer(lambda o: s.opencv.blur(o, 200, 100.0), 2)},
+            {"opencv": 2.5},
+            note="ours on a coarse grid: within 0.6 steps of the exact Gaussian at straight edges",
         ),
         Row(
             "sharpen 0.5",
@@ -319,6 +329,12 @@ def rows(s: Scene) -> list[Row]:
             {"opencv": 1.0},
             shape=larger,
             note="OpenCV's cubic is another one (a = -0.75, ours and Pillow's -0.5): 2 on average",
+        ),
+        Row(
+            "warp_affine, 7 degrees",
+            _one("warp_affine", matrix=TURN),
+            {"opencv": Peer(lambda o: s.opencv.warp(o, TURN), 2)},
+            {"opencv": 1.0},
         ),
         Row(
             "yuv_to_rgb, nv12 to rgba",
