@@ -1,6 +1,7 @@
 """What metering costs, and how fast runaway kernels end: the figures of docs/limits.md.
 
-Costs are CPU times of one thread. Compare two checkouts in turn::
+Costs are CPU times of one thread: each kernel as it is compiled, and compiled without metering, in
+turn::
 
     DALA_THREADS=1 python -m benchmarks.metering cost
     python -m benchmarks.metering latency
@@ -15,13 +16,14 @@ import statistics
 import sys
 import threading
 import time
-from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 import dala
+from benchmarks.harness import write
 from dala import gpu
-from dala.gpu.compute import buffer, buffer_zeros, kernel, relu, submit
+from dala.gpu.compute import Buffer, Kernel, buffer, buffer_zeros, kernel, submit
 
 FOREVER = 2_000_000_000
 
@@ -54,6 +56,36 @@ def metering_three(x):
         total += x
     return total
 """
+THREE_BY_THREE = """
+def metering_three_by_three(x):
+    total = 0.0
+    for i in range(int(x)):
+        for j in range(int(x)):
+            total += x
+    return total
+"""
+INTS = """
+def metering_ints(n: s32):
+    total = 0
+    for i in range(n):
+        total += (i ^ n) & 7
+    return total
+"""
+TAPS = """
+def metering_taps(n: s32, a: Array):
+    y, x = position()
+    total = 0.0
+    for i in range(n):
+        total += a[y, x + i] * 0.25
+    return total
+"""
+SINES = """
+def metering_sines(x):
+    total = 0.0
+    for i in range(int(x)):
+        total += sin(total + x)
+    return total
+"""
 BOX = """
 def metering_box(img: Image, *, r: int = 3):
     total = img[0, 0] * 0.0
@@ -79,36 +111,91 @@ def metering_spin_pixels(px: Pixel, *, n: int = 2000000000):
 """
 
 
-def cost() -> None:
-    """Print the CPU milliseconds of kernels with loops."""
+class Case(NamedTuple):
+    """A kernel and what it runs on."""
+
+    source: str
+    inputs: list[Buffer]
+    output: Buffer
+    params: dict[str, float] = {}  # noqa: RUF012 - never changed
+
+
+def _cases() -> dict[str, Case]:
     random = np.random.default_rng(1)
-    a, out = buffer(random.random((256, 256), np.float32)), buffer_zeros((256, 256))
+    a, product = buffer(random.random((256, 256), np.float32)), buffer_zeros((256, 256))
     y, x = np.mgrid[-1.2:1.2:300j, -2:1:400j].astype(np.float32)  # type: ignore[misc]
     plane = [buffer(np.ascontiguousarray(x)), buffer(np.ascontiguousarray(y))]
     counts = buffer_zeros(x.shape)
-    threes = buffer(np.full(1 << 18, 3.0, np.float32))
-    sums = buffer_zeros(threes.shape)
     picture = buffer(random.integers(0, 255, (360, 640, 4), np.uint8))
     result = buffer_zeros(picture.shape, "u8")
-    two, two_out = buffer([1.0, 2.0]), buffer_zeros((2,))
-    product, mandelbrot, three, box = map(kernel, (PRODUCT, MANDELBROT, THREE, BOX))
-    cases: dict[str, Callable[[], object]] = {
-        "matrix product, 256": lambda: product.run([a, a], out, {"k": 256}),
-        "Mandelbrot, 100": lambda: mandelbrot.run(plane, counts, {"n": 100}),
-        "Mandelbrot, 3000": lambda: mandelbrot.run(plane, counts, {"n": 3000}),
-        "loops of three": lambda: three.run([threes], sums),
-        "box, radius 12": lambda: box.run([picture], result, {"r": 12}),
-        "200 calls on two numbers": lambda: [relu(two, two_out) for _ in range(200)],
+
+    def line(values: np.ndarray, source: str, dtype: str = "f32") -> Case:
+        return Case(source, [buffer(values, dtype=dtype)], buffer_zeros(values.shape, dtype))
+
+    def full(number: int, count: int = 1 << 18) -> np.ndarray:
+        return np.full(count, number, np.float32)
+
+    several = random.integers(0, 6, 1 << 18).astype(np.float32)
+    taps = [buffer(np.full((256, 256), 3, np.int32), dtype="s32"), a]
+    return {
+        "matrix product, 256": Case(PRODUCT, [a, a], product, {"k": 256}),
+        "Mandelbrot, 100": Case(MANDELBROT, plane, counts, {"n": 100}),
+        "Mandelbrot, 3000": Case(MANDELBROT, plane, counts, {"n": 3000}),
+        "box, radius 3": Case(BOX, [picture], result, {"r": 3}),
+        "box, radius 12": Case(BOX, [picture], result, {"r": 12}),
+        "3 additions": line(full(3), THREE),
+        "0 to 5 additions": line(several, THREE),
+        "10 additions": line(full(10), THREE),
+        "100 additions": line(full(100, 1 << 15), THREE),
+        "3 x 3 additions": line(full(3), THREE_BY_THREE),
+        "6 operations on ints": line(full(6), INTS, "s32"),
+        "100 operations on ints": line(full(100, 1 << 15), INTS, "s32"),
+        "3 reads of an array": Case(TAPS, taps, buffer_zeros((256, 256))),
+        "3 sines": line(full(3, 1 << 16), SINES),
     }
-    for name, run in cases.items():
-        for _ in range(3):
-            run()
-        times = []
-        while sum(times) < 0.25 or len(times) < 5:
-            begin = time.thread_time()
-            run()
-            times.append(time.thread_time() - begin)
-        print(f"{name:26} {sorted(times)[len(times) // 10] * 1e3:9.3f} ms")
+
+
+def _compiled(source: str, case: Case, *, metered: bool) -> Kernel:
+    """Return a kernel whose code is compiled, with metering or without."""
+    from dala.gpu.compute.engines.cpu.llvm import metering
+    from dala.gpu.compute.engines.instances import open_engine
+
+    open_engine("cpu", "benchmark").close()  # forget its code, which would be used again
+    usual = metering.is_long
+    try:
+        if not metered:
+            metering.is_long = lambda block, known=None: False
+        made = kernel(source)
+        for _ in range(12):  # code for the values of parameters is compiled after some calls
+            made.run(case.inputs, case.output, case.params)
+    finally:
+        metering.is_long = usual
+    return made
+
+
+def cost(rounds: int = 60) -> None:
+    """Print the CPU milliseconds of kernels with loops, and what of it is metering."""
+    rows = {}
+    for name, case in _cases().items():
+        made = [_compiled(case.source, case, metered=metered) for metered in (True, False)]
+        times: list[list[float]] = [[], []]
+        for turn in range(min(rounds, 20) if "3000" in name else rounds):
+            for which in (0, 1) if turn % 2 else (1, 0):
+                begin = time.thread_time()
+                made[which].run(case.inputs, case.output, case.params)
+                times[which].append((time.thread_time() - begin) * 1e3)
+        least, middle = (list(map(f, times)) for f in (min, statistics.median))
+        rows[name] = {
+            "metered_ms": least[0],
+            "unmetered_ms": least[1],
+            "cost_of_minima": least[0] / least[1] - 1,
+            "cost_of_medians": middle[0] / middle[1] - 1,
+        }
+        print(
+            f"{name:24} {least[0]:9.3f} ms, without metering {least[1]:9.3f}: "
+            f"{least[0] / least[1] - 1:+6.1%} (medians {middle[0] / middle[1] - 1:+6.1%})"
+        )
+    write("metering", rows, ())
 
 
 def _wait_for_native() -> None:

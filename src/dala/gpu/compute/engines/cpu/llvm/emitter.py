@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from dala.gpu.compute.engines.cpu.llvm.metering import LoopMeter
+from dala.gpu.compute.engines.cpu.llvm.metering import LoopMeter, before
 from dala.gpu.compute.engines.cpu.llvm.operations import InstructionWriter
-from dala.gpu.compute.engines.cpu.llvm.text import TYPES, FunctionText
+from dala.gpu.compute.engines.cpu.llvm.text import PLAIN_LOOP, TYPES, FunctionText
 from dala.gpu.compute.lang.ir import (
     Block,
     Break,
@@ -171,66 +171,74 @@ class Emitter(InstructionWriter):
 
     def _loop(self, s: For) -> None:
         # The counter has 64 bits, so that it cannot overflow at the end of the range.
-        f = self.f
+        f, meter = self.f, self.meter
         first = f.let(f"sext i32 {self.operand(s.start, False)} to i64")
         last = f.let(f"sext i32 {self.operand(s.stop, False)} to i64")
-        head, body, follow, after = (f.label(h) for h in ("for", "body", "next", "endfor"))
-        meter = self.meter
-        if meter is not None and s in meter.innermost:
-            self._strips(s, first, last)
+        if meter is None or s not in meter.strips:
+            self._for(s, first, last)
             return
-        before, step = f.here, f"%step.{head}"
+        if meter.leave:
+            after = f.label("endloop")
+            meter.guard(s, first, last, after)
+            self._for(s, first, last, after, some=True)
+            f.jump(after)
+            f.start(after)
+        else:
+            self._strips(s, first, last, meter)
+
+    def _strips(self, s: For, first: str, last: str, meter: LoopMeter) -> None:
+        """Emit a metered loop as a loop over strips."""
+        f, length, after = self.f, meter.strips[s] * s.step, self.f.label("endloop")
+        origin, strip, again = f.here, f.label("strip"), f.label("again")
+        f.jump(strip)
+        f.start(strip)
+        at = f.let(f"phi i64 [ {first}, %{origin} ], [ %far.{strip}, %{again}.on ]", "at")
+        f.do(f"%far.{strip} = add nsw i64 {at}, {length}")
+        more = f.let(f"icmp {before(s)} i64 %far.{strip}, {last}")
+        stop = f.let(f"select i1 {more}, i64 %far.{strip}, i64 {last}")
+        self._for(s, at, stop, after)
+        f.do(f"br i1 {more}, label %{again}, label %{after}, !prof !6")
+        f.start(again)
+        meter.check(f"{again}.on")
+        f.jump(strip)
+        f.start(after)
+
+    def _for(self, s: For, first: str, last: str, leave: str = "", *, some: bool = False) -> None:
+        """Emit a plain loop.
+
+        Args:
+            s: The loop.
+            first: The first index.
+            last: Where it stops.
+            leave: Where ``break`` continues, if not after the loop.
+            some: Whether it has an iteration for certain.
+        """
+        f = self.f
+        head, body, follow, after = (f.label(h) for h in ("for", "body", "next", "endfor"))
+        origin, step = f.here, f"%step.{head}"
         f.jump(head)
         f.start(head)
-        counter = f.let(f"phi i64 [ {first}, %{before} ], [ {step}, %{follow} ]", "count")
-        rule = "slt" if s.step > 0 else "sgt"
-        f.branch(f.let(f"icmp {rule} i64 {counter}, {last}"), body, after)
-        f.start(body)
-        if meter is not None and s in meter.loops:
-            meter.iteration(s)
+        counter = f.let(f"phi i64 [ {first}, %{origin} ], [ {step}, %{follow} ]", "count")
+        if not some:
+            f.branch(f.let(f"icmp {before(s)} i64 {counter}, {last}"), body, after)
+            f.start(body)
+        if self.meter is not None:
+            self.meter.iteration(s)
         index = f.let(f"trunc i64 {counter} to i32")
         f.do(f"store i32 {index}, ptr {self.slots[s.index]}")
-        self._loops.append((follow, after))
+        self._loops.append((follow, leave or after))
         self._scoped(s.body)
         self._loops.pop()
         f.jump(follow)
         f.start(follow)
         f.do(f"{step} = add nsw i64 {counter}, {s.step}")
         # Code that already uses vectors gains nothing from LLVM's unrolling.
-        f.jump(head, ", !llvm.loop !2" if self.lanes > 1 else "")
-        f.start(after)
-
-    def _strips(self, s: For, first: str, last: str) -> None:
-        """Emit a metered loop as a loop over strips, each of them a plain loop."""
-        f, meter = self.f, self.meter
-        assert meter is not None
-        labels = ("strip", "for", "body", "next", "endstrip", "again", "endfor")
-        strip, head, body, follow, end, again, after = (f.label(h) for h in labels)
-        before, step, rule = f.here, f"%step.{head}", "slt" if s.step > 0 else "sgt"
-        f.jump(strip)
-        f.start(strip)
-        at = f.let(f"phi i64 [ {first}, %{before} ], [ %at.{head}, %{again}.on ]", "at")
-        stop = meter.strip(s, at, last)
-        f.jump(head)
-        f.start(head)
-        counter = f.let(f"phi i64 [ {at}, %{strip} ], [ {step}, %{follow} ]", "count")
-        f.branch(f.let(f"icmp {rule} i64 {counter}, {stop}"), body, end)
-        f.start(body)
-        index = f.let(f"trunc i64 {counter} to i32")
-        f.do(f"store i32 {index}, ptr {self.slots[s.index]}")
-        self._loops.append((follow, after))
-        self._scoped(s.body)
-        self._loops.pop()
-        f.jump(follow)
-        f.start(follow)
-        f.do(f"{step} = add nsw i64 {counter}, {s.step}")
-        f.jump(head, ", !llvm.loop !2" if self.lanes > 1 else "")
-        f.start(end)
-        f.branch(f.let(f"icmp {rule} i64 {counter}, {last}"), again, after)
-        f.start(again)
-        meter.check(f"{again}.on")
-        f.do(f"%at.{head} = add nsw i64 {counter}, 0")
-        f.jump(strip)
+        tail = PLAIN_LOOP if self.lanes > 1 else ""
+        if some:
+            again = f.let(f"icmp {before(s)} i64 {step}, {last}")
+            f.do(f"br i1 {again}, label %{head}, label %{after}{tail}")
+        else:
+            f.jump(head, tail)
         f.start(after)
 
 

@@ -9,7 +9,7 @@ need no clamping.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from dala.gpu.compute.engines.cpu.llvm.emitter import Emitter, ValueReader, allocate_slots
@@ -228,23 +228,26 @@ class KernelLoops(ValueReader):
         f.start(after)
 
     def _positions(self, begin: str, stop: str, *, border: bool) -> None:
+        # The copy that clamps runs for a few pixels, so it stays small rather than unrolled.
+        block, result = self.unrolled, self.result
+        if border:
+            block, result = self.program.body, self.program.result
+        meter = LoopMeter(self.f, block, self.counting)
         tail = PLAIN_LOOP if border else _VECTOR_LOOP
-        with self.f.loop(begin, stop, hint="along", tail=tail) as self.x:
-            self.border, self.loaded = border, {}
-            self._one_position()
+        self.border = border
 
-    def _one_position(self) -> None:
+        def position(x: str) -> None:
+            self.x, self.loaded = x, {}
+            self._one_position(block, result, meter)
+
+        meter.positions(begin, stop, position, tail=tail, twice=not border)
+
+    def _one_position(self, block: Block, result: Sequence[Value], meter: LoopMeter) -> None:
         f, out = self.f, self.program.out
         if self.program.uses_position:
             self.position = [f.let(f"trunc i64 {x} to i32") for x in (*self.outer, self.x)]
-        # The copy that clamps runs for a few pixels, so it stays small rather than unrolled.
-        block, result = self.unrolled, self.result
-        if self.border:
-            block, result = self.program.body, self.program.result
-        meter = LoopMeter(f, block, self.counting)
         emitter = Emitter(f, self, self.slots, meter=meter)
         emitter.zero_slots()
-        meter.begin_position()
         for v in _nested(block):
             # Safe to read whether or not the branch is taken, and faster without a mask.
             if v.op in ("element", "pixel") or (_constant_offset(v) and not self.border):

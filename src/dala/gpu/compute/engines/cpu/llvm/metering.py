@@ -10,32 +10,48 @@ Every call of native code has a *stop cell*, whose address is in its job block. 
 4    limit     iterations at one position, for code that counts them
 ===  ========  ================================================================================
 
-An innermost loop runs in strips of some ten thousand statements, so that the loop itself stays as
-simple as before. The state is loaded after each strip. Positions, and iterations of loops around
-others, spend fuel instead, since the loops in them may be shorter than a strip; the state is loaded
-where it runs out. Loops that are short by their constant bounds are not metered. Code that ends
-early returns from its function; the caller of the engine raises the error.
+A loop runs in strips of some thousand statements, and so do the loops around it and the positions
+of a row: their strips are longer, since the loops in them may end before their first. Loops
+themselves stay as simple as they were. The state is loaded between strips.
+
+Where most loops are short, that still costs. So a small program has two copies. A position first
+runs without strips, where each loop only tests that it is no longer than one. If it is longer, the
+position starts again in the copy with strips, and so do the others up to the next look: a position
+writes nothing before its end. Loops that are short by their constant bounds are not metered. Code
+that ends early returns from its function; the caller of the engine raises the error.
 
 Code with a budget of iterations counts every iteration of every loop instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
-from dala.gpu.compute.engines.cpu.llvm.text import FunctionText
-from dala.gpu.compute.lang.ir import Block, For, If, Value
+from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS
+from dala.gpu.compute.engines.cpu.llvm.text import PLAIN_LOOP, FunctionText
+from dala.gpu.compute.lang.ir import Block, For, If, Value, statements
 
 #: The word of the job block with the address of the stop cell.
 STOP_WORD: Final = 9
 #: Words of a stop cell.
 CELL_WORDS: Final = 5
 
-#: Statements of a strip.
-STRIP: Final = 1 << 16
-#: Positions or iterations, with metered loops inside, between two looks at the stop cell.
-FUEL: Final = 8
+#: The most statements between two looks at the stop cell: in an innermost loop, in a loop around
+#: it, in the loops around that one, and in the positions of a row. With slow statements these take
+#: some milliseconds.
+STRIPS: Final = (1 << 12, 1 << 16, 1 << 18)
+ROW_STRIP: Final = 1 << 19
+#: In a program of more loops, which may follow each other, their strips are shorter.
+MANY_LOOPS: Final = 64
+#: The most positions between two looks.
+MAX_POSITIONS: Final = 256
+#: Programs of at most so many statements have a copy without strips.
+SMALL_PROGRAM: Final = 128
+#: Those of so many run two positions at a time there, as LLVM does with loops that nothing leaves.
+TINY_PROGRAM: Final = 16
+#: Statements that a function such as ``sin`` counts for, where copies are made.
+FUNCTION_SIZE: Final = 40
 #: Programs with fewer statements at a position, counting iterations, are not metered.
 SHORT_PROGRAM: Final = 1 << 15
 #: Loops with fewer statements are not metered in longer programs either.
@@ -130,6 +146,11 @@ def is_long(block: Block, known: Mapping[int, int] | None = None) -> bool:
     return work is None or work > SHORT_PROGRAM
 
 
+def before(s: For) -> str:
+    """Return LLVM's comparison by which the counter of a loop has not reached a bound."""
+    return "slt" if s.step > 0 else "sgt"
+
+
 class LoopMeter:
     """The metered loops of a block, and the code that meters them.
 
@@ -142,35 +163,69 @@ class LoopMeter:
     def __init__(self, f: FunctionText, block: Block, counting: bool = False) -> None:
         self.f = f
         self.counting = counting
-        #: For each metered loop, the statements of an iteration, without metered loops inside.
+        #: For each metered loop, the most statements of an iteration between two looks.
         self.loops: dict[For, int] = {}
-        #: Loops without a metered loop inside, which run in strips.
-        self.innermost: set[For] = set()
+        #: For each loop that runs in strips, the iterations of one.
+        self.strips: dict[For, int] = {}
+        #: Where loops continue that are longer than a strip, in the copy without strips; else "".
+        self.leave = ""
+        #: Positions at a time of the copy without strips; 0 if there is none.
+        self.copies = 0
+        #: Positions between two looks.
+        self.positions_in_strip = 1
+        #: Statements of a strip of an innermost loop.
+        self.longest = STRIPS[0]
+        #: Counted iterations between two looks, a power of two.
+        self.looks_every = 1
         if counting or is_long(block):
-            self._find(block)
+            self._plan(block)
         if self.loops:
             self._begin()
 
-    def _find(self, block: Block) -> tuple[int, bool]:
-        """Find the metered loops of a block; return its other statements, and if there are any."""
-        total, found = 0, False
+    def _plan(self, block: Block) -> None:
+        size = loops = 0
+        for s in statements(block):
+            loops += isinstance(s, For)
+            size += FUNCTION_SIZE if isinstance(s, Value) and s.op in FUNCTIONS else 1
+        self.longest = max(STRIPS[0] * MANY_LOOPS // max(loops, MANY_LOOPS), 1)
+        total, _ = self._find(block)
+        if self.counting and self.loops:
+            each = max(self.loops.values())
+            self.looks_every = 1 << (max(self.longest // each, 1).bit_length() - 1)
+            total += self.looks_every * each
+        most = min(max(ROW_STRIP // max(total, 1), 1), MAX_POSITIONS)
+        self.positions_in_strip = 1 << (most.bit_length() - 1)
+        if not self.counting and size <= SMALL_PROGRAM:
+            self.copies = 2 if size <= TINY_PROGRAM else 1
+
+    def _find(self, block: Block) -> tuple[int, int]:
+        """Find the metered loops of a block.
+
+        Returns:
+            The most statements that it runs between two looks, and how deep metered loops are
+            nested in it.
+        """
+        total = depth = 0
         for s in block.body:
             total += 1
             if isinstance(s, If):
                 for part in (s.then, s.otherwise):
-                    inside, metered = self._find(part)
-                    total, found = total + inside, found or metered
+                    inside, levels = self._find(part)
+                    total, depth = total + inside, max(depth, levels)
             elif isinstance(s, For):
-                inside, metered = self._find(s.body)
+                inside, levels = self._find(s.body)
                 work = loop_work(s)
-                if metered or self.counting or work is None or work > SHORT_LOOP:
-                    self.loops[s] = inside + 1
-                    found = True
-                    if not metered and not self.counting:
-                        self.innermost.add(s)
+                if levels or self.counting or work is None or work > SHORT_LOOP:
+                    self.loops[s] = each = inside + 1
+                    depth = max(depth, levels + 1)
+                    if self.counting:
+                        continue
+                    longest = STRIPS[min(levels, len(STRIPS) - 1)] if levels else self.longest
+                    self.strips[s] = count = max(longest // each, 1)
+                    total += count * each
                 else:
                     total += work
-        return total, found
+        return total, depth
 
     def _begin(self) -> None:
         f = self.f
@@ -179,8 +234,6 @@ class LoopMeter:
             return
         f.metered = True
         f.entry += [
-            "  %fuel = alloca i64",
-            f"  store i64 {FUEL}, ptr %fuel",
             f"  %stop.p = getelementptr i64, ptr %job, i64 {STOP_WORD}",
             "  %stop = load ptr, ptr %stop.p",
         ]
@@ -191,34 +244,91 @@ class LoopMeter:
                 "  %limit = load i64, ptr %limit.p",
             ]
 
-    def begin_position(self) -> None:
-        """Emit the start of a position."""
-        if self.counting and self.loops:
-            self.f.do("store i64 %limit, ptr %left")
-        if self.loops:
-            self._spend()
+    def positions(
+        self,
+        begin: str,
+        stop: str,
+        position: Callable[[str], None],
+        step: int = 1,
+        tail: str = PLAIN_LOOP,
+        *,
+        twice: bool = False,
+    ) -> None:
+        """Emit the loop over positions, in strips if it is metered.
 
-    def strip(self, s: For, at: str, last: str) -> str:
-        """Emit the start of a strip of a loop; return where it stops."""
-        count = max(STRIP // self.loops[s], 1)
-        far = self.f.let(f"add nsw i64 {at}, {count * s.step}")
-        return self.f.smaller(far, last) if s.step > 0 else self.f.larger(far, last)
+        It looks at the stop cell before the first position, too: rows may be short.
+
+        Args:
+            begin: The first position.
+            stop: The position after the last.
+            position: Emits one, given its number.
+            step: Positions that are computed at a time.
+            tail: Metadata of the loop.
+            twice: Whether ``position`` may be called a second time, for a copy without strips.
+        """
+        f = self.f
+
+        def one(x: str) -> None:
+            if self.counting and self.loops:
+                f.do("store i64 %limit, ptr %left")
+            position(x)
+
+        if not self.loops:
+            with f.loop(begin, stop, step, "along", tail) as x:
+                one(x)
+            return
+        length = self.positions_in_strip * step
+        with f.loop(begin, stop, length, "strip") as first:
+            self.check(f.label("on"))
+            end = f.smaller(f.let(f"add nsw i64 {first}, {length}"), stop)
+            if twice and self.copies:
+                first = self._without_strips(first, end, one, step, tail)
+                tail = PLAIN_LOOP
+            with f.loop(first, end, step, "along", tail) as x:
+                one(x)
+
+    def _without_strips(
+        self, first: str, end: str, position: Callable[[str], None], step: int, tail: str
+    ) -> str:
+        """Emit the copy without strips; return the position at which it was left."""
+        f, slow = self.f, self.f.label("slow")
+        left = []
+        bound = f.let(f"sub nsw i64 {end}, {(self.copies - 1) * step}")
+        with f.loop(first, bound, self.copies * step, "along", tail) as x:
+            for n in range(self.copies):
+                at = f.let(f"add nsw i64 {x}, {n * step}") if n else x
+                self.leave = f.label("leave")
+                left.append((at, self.leave))
+                position(at)
+        self.leave = ""
+        left.append((x, f.here))
+        f.jump(slow)
+        for _, label in left[:-1]:
+            f.start(label)
+            f.jump(slow)
+        f.start(slow)
+        return f.let("phi i64 " + ", ".join(f"[ {at}, %{label} ]" for at, label in left))
+
+    def guard(self, s: For, first: str, last: str, after: str) -> None:
+        """Emit the start of a loop in the copy without strips.
+
+        One comparison finds that it has iterations, and few. If it has none it is left out.
+        """
+        f = self.f
+        on, rare = f.label("some"), f.label("none")
+        ends = (last, first) if s.step > 0 else (first, last)
+        span = f.let(f"sub nsw i64 {f.let(f'sub nsw i64 {ends[0]}, {ends[1]}')}, 1")
+        limit = self.strips[s] * abs(s.step)
+        odd = f.let(f"icmp uge i64 {span}, {limit}")
+        f.do(f"br i1 {odd}, label %{rare}, label %{on}, !prof !7")
+        f.start(rare)
+        f.branch(f.let(f"icmp {before(s)} i64 {first}, {last}"), self.leave, after)
+        f.start(on)
 
     def iteration(self, s: For) -> None:
-        """Emit the start of an iteration of a loop that does not run in strips."""
-        if self.counting:
+        """Emit the start of an iteration of a loop."""
+        if self.counting and s in self.loops:
             self._count()
-        self._spend()
-
-    def _spend(self) -> None:
-        f = self.f
-        slow, on = f.label("look"), f.label("on")
-        left = f.let(f"sub i64 {f.let('load i64, ptr %fuel')}, 1")
-        f.do(f"store i64 {left}, ptr %fuel")
-        f.do(f"br i1 {f.let(f'icmp slt i64 {left}, 0')}, label %{slow}, label %{on}")
-        f.start(slow)
-        f.do(f"store i64 {FUEL}, ptr %fuel")
-        self.check(on)
 
     def check(self, on: str) -> None:
         """Emit a look at the stop cell, and continue at a label."""
@@ -234,13 +344,17 @@ class LoopMeter:
 
     def _count(self) -> None:
         f = self.f
-        over, on = f.label("over"), f.label("counted")
+        over, within, look, on = (f.label(h) for h in ("over", "within", "look", "on"))
         left = f.let(f"sub i64 {f.let('load i64, ptr %left')}, 1")
         f.do(f"store i64 {left}, ptr %left")
-        f.do(f"br i1 {f.let(f'icmp slt i64 {left}, 0')}, label %{over}, label %{on}, !prof !6")
+        f.do(f"br i1 {f.let(f'icmp slt i64 {left}, 0')}, label %{over}, label %{within}, !prof !6")
         f.start(over)
         exceeded = f.let("getelementptr i64, ptr %stop, i64 3")
         f.do(f"store atomic i64 1, ptr {exceeded} monotonic, align 8")
         f.do("store atomic i64 2, ptr %stop monotonic, align 8")
         f.do("ret void")
-        f.start(on)
+        f.start(within)
+        part = f.let(f"and i64 {left}, {self.looks_every - 1}")
+        f.branch(f.let(f"icmp eq i64 {part}, 0"), look, on)
+        f.start(look)
+        self.check(on)

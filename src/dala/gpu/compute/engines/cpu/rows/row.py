@@ -79,9 +79,10 @@ class RowFunction(ValueReader):
         self.lanes = vector if analysis.bytes else vector // 4
         self.exact_args, self.exact_out = spec.exact_args, spec.exact_out
         slots = allocate_slots(self.f, analysis.block, self.lanes, analysis.varying_slots)
+        self.meter = LoopMeter(self.f, analysis.block)
         self.emitter = Emitter(
             self.f, self, slots, self.lanes, analysis.varying, analysis.varying_slots,
-            quick_exp=analysis.program.out.dtype == "u8", meter=LoopMeter(self.f, analysis.block),
+            quick_exp=analysis.program.out.dtype == "u8", meter=self.meter,
         )  # fmt: skip
         #: Pixels to write; in a per-channel form, elements.
         self.count = "%count"
@@ -143,13 +144,14 @@ class RowFunction(ValueReader):
 
     def vectors(self, begin: str, stop: str) -> None:
         """Emit the loop over vectors."""
-        with self.f.loop(begin, stop, self.lanes, "along") as self.x:
-            self.loaded = {}
-            if self.emitter.meter is not None:
-                self.emitter.meter.begin_position()
+
+        def vector(x: str) -> None:
+            self.x, self.loaded = x, {}
             if self.prefetched:
                 self.prefetch()
             self.put(self.computed())
+
+        self.meter.positions(begin, stop, vector, self.lanes)
 
     def prefetch(self) -> None:
         """Prefetch memory that will be written; an invalid address does no harm."""

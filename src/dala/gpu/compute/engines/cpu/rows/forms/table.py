@@ -57,15 +57,17 @@ class _Fill(ValueReader):
         f, analysis = self.f, self.analysis
         meter = LoopMeter(f, analysis.block)
         emitter = Emitter(f, self, allocate_slots(f, analysis.block), meter=meter)
-        with f.loop("0", str(SIZE), tail=", !llvm.loop !1") as i:
+
+        def entry(i: str) -> None:
             mark = emitter.mark()
             self.byte = f.let(f"trunc i64 {i} to i32")
             emitter.zero_slots()
-            meter.begin_position()
             emitter.block(analysis.block)
             value = f.let(f"trunc i32 {emitter.operand(analysis.result[0], False)} to i8")
             f.do(f"store i8 {value}, ptr {f.at('%table', i)}{_GROUP}")
             emitter.rewind(mark)
+
+        meter.positions("0", str(SIZE), entry, tail=", !llvm.loop !1")
         f.do("ret void")
         return f.text()
 
