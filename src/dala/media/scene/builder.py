@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from dala.media.sources.open import VideoInput
 
 
-class NodeBuilder(BuilderMethods):
+class NodeBuilder(BuilderMethods, ABC):
     """``add_video``, ``add_image``, ...: one method per node type, and animations.
 
     Every method takes the properties of its node by name. Without ``position`` a node is at the
@@ -36,13 +37,13 @@ class NodeBuilder(BuilderMethods):
 
     __slots__: tuple[str, ...] = ()
 
+    @abstractmethod
     def container(self) -> GroupNode:
         """Return the group that new nodes are added to."""
-        raise NotImplementedError
 
+    @abstractmethod
     def scene_of(self) -> Scene:
         """Return the scene."""
-        raise NotImplementedError
 
     def add_animation(
         self,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from functools import cache
 from types import EllipsisType
 from typing import Final, NamedTuple, TypeAlias, TypeGuard, TypeVar
@@ -156,36 +157,54 @@ def get(b: Buffer, index: Index) -> Buffer:
         return picking.get(b, index)
     call = "b[...]"
     walk = parse(b.shape, index, call)
-    b.storage(call)
-    made = allocate(b.engine, walk.shape, b.dtype, zero=False, call=call)
-    if not made.nbytes:
-        return made
-    source = host_array(b, call)
-    if source is not None:
-        fill(made, source[walk.plain], call)
-        return made
-    distances = strides(b.shape)
-    offset = sum(axis.start * stride for axis, stride in zip(walk.axes, distances, strict=True))
-    sizes = [1] * len(walk.shape)
-    steps = [0] * len(walk.shape)
-    for axis, stride in zip(walk.axes, distances, strict=True):
-        if axis.place is not None:
-            sizes[axis.place], steps[axis.place] = axis.size, axis.step * stride
-    _gather(b, made, offset, sizes, steps, call)
-    return made
+
+    def gather(made: Buffer) -> None:
+        distances = strides(b.shape)
+        offset = sum(axis.start * stride for axis, stride in zip(walk.axes, distances, strict=True))
+        sizes = [1] * len(walk.shape)
+        steps = [0] * len(walk.shape)
+        for axis, stride in zip(walk.axes, distances, strict=True):
+            if axis.place is not None:
+                sizes[axis.place], steps[axis.place] = axis.size, axis.step * stride
+        _gather(b, made, offset, sizes, steps, call)
+
+    return copied(b, walk.shape, lambda source: source[walk.plain], gather, call)
 
 
 def transposed(b: Buffer) -> Buffer:
     """Return a copy with the axes in reverse order."""
     call = "T"
+
+    def gather(made: Buffer) -> None:
+        _gather(b, made, 0, list(made.shape), list(strides(b.shape)[::-1]), call)
+
+    return copied(b, b.shape[::-1], lambda source: source.T, gather, call)
+
+
+def copied(
+    b: Buffer,
+    shape: tuple[int, ...],
+    select: Callable[[NDArray], NDArray],
+    gather: Callable[[Buffer], None],
+    call: str,
+) -> Buffer:
+    """Return a copy of elements of a buffer.
+
+    Args:
+        b: The buffer.
+        shape: The shape of the copy.
+        select: Selects the elements where the host can access the memory.
+        gather: Copies them to the new buffer elsewhere; not called if it is empty.
+        call: The caller, for errors.
+    """
     b.storage(call)
-    made = allocate(b.engine, b.shape[::-1], b.dtype, zero=False, call=call)
+    made = allocate(b.engine, shape, b.dtype, zero=False, call=call)
     if made.nbytes:
         source = host_array(b, call)
         if source is not None:
-            fill(made, source.T, call)
+            fill(made, select(source), call)
         else:
-            _gather(b, made, 0, list(made.shape), list(strides(b.shape)[::-1]), call)
+            gather(made)
     return made
 
 

@@ -20,8 +20,8 @@ from dala.gpu.compute.arrays.indexing import (
     as_stored,
     check_broadcast,
     check_elements,
+    copied,
     expand,
-    fill,
     host_array,
     integer,
     is_array,
@@ -30,7 +30,7 @@ from dala.gpu.compute.arrays.indexing import (
     text_kernel,
 )
 from dala.gpu.compute.arrays.operators import Value
-from dala.gpu.compute.buffer import Buffer, allocate, relabel, reshaped_view
+from dala.gpu.compute.buffer import Buffer, relabel, reshaped_view
 from dala.gpu.compute.create import from_array
 from dala.gpu.compute.kernel import Kernel
 from dala.typing import NDArray
@@ -131,20 +131,15 @@ def get(b: Buffer, index: Index) -> Buffer:
     """Return a copy of the elements that an index with arrays selects."""
     call = "b[...]"
     pick = parse(b.shape, index, call)
-    b.storage(call)
-    made = allocate(b.engine, pick.shape, b.dtype, zero=False, call=call)
-    if not made.nbytes:
-        return made
-    source = host_array(b, call)
-    if source is not None:
-        fill(made, source[pick.plain], call)
-        return made
-    check_elements(b, call)
-    places = from_array(_places(b.shape, pick).reshape(-1), device=b.device)
-    relabel(made, (made.size,))
-    _take().run([reshaped_view(b, (b.size,)), places], made, {})
-    relabel(made, pick.shape)
-    return made
+
+    def gather(made: Buffer) -> None:
+        check_elements(b, call)
+        places = from_array(_places(b.shape, pick).reshape(-1), device=b.device)
+        relabel(made, (made.size,))
+        _take().run([reshaped_view(b, (b.size,)), places], made, {})
+        relabel(made, pick.shape)
+
+    return copied(b, pick.shape, lambda source: source[pick.plain], gather, call)
 
 
 def _places(shape: tuple[int, ...], pick: Pick) -> NDArray:

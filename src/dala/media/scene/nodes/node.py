@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, NoReturn
 
@@ -75,7 +76,7 @@ class NotNamed(NamedTuple):
     kind: str
 
 
-class Node:
+class Node(ABC):
     """Something in a scene. ``node.opacity = 0.5`` and ``node.set("opacity", 0.5)`` are the same.
 
     ``position`` is where the anchor of the node's box is, in pixels from the top left of the
@@ -379,7 +380,7 @@ class Node:
             own.touch(item.moves)
 
     # time -------------------------------------------------------------------------------------
-    def approach(self, near: bool) -> None:
+    def approach(self, near: bool) -> None:  # noqa: B027 - most nodes need nothing
         """Prepare for the node's time, or release what only that needs; see ``ClipTimes``."""
 
     def local_time(self, moment: Moment) -> Moment | None:
@@ -399,9 +400,9 @@ class Node:
         return None
 
     # rendering --------------------------------------------------------------------------------
+    @abstractmethod
     def content(self) -> Content | None:
         """Return the node's current content; None for nothing."""
-        raise NotImplementedError
 
     def box_size(self, width: float, height: float) -> tuple[float, float]:
         """Return width and height of the box around content of this size."""
@@ -412,7 +413,7 @@ class Node:
         found = self.content()
         return (0.0, 0.0) if found is None else (found.width, found.height)
 
-    def release(self) -> None:
+    def release(self) -> None:  # noqa: B027 - most nodes have none
         """Free the node's resources after it was removed from the scene."""
 
     @property

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dala import budget, forks
+from dala import forks
 from dala.gpu.compute.dtypes import DTYPES, ITEMSIZE
 from dala.gpu.compute.engines.base import (
     Bytes,
@@ -29,7 +28,6 @@ from dala.gpu.compute.engines.base import (
 from dala.gpu.compute.engines.cpu import cost as cpu_cost
 from dala.gpu.compute.engines.cpu.compiles import Compiles
 from dala.gpu.compute.engines.cpu.effort import effort_for
-from dala.gpu.compute.engines.cpu.guard import guarding
 from dala.gpu.compute.engines.cpu.jit import Code, Jit, jit
 from dala.gpu.compute.engines.cpu.job import (
     CallWithGil,
@@ -38,6 +36,7 @@ from dala.gpu.compute.engines.cpu.job import (
     job_head,
     job_packer,
 )
+from dala.gpu.compute.engines.cpu.launch import Job, job_runner
 from dala.gpu.compute.engines.cpu.llvm.kernel import JobLayout, module_text
 from dala.gpu.compute.engines.cpu.llvm.metering import is_long
 from dala.gpu.compute.engines.cpu.llvm.unroll import has_loops, loop_params, unroll
@@ -62,8 +61,6 @@ MAX_PROGRAMS: Final = 512
 #: programs in general, and for programs that run by rows.
 SPECIALIZE_NS: Final = 20e6
 SPECIALIZE_ROWS_NS: Final = 4e6
-
-_handle: Final = attrgetter("handle")
 
 
 class CPUEngine(Engine):
@@ -318,43 +315,26 @@ class CPUEngine(Engine):
         plan: cpu_cost.TilePlan,
         long: bool,
     ) -> Runner:
-        job = JobLayout(program, len(geometry.dims))
-        numbers = job.geometry_values(geometry)
+        layout = JobLayout(program, len(geometry.dims))
+        numbers = layout.geometry_values(geometry)
         fixed = struct.pack(f"={len(numbers)}q", *numbers)
         size = ITEMSIZE[program.out.dtype] * program.out.channels
         total, body = geometry.count, code.addresses["body"]
         plain, stream = (
             job_head(total, plan.chunk, body, size, nontemporal) for nontemporal in (False, True)
         )
-        pack = job_packer(job.inputs, fixed, [p.type for p in program.params])
-        run_all = (CallWithGil if plan.keep_gil else CallWithoutGil)(code.addresses["all"])
-        threads, helpers, streams = self.threads, plan.helpers, plan.stream
-        guarded = long or plan.work_ns >= cpu_cost.GUARDED_NS
-        tiles = self.tiles() if helpers or streams or plan.chunk < total else None
-        name = program.name
-
-        def run(inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]) -> None:
-            # These references keep the memory alive while native code uses it.
-            memories, target = list(map(_handle, inputs)), output.handle
-            head = plain
-            # An output that is read too is in the caches already.
-            if streams and target is not None and target not in memories:
-                head = stream if -target.address % 64 % size == 0 else plain
-            scope = budget.find_scope()
-            if scope is None and not guarded:
-                block = pack(head, target, memories, params)
-                if tiles is None:
-                    run_all(block)
-                else:
-                    threads.run(tiles, block, helpers)
-                return
-            with guarding(scope, name) as guard:
-                block = pack(head[:-8] + guard.word, target, memories, params)
-                if tiles is None:
-                    run_all(block)
-                else:
-                    threads.run(tiles, block, helpers, guard)
-
+        job = Job(
+            program.name,
+            plain,
+            pack=job_packer(layout.inputs, fixed, [p.type for p in program.params]),
+            run_all=(CallWithGil if plan.keep_gil else CallWithoutGil)(code.addresses["all"]),
+            tiles=self.tiles() if plan.helpers or plan.stream or plan.chunk < total else None,
+            helpers=plan.helpers,
+            guarded=long or plan.work_ns >= cpu_cost.GUARDED_NS,
+            stream_head=stream if plan.stream else None,
+            size=size,
+        )
+        run = job_runner(job, self.threads)
         run.__dict__["code"] = code  # the code must live as long as its runner
         return run
 

@@ -8,6 +8,7 @@ are read there, is up to the surrounding loop, which passes a :class:`ValueReade
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection
 from typing import Final
 
@@ -29,17 +30,17 @@ from dala.gpu.compute.lang.ir import (
 READS: Final = frozenset({"param", "position", "dim", "element", "pixel", "image", "array"})
 
 
-class ValueReader:
+class ValueReader(ABC):
     """Provides the operand of every operation in :data:`READS`."""
 
+    @abstractmethod
     def read(self, value: Value, args: list[str]) -> str:
         """Return the operand of a read whose own operands are ``args``."""
-        raise NotImplementedError
 
-    def enter(self) -> None:
+    def enter(self) -> None:  # noqa: B027 - most readers have no scopes
         """Enter a scope: names defined in it are not visible after it."""
 
-    def leave(self) -> None:
+    def leave(self) -> None:  # noqa: B027
         """Leave the innermost scope."""
 
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
+from dala.errors import UnsupportedOperation
 from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS, math_function, vector_exp
 from dala.gpu.compute.engines.cpu.llvm.text import TYPES, FunctionText, constant
 from dala.gpu.compute.lang.ir import FLOATS, Value
@@ -113,7 +114,12 @@ class InstructionWriter:
             return self._select(v, vector)
         write = _WRITERS.get(v.op)
         if write is None:
-            raise NotImplementedError(f"the cpu engine does not support the operation {v.op!r}")
+            raise UnsupportedOperation(
+                f"cpu: kernels cannot use the operation {v.op!r}.",
+                call="cpu",
+                operation=v.op,
+                engine="cpu",
+            )
         return write(self, v, [self.operand(a, vector) for a in v.args], vector)
 
     def intrinsic(self, name: str, ir_type: str, vector: bool, *args: str, tail: str = "") -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -108,9 +109,9 @@ class VariableWriter(ExpressionWriter):
 class ControlWriter(VariableWriter):
     """Emits branches and loops; :class:`~.statements.FunctionWriter` adds the other statements."""
 
+    @abstractmethod
     def block(self, statements: list[ast.stmt]) -> None:
         """Emit statements."""
-        raise NotImplementedError
 
     def _if(self, s: ast.If) -> None:
         condition = self.term(s.test)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
@@ -379,9 +380,9 @@ class ExpressionWriter(MemoryWriter):
     def _star(self) -> NoReturn:
         self.fail("* and ** are not supported in calls")
 
+    @abstractmethod
     def call(self, function: NativeFunction, args: list[Term], statics: dict[str, Static]) -> Term:
         """Emit a call of another native function."""
-        raise NotImplementedError
 
 
 def _arguments(error: TypeError) -> str:

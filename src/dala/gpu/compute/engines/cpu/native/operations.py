@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final, NoReturn
 
@@ -53,15 +54,15 @@ _RULES: Final = {
 }  # fmt: skip
 
 
-class ArithmeticWriter:
+class ArithmeticWriter(ABC):
     """Emits operations into a function."""
 
     f: FunctionText
     fast: bool
 
+    @abstractmethod
     def fail(self, problem: str, advice: str = "") -> NoReturn:
         """Raise KernelSyntaxError at the current node."""
-        raise NotImplementedError
 
     # operands ---------------------------------------------------------------------------------
     def literal(self, number: float, kind: Type) -> Operand:

@@ -7,12 +7,11 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from dala import budget
 from dala.gpu.compute.engines.base import Link, Runner, Storage, Tensor
 from dala.gpu.compute.engines.cpu import cost as cpu_cost
-from dala.gpu.compute.engines.cpu.guard import guarding
 from dala.gpu.compute.engines.cpu.jit import Code
 from dala.gpu.compute.engines.cpu.job import CallWithoutGil, job_head, job_packer
+from dala.gpu.compute.engines.cpu.launch import Job, job_runner
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
 from dala.gpu.compute.engines.cpu.llvm.kernel import assemble
 from dala.gpu.compute.engines.cpu.llvm.metering import is_long
@@ -180,38 +179,28 @@ def _runner(engine: CPUEngine, planned: PlannedChain, code: Code) -> Runner:
             fixed += blur_weights(s.blur)
         elif s.planes is not None:
             fixed += s.planes.call
-    pack = job_packer(pointers, fixed, planned.types)
-    run_all = CallWithoutGil(code.addresses["all"])
-    threads = engine.threads
     work = _work(plan)
-    tiles = engine.tiles() if helpers or work >= cpu_cost.GUARDED_NS else None
+    large = work >= cpu_cost.GUARDED_NS
     long = any(s.analysis is not None and is_long(s.analysis.block) for s in stages)
-    guarded = long or work >= cpu_cost.GUARDED_NS
-    name = ", ".join(_name(s) for s in stages)
+    job = Job(
+        ", ".join(_name(s) for s in stages),
+        head,
+        pack=job_packer(pointers, fixed, planned.types),
+        run_all=CallWithoutGil(code.addresses["all"]),
+        tiles=engine.tiles() if helpers or large else None,
+        helpers=helpers,
+        guarded=long or large,
+    )
+    launch = job_runner(job, engine.threads)
     # A single pointwise program may write to its input.
     alone = len(stages) == 1 and all(q.reach.pointwise for q in stages[0].sources)
     stored = sorted({s.store for s in stages if s.store is not None})
 
     def run(inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]) -> None:
-        # These references keep the memory alive while native code uses it.
-        memories, target = [s.handle for s in inputs], output.handle
         if not alone and _overlaps(inputs, output, stored):
-            _run_in_copies(engine, run, inputs, output, params, stored)
-            return
-        scope = budget.find_scope()
-        if scope is None and not guarded:
-            block = pack(head, target, memories, params)
-            if tiles is None:
-                run_all(block)
-            else:
-                threads.run(tiles, block, helpers)
-            return
-        with guarding(scope, name) as guard:
-            block = pack(head[:-8] + guard.word, target, memories, params)
-            if tiles is None:
-                run_all(block)
-            else:
-                threads.run(tiles, block, helpers, guard)
+            _run_in_copies(engine, launch, inputs, output, params, stored)
+        else:
+            launch(inputs, output, params)
 
     # The code, of the chain and of the functions it calls, must live as long as the runner.
     run.__dict__["code"] = code, [s.planes.native for s in stages if s.planes is not None]

@@ -1,0 +1,76 @@
+"""Runners of compiled jobs: on one thread or in tiles, under a guard where they may take long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
+
+from dala import budget
+from dala.gpu.compute.engines.base import Runner, Storage
+from dala.gpu.compute.engines.cpu.guard import guarding
+from dala.gpu.compute.engines.cpu.job import Packer
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.cpu.threads import ThreadPool, Tiles
+
+_handle: Final = attrgetter("handle")
+
+
+@dataclass(frozen=True)
+class Job:
+    """How a job is run.
+
+    Attributes:
+        name: What errors call it.
+        head: The head of its block; see ``job.py``.
+        pack: Packs its block.
+        run_all: The native function that runs all of it on this thread.
+        tiles: The functions that run it in tiles; None runs all of it at once.
+        helpers: Threads that may join.
+        guarded: Whether it can be ended early also where no limits are set.
+        stream_head: The head for non-temporal stores, or None.
+        size: Bytes of the output per position, if there is such a head.
+    """
+
+    name: str
+    head: bytes
+    pack: Packer
+    run_all: Callable[[bytes], None]
+    tiles: Tiles | None
+    helpers: int
+    guarded: bool
+    stream_head: bytes | None = None
+    size: int = 1
+
+
+def job_runner(job: Job, threads: ThreadPool) -> Runner:
+    """Return the runner of a job."""
+    # Small jobs take a few microseconds: their fields are looked up here, once.
+    name, plain, pack, run_all, tiles = job.name, job.head, job.pack, job.run_all, job.tiles
+    helpers, guarded, stream, size = job.helpers, job.guarded, job.stream_head, job.size
+
+    def run(inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]) -> None:
+        # These references keep the memory alive while native code uses it.
+        memories, target = list(map(_handle, inputs)), output.handle
+        head = plain
+        # An output that is read too is in the caches already.
+        if stream is not None and target is not None and target not in memories:
+            head = stream if -target.address % 64 % size == 0 else plain
+        scope = budget.find_scope()
+        if scope is None and not guarded:
+            block = pack(head, target, memories, params)
+            if tiles is None:
+                run_all(block)
+            else:
+                threads.run(tiles, block, helpers)
+            return
+        with guarding(scope, name) as guard:
+            block = pack(head[:-8] + guard.word, target, memories, params)
+            if tiles is None:
+                run_all(block)
+            else:
+                threads.run(tiles, block, helpers, guard)
+
+    return run
