@@ -36,7 +36,7 @@ from dala.gpu.compute.engines.cpu.job import (
     job_head,
     job_packer,
 )
-from dala.gpu.compute.engines.cpu.launch import Job, job_runner
+from dala.gpu.compute.engines.cpu.launch import NativeJob, job_runner
 from dala.gpu.compute.engines.cpu.llvm.kernel import JobLayout, module_text
 from dala.gpu.compute.engines.cpu.llvm.metering import is_long
 from dala.gpu.compute.engines.cpu.llvm.unroll import has_loops, loop_params, unroll
@@ -323,7 +323,7 @@ class CPUEngine(Engine):
         plain, stream = (
             job_head(total, plan.chunk, body, size, nontemporal) for nontemporal in (False, True)
         )
-        job = Job(
+        job = NativeJob(
             program.name,
             plain,
             pack=job_packer(layout.inputs, fixed, [p.type for p in program.params]),

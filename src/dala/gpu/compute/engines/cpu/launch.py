@@ -19,7 +19,7 @@ _handle: Final = attrgetter("handle")
 
 
 @dataclass(frozen=True)
-class Job:
+class NativeJob:
     """How a job is run.
 
     Attributes:
@@ -45,7 +45,7 @@ class Job:
     size: int = 1
 
 
-def job_runner(job: Job, threads: ThreadPool) -> Runner:
+def job_runner(job: NativeJob, threads: ThreadPool) -> Runner:
     """Return the runner of a job."""
     # Small jobs take a few microseconds: their fields are looked up here, once.
     name, plain, pack, run_all, tiles = job.name, job.head, job.pack, job.run_all, job.tiles

@@ -11,7 +11,7 @@ from dala.gpu.compute.engines.base import Link, Runner, Storage, Tensor
 from dala.gpu.compute.engines.cpu import cost as cpu_cost
 from dala.gpu.compute.engines.cpu.jit import Code
 from dala.gpu.compute.engines.cpu.job import CallWithoutGil, job_head, job_packer
-from dala.gpu.compute.engines.cpu.launch import Job, job_runner
+from dala.gpu.compute.engines.cpu.launch import NativeJob, job_runner
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
 from dala.gpu.compute.engines.cpu.llvm.kernel import assemble
 from dala.gpu.compute.engines.cpu.llvm.metering import is_long
@@ -182,7 +182,7 @@ def _runner(engine: CPUEngine, planned: PlannedChain, code: Code) -> Runner:
     work = _work(plan)
     large = work >= cpu_cost.GUARDED_NS
     long = any(s.analysis is not None and is_long(s.analysis.block) for s in stages)
-    job = Job(
+    job = NativeJob(
         ", ".join(_name(s) for s in stages),
         head,
         pack=job_packer(pointers, fixed, planned.types),
