@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import textwrap
@@ -90,6 +91,32 @@ def test_every_effort_computes_the_same_numbers(name, monkeypatch):
         engine.prepare(program, geometry)(inputs, out, ())
         results.append(bytes(engine.download(out)))
     assert results[0] == results[1] == results[2]
+
+
+UNIFORM = {
+    "one number": "def k(x, y):\n{}    return x * y\n",
+    "a parameter": "def k(x, y, *, p: float = 2.0):\n    x = p\n{}    return x * y\n",
+    "the row": "def k(a, y):\n    i, j = position()\n    x = float(i)\n{}    return x * y\n",
+}
+
+
+@pytest.mark.parametrize("name", UNIFORM)
+def test_branches_that_are_the_same_along_a_row(name):
+    """LLVM's vectorizer took minutes for five of them, so they are hidden from it."""
+    text = UNIFORM[name].format((BRANCH.format("sin(x)") + "\n") * 5)
+    data = np.arange(24, dtype="<f4").reshape(4, 6) / 8
+    results = []
+    for device in ("cpu", "reference"):
+        inputs = [buffer([1.5], device=device), buffer(data, device=device)]
+        results.append(kernel(text)(*inputs).numpy())
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-5)
+
+
+def test_few_such_branches_are_shown_to_llvm():
+    for count, hidden in ((3, False), (4, True)):
+        text = UNIFORM["a parameter"].format((BRANCH.format("sin(x)") + "\n") * count)
+        found = re.search(r"float %p[.]\d+, float zeroinitializer", kernel(text).source("llvm"))
+        assert (found is not None) is hidden
 
 
 # the limit ---------------------------------------------------------------------------------------

@@ -286,7 +286,7 @@ def test_memory_is_aligned_and_counted():
         engine.prepare(pointwise(add, "f32", "f32"), line(1, 2))(made[:2], made[2], ())
 
 
-def test_large_blocks_are_reused_unless_a_view_is_left():
+def test_large_blocks_are_reused_unless_a_view_is_left(unsanitized):
     engine = CPUEngine()
     size = host_memory.REUSE_FROM
 
@@ -314,7 +314,7 @@ def test_large_blocks_are_reused_unless_a_view_is_left():
     engine.close()
 
 
-def test_memory_kept_for_reuse_is_limited():
+def test_memory_kept_for_reuse_is_limited(unsanitized):
     memory = host_memory.HostMemory(limit=3 * host_memory.REUSE_FROM)
     blocks = [memory.allocate(host_memory.REUSE_FROM, zero=False) for _ in range(5)]
     del blocks

@@ -362,7 +362,7 @@ def packed(code, op):
 
 
 @pytest.mark.skipif(not X86, reason="reads x86 assembly")
-def test_loops_are_vectorized():
+def test_loops_are_vectorized(unsanitized):
     assert packed(compile_native(fast_sum), "add")
     assert not re.findall(r"\bv?addps\b", compile_native(exact_sum).assembly())
     assert packed(compile_native(greatest), "max")
@@ -654,7 +654,7 @@ def test_prepared_call_of_a_range(checked):
             run((a.ctypes.data, 4), 0, 5)
 
 
-def test_unchecked_builds_have_no_checks():
+def test_unchecked_builds_have_no_checks(unsanitized):
     assert "fault" not in compile_native(poke, how=1).text
     assert "fault" in compile_native(poke, how=1, checked=True).text
 
@@ -707,7 +707,7 @@ def times_all(a: Array[i64], out: Array[i64], *, gain: int) -> None:
         out[i] = a[i] * gain
 
 
-def test_prepared_calls_keep_the_code_alive(monkeypatch):
+def test_prepared_calls_keep_the_code_alive(unsanitized, monkeypatch):
     """A prepared call works after its code was dropped from the cache."""
     monkeypatch.setattr(compiled, "MAX_CACHED", 1)
     monkeypatch.setattr(compiled, "_known", {})

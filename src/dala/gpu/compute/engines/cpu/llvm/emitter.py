@@ -30,6 +30,10 @@ from dala.gpu.compute.lang.ir import (
 READS: Final = frozenset({"param", "position", "dim", "element", "pixel", "image", "array"})
 
 
+#: The most branches in a loop that LLVM may vectorize and know to be the same in all iterations.
+MAX_BRANCHES: Final = 3
+
+
 class ValueReader(ABC):
     """Provides the operand of every operation in :data:`READS`."""
 
@@ -234,13 +238,20 @@ class Emitter(InstructionWriter):
         f.start(follow)
         f.do(f"{step} = add nsw i64 {counter}, {s.step}")
         # Code that already uses vectors gains nothing from LLVM's unrolling.
-        tail = PLAIN_LOOP if self.lanes > 1 else ""
+        # Its vectorizer takes exponential time for conditions that do not change in the loop.
+        plain = self.lanes > 1 or count_branches(s.body) > MAX_BRANCHES
+        tail = PLAIN_LOOP if plain else ""
         if some:
             again = f.let(f"icmp {before(s)} i64 {step}, {last}")
             f.do(f"br i1 {again}, label %{head}, label %{after}{tail}")
         else:
             f.jump(head, tail)
         f.start(after)
+
+
+def count_branches(block: Block) -> int:
+    """Return the number of branches in a block."""
+    return sum(isinstance(s, If) for s in statements(block))
 
 
 def allocate_slots(

@@ -12,7 +12,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from dala.gpu.compute.engines.cpu.llvm.emitter import Emitter, ValueReader, allocate_slots
+from dala.gpu.compute.engines.cpu.llvm.emitter import (
+    MAX_BRANCHES,
+    Emitter,
+    ValueReader,
+    allocate_slots,
+    count_branches,
+)
 from dala.gpu.compute.engines.cpu.llvm.metering import LoopMeter
 from dala.gpu.compute.engines.cpu.llvm.text import (
     PLAIN_LOOP,
@@ -21,6 +27,7 @@ from dala.gpu.compute.engines.cpu.llvm.text import (
     FunctionText,
     Module,
 )
+from dala.gpu.compute.engines.cpu.llvm.tiles import TOTAL_WORD
 from dala.gpu.compute.engines.cpu.llvm.unroll import unroll
 from dala.gpu.compute.lang.ir import Block, For, If, Program, Slot, Value, values
 
@@ -85,6 +92,10 @@ class KernelLoops(ValueReader):
                 xs, ys = self.taps.setdefault(v.attr[0], (set(), set()))
                 xs.add(v.args[0].attr)
                 ys.add(v.args[1].attr)
+        #: Whether values that are the same along a row are made to look as if they were not: for
+        #: branches on them, LLVM's vectorizer takes exponential time.
+        self.hides = count_branches(self.unrolled) > MAX_BRANCHES
+        self.differs = self.total = ""
         #: Loaded from the job block once.
         self.slots: dict[Slot, str] = {}
         self.inputs: list[str] = []
@@ -107,6 +118,8 @@ class KernelLoops(ValueReader):
         first = self.job.first_input
         self.inputs = [f.word(first + i, "ptr", f"in{i}") for i in range(self.job.inputs)]
         self.words = {word: f.word(at) for word, at in self.job.words.items()}
+        if self.hides:
+            self.total = f.word(TOTAL_WORD)
         for i, p in enumerate(self.program.params):
             self.params.append(f.param(self.job.first_param + i, TYPES[p.type], p.name))
         if self.axes == 1:
@@ -244,6 +257,8 @@ class KernelLoops(ValueReader):
 
     def _one_position(self, block: Block, result: Sequence[Value], meter: LoopMeter) -> None:
         f, out = self.f, self.program.out
+        if self.hides:  # always true, since a row is not longer than the job
+            self.differs = f.let(f"icmp ne i64 {self.x}, {self.total}")
         if self.program.uses_position:
             self.position = [f.let(f"trunc i64 {x} to i32") for x in (*self.outer, self.x)]
         emitter = Emitter(f, self, self.slots, meter=meter)
@@ -273,9 +288,12 @@ class KernelLoops(ValueReader):
         v = value
         if v.op in ("param", "position"):
             index: int = v.attr
-            return self.params[index] if v.op == "param" else self.position[index]
+            return self._hidden(
+                self.params[index] if v.op == "param" else self.position[index], v.type
+            )
         if v.op == "dim":
-            return self.f.let(f"trunc i64 {self.words['shape', v.attr[0], v.attr[1]]} to i32")
+            extent = self.words["shape", v.attr[0], v.attr[1]]
+            return self._hidden(self.f.let(f"trunc i64 {extent} to i32"), v.type)
         if v.op == "array":
             return self._array(v, args)
         if v.op == "image" and (self.border or not _constant_offset(v)):
@@ -286,12 +304,19 @@ class KernelLoops(ValueReader):
             self.loaded[key] = self._read_in_row(v)
         return self.loaded[key]
 
+    def _hidden(self, name: str, ir_type: str) -> str:
+        """Return a value that LLVM cannot know to be the same along a row, if it must not."""
+        if not self.hides:
+            return name
+        kind = TYPES[ir_type]
+        return self.f.let(f"select i1 {self.differs}, {kind} {name}, {kind} zeroinitializer")
+
     def _read_in_row(self, v: Value) -> str:
         """Read an element, a pixel, or an image at a constant offset inside it."""
         if v.op == "element":
             arg = self.program.args[v.attr]
             if self.steps[v.attr] == 0:
-                return self.rows["same", v.attr]
+                return self._hidden(self.rows["same", v.attr], v.type)
             return self._load(arg.dtype, self._at(arg.dtype, self.rows[v.attr], self.x), arg.name)
         i, channel = v.attr
         arg = self.program.args[i]

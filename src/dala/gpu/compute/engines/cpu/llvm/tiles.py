@@ -46,6 +46,8 @@ from dala.gpu.compute.engines.cpu.llvm.metering import CHECK
 
 #: Words listed above.
 HEAD_WORDS: Final = 11
+#: The word with the number of positions.
+TOTAL_WORD: Final = 1
 #: The word with the address of the output.
 OUT_WORD: Final = 10
 #: Words of a mailbox before its slots: stop, idle.
