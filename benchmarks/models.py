@@ -9,6 +9,7 @@ import os
 import pathlib
 import sys
 import tempfile
+import time
 from typing import Any
 
 import numpy as np
@@ -178,6 +179,70 @@ def background() -> dict[str, Any]:
     return {"times": found, "left_out": {}, "fps": round(1000 / min(times), 1), **facts}
 
 
+def core_ms(function: Any, rounds: int = 20) -> float:
+    """Return the least CPU time of a call in milliseconds, which other programs hardly change."""
+    times = []
+    for _ in range(rounds):
+        begin = time.process_time()
+        function()
+        times.append(time.process_time() - begin)
+    return min(times) * 1e3
+
+
+def landmarks(name: str, picture: Any) -> dict[str, Any]:
+    """Find points in a frame of a video that moves: followed, and with the detector each time."""
+    from dala.ml.gpu import load_model
+
+    frames = [np.ascontiguousarray(np.roll(picture, 3 * k, 1)) for k in range(8)]
+    with load_model(name, "cpu", pull=False) as model:
+        tracker = model.tracker(refresh=1 << 30)
+        count = len(tracker.update(frames[0]))
+        assert count
+        assert len(model.predict(frames[0])) == count
+        walk, steps = iter(range(1 << 40)), (*range(8), *range(6, 0, -1))
+
+        def followed() -> Any:
+            return tracker.update(frames[steps[next(walk) % len(steps)]])
+
+        peer = "dala, the detector on every frame"
+        found = row({"dala": followed, peer: lambda: model.predict(frames[0])}, {})
+        assert tracker.detections == 1
+    with load_model(name, "cpu", pull=False, threads=1) as model:
+        tracker = model.tracker(refresh=1 << 30)
+        tracker.update(frames[0])
+        one = {"followed": core_ms(followed), "detected": core_ms(lambda: model.predict(frames[0]))}
+        print(
+            f"\n{name}: CPU time {one['followed']:.1f} ms, {one['detected']:.1f} with the detector"
+        )
+    return {"found": count, "core_ms": one, **found}
+
+
+def poses(picture: Any) -> dict[str, Any]:
+    """The points of one person by two models, on one thread."""
+    from dala.ml.gpu import load_model
+
+    movenet, posenet = (
+        load_model(name, "cpu", pull=False, threads=1) for name in ("movenet", "posenet")
+    )
+    with movenet, posenet:
+        calls = {
+            "dala": lambda: movenet.predict(picture),
+            "dala, posenet": lambda: posenet.predict(picture),
+        }
+        one = {name: core_ms(call) for name, call in calls.items()}
+        print(f"\nmovenet: CPU time {one['dala']:.1f} ms, posenet {one['dala, posenet']:.1f}")
+        return {"core_ms": one, **row(calls, {})}
+
+
+def two_hands() -> Any:
+    """Return the picture of two hands that the tests use."""
+    from PIL import Image
+
+    path = pathlib.Path(__file__).parents[1] / "tests" / "ml" / "known" / "hands.png"
+    with Image.open(path) as image:
+        return np.asarray(image.convert("RGB"))
+
+
 def main() -> int:
     """Run the benchmarks and write their results."""
     if BESIDE.is_dir():
@@ -186,6 +251,7 @@ def main() -> int:
 
     dala.use("cpu")
     picture = frame()
+    astronaut = np.asarray(dala.samples.photo("astronaut", device="cpu"))[..., :3].copy()
     model = load_model("mobilenet_v2", pull=False)
     rows = {
         "predict, MobileNetV2 on a tensor": overhead(model),
@@ -194,6 +260,10 @@ def main() -> int:
         "preprocess, antialias=False": preprocessing(picture, False),
         "YOLOv5s post-processing, 25,200 boxes": post_processing(),
         "background blur, 1280x720 frame of a video, with decoding and encoding": background(),
+        "facemesh, one face in 512x512": landmarks("facemesh", astronaut),
+        "hands, two hands in 448x336": landmarks("hands", two_hands()),
+        "blazepose, one person in 512x512": landmarks("blazepose", astronaut),
+        "movenet, one person in 512x512": poses(astronaut),
     }
     for title, found in rows.items():
         report(title, found)
