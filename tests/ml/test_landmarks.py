@@ -14,6 +14,8 @@ from dala.ml.models import blazepose, facemesh, hands
 from dala.ml.prepare import kernel
 from dala.ml.results import Face, Faces, Hand, Hands, Keypoint
 from dala.ml.results.names import MESH_POINTS
+from dala.ml.runtime.session import Session
+from dala.ml.weights.find import ensure_weights
 
 KNOWN = Path(__file__).with_name("known")
 
@@ -308,6 +310,20 @@ def test_closing_closes_all_steps(real, photo):
     for closed in (model, detector):
         with pytest.raises(dala.FreedError):
             closed.predict(photo("astronaut"))
+
+
+def test_weights_of_a_step_that_are_missing(real, monkeypatch):
+    """Nothing stays open, and the error names the step."""
+    real("hands").close()
+    closed, close = [], Session.close
+    monkeypatch.setattr(Session, "close", lambda self: (closed.append(self), close(self)))
+    monkeypatch.setattr(
+        "dala.ml.gpu.ensure_weights",
+        lambda name, pull, ensure=ensure_weights: ensure(name if name == "hands" else "gone", pull),
+    )
+    with pytest.raises(dala.ModelNotFound, match="'gone'"):
+        real("hands")
+    assert len(closed) == 1
 
 
 def test_several_faces(real, photo):

@@ -151,6 +151,16 @@ def test_strided_slices(index, masks, constant):
     assert np.array_equal(got, X[index])
 
 
+def test_depth_to_space():
+    """Each pixel of twelve channels becomes a square of 2 x 2 pixels of three."""
+    x = RNG.normal(size=(1, 2, 3, 12)).astype(np.float32)
+    (got,) = run([node("DepthToSpace", "x", block_size={"i": "2"})], {}, ["y"], x)
+    wanted = x.reshape(1, 2, 3, 2, 2, 3).transpose(0, 1, 3, 2, 4, 5).reshape(1, 4, 6, 3)
+    assert np.array_equal(got, wanted)
+    with pytest.raises(dala.ModelError, match="12 channels are no squares of 5 x 5"):
+        run([node("DepthToSpace", "x", block_size={"i": "5"})], {}, ["y"], x)
+
+
 def test_steps_of_slices_are_refused():
     arrays = {"begin": [0], "end": [2], "step": [2]}
     with pytest.raises(dala.ModelError, match="unsupported step 2"):

@@ -91,7 +91,11 @@ class LandmarkModel(Model[R]):
         self._load = load
         self._lock = forks.lock()
         self._parts: dict[str, Model[Prediction]] = {}
-        self.part(self.steps.detector)
+        try:
+            self.part(self.steps.detector)
+        except BaseException:
+            session.close()
+            raise
 
     def part(self, name: str) -> Model[Prediction]:
         """Return the model of another step by its name; it is loaded on first use."""
