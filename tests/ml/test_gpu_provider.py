@@ -88,7 +88,7 @@ def test_a_provider_that_fails_in_the_middle(found):
 
 
 @pytest.mark.long  # SwiftShader compiles the shaders of each for a minute
-@pytest.mark.parametrize("name", ["facemesh", "iris", "hands", "palms", "blazepose"])
+@pytest.mark.parametrize("name", ["facemesh", "iris", "hands"])
 def test_landmarks_as_on_the_cpu(weights, monkeypatch, name):
     monkeypatch.setenv("DALA_MODELS", str(weights))
     if find_weights(name) is None:
