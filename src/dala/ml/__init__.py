@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dala.ml.background import Background as Background
     from dala.ml.follow.watch import Watcher as Watcher
     from dala.ml.follow.watch import watch as watch
+    from dala.ml.hide import FaceHider as FaceHider
     from dala.ml.landmarks.targets import Subject as Subject
     from dala.ml.landmarks.targets import face as face
     from dala.ml.landmarks.targets import hand as hand
@@ -42,6 +43,7 @@ _ROOMS = ("gpu", "results", "smooth", "track")
 #: The module of each name.
 _HOMES = {
     "Background": "dala.ml.background",
+    "FaceHider": "dala.ml.hide",
     "Model": "dala.ml.model",
     "Subject": "dala.ml.landmarks.targets",
     "face": "dala.ml.landmarks.targets",
@@ -54,6 +56,7 @@ _HOMES = {
 
 __all__ = [
     "Background",
+    "FaceHider",
     "Model",
     "Subject",
     "Watcher",
