@@ -15,7 +15,7 @@ from dala.ml.track import Tracker
 from dala.typing import NDArray
 
 #: Seconds without a frame after which the video counts as cut: everything is new then.
-_CUT: Final = 1.0
+CUT: Final = 1.0
 #: How much larger another one must be to take the place of the largest.
 _LARGER: Final = 1.5
 #: Points whose connection is level if a face, a head or a body is upright, in order of preference.
@@ -141,7 +141,7 @@ class Identities:
 
     def update(self, found: Sequence[Element], time: float) -> Seen:
         """Return the elements of the next frame with ids, smoothed."""
-        if not self._time < time <= self._time + _CUT and self._time > -math.inf:
+        if not self._time < time <= self._time + CUT and self._time > -math.inf:
             self._tracker.reset()
             self._filters.clear()
             self._used, self._largest = self._last, None

@@ -17,7 +17,7 @@ from dala.errors import DalaError, FreedError, ModelError, ParameterError, did_y
 from dala.media.scene.follow.target import ShownPicture
 from dala.media.scene.nodes.property_types import AnchorType
 from dala.media.scene.nodes.video import VideoNode
-from dala.ml.follow.elements import Element, Found, Identities, Seen, elements_of
+from dala.ml.follow.elements import CUT, Element, Found, Identities, Seen, elements_of
 from dala.ml.follow.targets import (
     WatchedBone,
     WatchedBox,
@@ -42,6 +42,8 @@ from dala.ml.results.people import check_number
 from dala.resources import Closing
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dala.media.scene.nodes.json_types import JsonData
     from dala.ml.landmarks.targets import Target
     from dala.ml.results import Keypoint, Prediction
@@ -168,6 +170,8 @@ class Watcher(Closing):
             raise
         self._numbers: set[int] = set()
         self._identities = Identities(cutoff, _BETA)
+        self._find: Callable[[ImageLike], Prediction] | None = None
+        self._time = -math.inf
         self._kept: OrderedDict[Hashable, Seen] = OrderedDict()
         self._version: int | None = None
         self._current = Seen()
@@ -304,13 +308,13 @@ class Watcher(Closing):
                 return self._current
             if wait if self._wait is None else self._wait:
                 self._collect(block=True)
-                self._take(self._run(shown.picture), shown)
+                self._take(self._run(shown.picture, shown.time), shown)
             elif self._running is None:
                 picture = shown.picture
                 if isinstance(picture, np.ndarray):
                     picture = picture.copy()  # its owner may write to it meanwhile
                 here = copy_context()  # the device and limits of the caller
-                self._running = self._pool.submit(here.run, self._run, picture), shown
+                self._running = self._pool.submit(here.run, self._run, picture, shown.time), shown
             return self._current
 
     def _collect(self, block: bool) -> None:
@@ -320,8 +324,12 @@ class Watcher(Closing):
         (future, shown), self._running = self._running, None
         self._take(future.result(), shown)
 
-    def _run(self, picture: ImageLike) -> list[Element]:
-        result = self.model.predict(picture, **self._options)
+    def _run(self, picture: ImageLike, time: float) -> list[Element]:
+        """Run the model; one that carries regions from frame to frame begins anew after a cut."""
+        if self._find is None or not self._time < time <= self._time + CUT:
+            self._find = self.model.follower(self.model.spec.chosen(self._options))
+        self._time = time
+        result = self._find(picture)
         self.runs += 1
         return elements_of(cast("Sequence[Found]", result), self._label, self._numbers)
 
