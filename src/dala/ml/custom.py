@@ -12,7 +12,17 @@ from dala.gpu.compute.kernels.resize import Preprocess
 from dala.gpu.compute.params import check_values
 from dala.ml.models import deeplab, mobilenet_v2, u2netp, yolo_v5
 from dala.ml.prepare import Placement
-from dala.ml.results import Detections, Matte, Outputs, Segmentation, Tensors
+from dala.ml.results import (
+    Detections,
+    Keypoint,
+    Matte,
+    Outputs,
+    Pose,
+    Poses,
+    Segmentation,
+    Tensors,
+)
+from dala.ml.results.base import name_of
 from dala.ml.runtime.session import Session
 from dala.ml.spec import Decode, ModelSpec
 from dala.typing import Params
@@ -78,14 +88,61 @@ def _check_rank(task: str, outputs: Outputs, rank: int, wanted: str) -> None:
         )
 
 
+def decode_keypoints(
+    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, float]
+) -> Poses:
+    """Decode heatmaps (points, height, width), or rows (points, 2 or 3) of x, y and score.
+
+    Rows are in pixels of the model's input, or from 0 to 1 if none is above 1. Labels are the
+    names of the points.
+    """
+    name, array = next(iter(outputs.items()))
+    if array.ndim == 3 and array.shape[1] > 1:
+        count, height, width = array.shape
+        flat = array.reshape(count, -1)
+        best = flat.argmax(1)
+        places = np.stack([best % width + 0.5, best // width + 0.5], 1) / (width, height)
+        scores = np.clip(flat[np.arange(count), best], 0, 1)
+    elif array.reshape(-1, array.shape[-1]).shape[-1] in (2, 3):
+        rows = array.reshape(-1, array.shape[-1]).astype(np.float64)
+        places, scores = rows[:, :2], rows[:, 2] if rows.shape[1] == 3 else np.ones(len(rows))
+        if places.max(initial=0) > 1:
+            places = places / placement.size
+    else:
+        raise ModelError(
+            "predict: task 'keypoints' needs an output of shape (points, height, width) or "
+            f"(points, 2 or 3), got {name!r} of shape {array.shape}. Use task='raw' or decode=."
+        )
+    points = placement.back(places.astype(np.float64) * placement.size)
+    made = tuple(
+        Keypoint(name_of(labels, k), float(x), float(y), float(score))
+        for k, ((x, y), score) in enumerate(zip(points, scores, strict=True))
+    )
+    mean = float(np.mean(scores)) if made else 0.0
+    return Poses([Pose(made, mean)] if mean >= options["score"] else [], outputs)
+
+
+def decode_image(
+    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, float]
+) -> Tensors:
+    """Return the outputs for a tensor; pictures go through ``ImageModel``."""
+    return Tensors(outputs)
+
+
 TASKS: Final[Mapping[str, Decode]] = {
     "classify": mobilenet_v2.decode,
     "detect": decode_rows,
     "segment": decode_planes,
     "matte": decode_matte,
+    "keypoints": decode_keypoints,
+    "image": decode_image,
     "raw": decode_raw,
 }
-_OPTIONS: Final[Mapping[str, Mapping[str, float]]] = {"detect": yolo_v5.MODEL.options}
+_OPTIONS: Final[Mapping[str, Mapping[str, float]]] = {
+    "detect": yolo_v5.MODEL.options,
+    "keypoints": {"score": 0.0},
+    "image": {"overlap": 32},
+}
 
 
 def custom_spec(
@@ -121,21 +178,25 @@ def custom_spec(
 
     return ModelSpec(
         name=name,
-        task=task,
+        task="poses" if task == "keypoints" else task,
         title=f"{name}, an ONNX file",
         license="not given by the file",
-        prepare=_prepare(session, prepare),
+        prepare=_prepare(session, prepare, task),
         decode=found,
         options=_OPTIONS.get(task, {}),
     )
 
 
-def _prepare(session: Session, given: Params | None) -> Params:
+def _prepare(session: Session, given: Params | None, task: str) -> Params:
     """Return the parameters of "preprocess", checked."""
+    if task == "image":
+        _check_range(given)
     if given is None:
         port = session.inputs[0] if session.inputs else None
         if port is not None and port.dtype is not None and np.dtype(port.dtype).kind in "ui":
             return {"normalize": "raw"}
+        if task == "image":
+            return {"normalize": "unit"}
         gray = port is not None and len(port.shape) == 4 and 1 in port.shape[1::2]
         return {"normalize": "unit" if gray else "imagenet"}
     if not isinstance(given, Mapping):
@@ -152,6 +213,18 @@ def _prepare(session: Session, given: Params | None) -> Params:
     except DalaError as error:
         raise error.within("load_model: preprocess") from error
     return dict(given)
+
+
+def _check_range(given: Params | None) -> None:
+    """Raise ParameterError for parameters that pictures of their own size cannot have."""
+    for name, value in (given or {}).items():
+        if name != "normalize" or value not in ("unit", "raw", "signed"):
+            raise ParameterError(
+                "load_model: preprocess of task 'image' is the range of its pictures: normalize= "
+                f"'unit' (0 to 1), 'raw' (0 to 255) or 'signed' (-1 to 1), got {name}={value!r}.",
+                call="load_model",
+                argument="preprocess",
+            )
 
 
 def _guess_task(session: Session) -> str:

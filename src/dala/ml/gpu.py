@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
-from typing import overload
+from typing import cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from dala.errors import (
 )
 from dala.gpu.compute import Buffer
 from dala.ml.custom import custom_spec
+from dala.ml.enhance import ImageModel
 from dala.ml.labels import read_labels
 from dala.ml.landmarks.steps import LandmarkModel
 from dala.ml.model import Model, ModelInput, R
@@ -106,8 +107,9 @@ def load_model(
         model: one of ``available_models()``, or the path of an ONNX file.
         provider: the ONNX Runtime provider: "cuda", "coreml", "directml", "webgpu" or "cpu". "auto"
             uses the first of these that starts; ``warmup()`` then measures them.
-        task: "classify", "detect" (outputs as of YOLOv5 or YOLOv8), "segment", "matte" or "raw";
-            derived from the outputs by default.
+        task: "classify", "detect" (outputs as of YOLOv5 or YOLOv8), "segment", "matte",
+            "keypoints" (heatmaps, or rows of x, y and score), "image" (super-resolution and other
+            models from pictures to pictures) or "raw"; derived from the outputs by default.
         labels: the names of the classes, or "imagenet", "coco" or "voc".
         size: (height, width), for models with a variable input size.
         layout: "nchw" or "nhwc", if it cannot be derived from the input shape.
@@ -155,6 +157,9 @@ def load_model(
     path = _file(model)
     session = Session(str(path), repr(path.name), provider, threads)
     spec = custom_spec(path.stem, session, task, preprocess, decode)
+    if spec.task == "image" and decode is None:
+        made = ImageModel(session, spec, path.stem, str(path), size, None, layout)
+        return cast("Model[Prediction]", made)
     return Model(
         session, spec, path.stem, str(path), size, _label_names("load_model", labels), layout
     )

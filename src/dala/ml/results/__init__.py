@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from dala.ml.results.base import Box, Outputs
 from dala.ml.results.boxes import Detection, Detections, TrackedObject, TrackedObjects
-from dala.ml.results.masks import Matte, Segmentation
+from dala.ml.results.masks import Enhanced, Matte, Segmentation
 from dala.ml.results.people import (
     Bone,
     Face,
@@ -34,6 +34,7 @@ __all__ = [
     "Classification",
     "Detection",
     "Detections",
+    "Enhanced",
     "Face",
     "FaceMesh",
     "Faces",
@@ -54,5 +55,5 @@ __all__ = [
 
 #: What ``predict`` returns for one picture.
 Prediction: TypeAlias = (
-    "Scores | Detections | Faces | Hands | Poses | Segmentation | Matte | Tensors"
+    "Scores | Detections | Faces | Hands | Poses | Segmentation | Matte | Enhanced | Tensors"
 )

@@ -79,6 +79,33 @@ class Segmentation(Drawable):
 
 
 @dataclass(eq=False)
+class Enhanced:
+    """A picture that a model made of a picture: ``picture`` of shape (height, width, 1 or 3).
+
+    It is u8 for pictures of u8, else f32 from 0 to 1. ``scale`` is its height divided by that of
+    the picture that was given.
+
+    >>> print(Enhanced(np.zeros((4, 8, 3), np.uint8), 2.0))
+    8x4, 2 times as large
+    """
+
+    picture: NDArray
+    scale: float = 1.0
+    raw: Outputs = field(default_factory=dict, repr=False)
+
+    def __array__(
+        self, dtype: np.dtype[np.generic] | None = None, copy: bool | None = None
+    ) -> NDArray:
+        return np.array(self.picture, dtype) if copy else np.asarray(self.picture, dtype)
+
+    def __str__(self) -> str:
+        return f"{self.picture.shape[1]}x{self.picture.shape[0]}, {self.scale:g} times as large"
+
+    def _repr_png_(self) -> bytes | None:
+        return picture_png(self.picture) if self.picture.size else None
+
+
+@dataclass(eq=False)
 class Matte(Drawable):
     """The foreground: ``alpha`` of shape (height, width), 0 to 1.
 
