@@ -101,7 +101,65 @@ def main(folder):
         load_model(path, "cpu", task="raw") as cpu,
     ):
         found["loaded again"] = difference(again, cpu, 1, rng)
+    found["stream"] = streams(path, rng)
+    found["background"] = background(folder)
     sys.stdout.write(json.dumps(found) + "\n")
+
+
+def streams(path, rng):
+    """``model.stream`` by both policies, and with a provider that fails in the middle."""
+    frames = [rng.integers(0, 256, (4, 6, 3)).astype(np.uint8) for _ in range(5)]
+    with load_model(path, "webgpu", task="raw") as gpu, load_model(path, "cpu", task="raw") as cpu:
+        wanted = [cpu.predict(frame)["y"] for frame in frames]
+        every = [seen.result["y"] for seen in gpu.stream(iter(frames), "every")]
+        (*_, last) = gpu.stream(iter(frames), "latest")
+        apart = max(float(np.abs(a - b).max()) for a, b in zip(every, wanted, strict=True))
+        made = {"every": apart, "latest": float(np.abs(last.result["y"] - wanted[-1]).max())}
+        session = gpu._session._runs._session
+        works, seen = session.run_with_iobinding, 0
+
+        def fail(*args):
+            raise RuntimeError("the device was lost")
+
+        try:
+            for _ in gpu.stream(iter(frames), "every"):
+                seen += 1
+                if seen == 2:
+                    session.run_with_iobinding = fail
+            made["lost"] = [seen, "nothing was raised"]
+        except DeviceLostError as error:
+            made["lost"] = [seen, str(error)]
+        session.run_with_iobinding = works
+    with load_model(path, "webgpu", task="raw") as again:
+        made["again"] = max(
+            float(np.abs(one.result["y"] - want).max())
+            for one, want in zip(again.stream(iter(frames), "every"), wanted, strict=True)
+        )
+    return made
+
+
+def background(folder):
+    """A virtual background whose small model runs on the GPU, beside one on the CPU."""
+    from dala.ml import Background
+
+    graph = Graph("bright")  # the foreground is what is bright
+    x = graph.input("pixels", (1, 3, 16, 16))
+    weights = np.full((1, 3, 1, 1), 2.0, np.float32)
+    y = graph.node("Conv", x, graph.constant(weights), graph.constant(np.float32([-3.0])))
+    graph.output(graph.node("Sigmoid", y), (1, 1, 16, 16), name="y")
+    path = f"{folder}/bright.onnx"
+    with open(path, "wb") as file:
+        file.write(graph.save())
+    rng = np.random.default_rng(2)
+    frames = [rng.integers(0, 256, (24, 32, 3)).astype(np.uint8) for _ in range(3)]
+    results = []
+    for provider in ("webgpu", "cpu"):
+        loaded = load_model(path, provider, task="matte", preprocess={"normalize": "unit"})
+        with loaded as model, Background(model, radius=4) as work:
+            results.append([np.asarray(frame).astype(int) for frame in work.stream(iter(frames))])
+    apart = [np.abs(a - b) for a, b in zip(*results, strict=True)]
+    changed = float(np.abs(results[0][0] - frames[0]).mean())
+    return {"most": int(max(a.max() for a in apart)), "changed": changed}
 
 
 if __name__ == "__main__":

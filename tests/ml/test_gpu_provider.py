@@ -87,6 +87,21 @@ def test_a_provider_that_fails_in_the_middle(found):
     assert found["loaded again"] < 1e-4
 
 
+def test_streams(found):
+    stream = found["stream"]
+    assert stream["every"] < 1e-4
+    assert stream["latest"] < 1e-4
+    seen, text = stream["lost"]
+    assert seen == 2
+    assert text.startswith("predict: the GPU of 'conv.onnx' was lost (the device was lost). Load")
+    assert stream["again"] < 1e-4
+
+
+def test_backgrounds(found):
+    assert found["background"]["most"] <= 2
+    assert found["background"]["changed"] > 1
+
+
 @pytest.mark.long  # SwiftShader compiles the shaders of each for a minute
 @pytest.mark.parametrize("name", ["facemesh", "iris", "hands"])
 def test_landmarks_as_on_the_cpu(weights, monkeypatch, name):
