@@ -91,28 +91,27 @@ def build(device: str | None = None) -> Scene:
     return scene
 
 
-def main() -> int:
-    """Render a picture and the video, or play it."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--show", metavar="WHERE", help="window, browser or notebook")
-    parser.add_argument("--device", help="where to draw")
-    parser.add_argument("--out", default="out", metavar="FOLDER", help="for the files (out)")
-    args = parser.parse_args()
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="A music video that moves with the beat.")
+    parser.add_argument("--out", default="out", metavar="FOLDER", help="where files go")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help=f"of video ({SECONDS:g})")
+    parser.add_argument("--show", choices=("window", "browser", "terminal"), help="play instead")
+    given = parser.parse_args(arguments)
     try:
-        with build(args.device) as scene:
-            if args.show:
-                scene.play(args.show, SECONDS)
+        with build() as scene:
+            if given.show:
+                scene.play(given.show, given.seconds)
                 return 0
-            folder = pathlib.Path(args.out)
+            folder = pathlib.Path(given.out)
             folder.mkdir(parents=True, exist_ok=True)
             scene.render(MOMENT).save(folder / f"{NAME}.png")
-            scene.render_to(folder / f"{NAME}.mp4")
-            print(f"{folder / NAME}.png and .mp4")
-    except DalaError as error:
-        print(error, file=sys.stderr)
-        return 2
+            scene.render_to(folder / f"{NAME}.mp4", given.seconds)
+            print(f"{folder / NAME}.png and {folder / NAME}.mp4")
+    except (DalaError, OSError) as error:
+        print(f"{NAME}: {error}", file=sys.stderr)
+        return 1
     return 0
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(main())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from fractions import Fraction
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
@@ -135,6 +136,11 @@ class NodeVoice:
                 self._source.rest()
                 return np.zeros((count, LAYOUTS[self.layout]), np.float32)
         made = self._heard.render(start, count)
+        crossing = crossing_of(node)
+        if crossing is not None and clip.end is not None:
+            first, last = nearest(clip.begin * rate), nearest(clip.end * rate)
+            rising, falling = (nearest(seconds * rate) for seconds in crossing)
+            made = apply_fades(made, start - first, last - first, rising, falling, "equal_power")
         if isinstance(node, AudioNode) and (node.fade_in or node.fade_out):
             begin = nearest(clip.begin * rate)
             end = clip.natural_end(node.length())
@@ -142,6 +148,16 @@ class NodeVoice:
             fades = [round(value * rate) for value in (node.fade_in, node.fade_out)]
             made = apply_fades(made, start - begin, total, fades[0], fades[1], node.curve)
         return made
+
+
+def crossing_of(node: Node) -> tuple[Fraction, Fraction] | None:
+    """Return the seconds in which a node of a timeline fades in and out with its transitions."""
+    line = node.parent
+    fades = getattr(line, "sound_fades", None)
+    if fades is None or node not in getattr(line, "clips", ()):
+        return None
+    rising, falling = fades(node)
+    return (rising, falling) if rising or falling else None
 
 
 class _Control:
@@ -177,6 +193,8 @@ class Voices:
         self._group = group
         self._tracks: dict[Node, MixerTrack] = {}
         self._ducks: tuple[object, ...] = ()
+        #: What duck the music: voices once more, as they are read at other places.
+        self._keys: list[MixerTrack] = []
 
     def tracks(self) -> list[MixerTrack]:
         """Return a track for each node; nodes that were added or removed since are noticed."""
@@ -213,11 +231,14 @@ class Voices:
         """Give ducked tracks their gain, from the tracks of the same clock that duck them."""
         for track in self._tracks.values():
             track.gain = None
+        self._close_keys()
         for duck in self._scene.ducks:
             music = self._tracks.get(duck.music)
-            under = [self._tracks[v].stereo for v in duck.under if v in self._tracks]
+            under = [self._track(v) for v in duck.under if v in self._tracks]
+            self._keys += under
             if music is not None and under:
-                gain = DuckGain(duck, self.rate, joined_voices(under)).render
+                voices = joined_voices([key.stereo for key in under])
+                gain = DuckGain(duck, self.rate, voices).render
                 music.gain = gain if music.gain is None else _product(music.gain, gain)
 
     def render(self, start: int, count: int) -> Samples:
@@ -227,8 +248,14 @@ class Voices:
             made += track.stereo(start, count)
         return made
 
+    def _close_keys(self) -> None:
+        keys, self._keys = self._keys, []
+        for key in keys:
+            key.close()
+
     def close(self) -> None:
         """Close all files."""
+        self._close_keys()
         for track in self._tracks.values():
             with suppress(Exception):  # close the others even if one fails
                 track.close()
