@@ -1,6 +1,6 @@
-"""A slide show with a voice: photographs dissolve into each other, and music ducks under the words.
+"""A slide show with a voice: photographs dissolve, and music ducks under the words.
 
-python examples/narrated_slides.py                 # out/narrated_slides.png and out/narrated_slides.mp4
+python examples/narrated_slides.py                 # out/narrated_slides.png and .mp4
 python examples/narrated_slides.py --show window   # plays it, with sound if there is a device
 """
 

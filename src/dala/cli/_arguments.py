@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Final, TypeAlias, TypedDict
@@ -151,3 +152,56 @@ def flags(options: Options) -> dict[str, bool]:
     """Return every option, --help and --debug included, and whether it takes a value."""
     own = {name: facts.get("action") != "store_true" for name, facts in options.items()}
     return {"--help": False, "--debug": False, **own}
+
+
+def volume(text: str) -> float:
+    """Return the factor of a volume.
+
+    >>> volume("0.5"), round(volume("-6dB"), 3)
+    (0.5, 0.501)
+    """
+    found = re.fullmatch(r"\s*([-+0-9.eE]+)\s*(db)?\s*", text, re.IGNORECASE)
+    try:
+        value = float(found[1]) if found is not None else math.nan
+        if found is not None and found[2]:
+            value = 10 ** (value / 20) if value < 61 else math.nan
+    except (ValueError, OverflowError):
+        value = math.nan
+    if not 0 <= value <= 1000:
+        raise argparse.ArgumentTypeError(
+            f"must be a factor from 0 to 1000, or decibels such as -6dB, got {text!r}."
+        )
+    return value
+
+
+def loudness(text: str) -> float:
+    """Return a loudness in LUFS.
+
+    >>> loudness("-16")
+    -16.0
+    """
+    try:
+        value = float(text.lower().removesuffix("lufs"))
+    except ValueError:
+        value = math.nan
+    if not -70 <= value <= 0:
+        raise argparse.ArgumentTypeError(f"must be from -70 to 0 LUFS, got {text!r}.")
+    return value
+
+
+def fades(text: str) -> tuple[float, float]:
+    """Return the seconds of fades in and out.
+
+    >>> fades("1"), fades("0.5,2")
+    ((1.0, 1.0), (0.5, 2.0))
+    """
+    parts = text.split(",")
+    try:
+        values = [float(part) for part in parts]
+    except ValueError:
+        values = []
+    if len(values) not in (1, 2) or not all(0 <= value <= 1e6 for value in values):
+        raise argparse.ArgumentTypeError(
+            f"must be seconds, such as 1, or 0.5,2 for in and out, got {text!r}."
+        )
+    return values[0], values[-1]

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 from dala import forks
 from dala.cli import _chain as chain
 from dala.cli import _inputs as inputs
-from dala.cli import _sound as sound
 from dala.errors import ParameterError, VideoError
 from dala.media.notices import notify
 from dala.media.progress import Progress
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from dala.media.video.chain import VideoChain
     from dala.media.video.files import Reader
     from dala.media.video.source import VideoSource
+    from dala.media.video.tracks import Tracks
 
 #: The most threads that decode: each holds frames of its own, and more are rarely faster.
 _DECODERS: Final = 4
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Made, str, 
         if animated is not None and not (args.no_audio or remote) and source.has_audio:
             notify(f"{out}: {animated} has no sound; that of {name} is left out.")
         elif animated is None and not remote and not isinstance(source, AnimationReader):
-            tracks = sound.tracks_of(source, args)
+            tracks = _tracks_of(source, args)
             held.callback(tracks.close)  # if no writer takes it
         loop = (
             source.loop if args.loop is None and isinstance(source, AnimationReader) else args.loop
@@ -250,3 +250,32 @@ def _until_damage(
         yield from given
     except VideoError as error:
         damage.append(error)
+
+
+def _tracks_of(source: Reader, args: argparse.Namespace) -> Tracks:
+    """Return what is kept besides the pictures: sound as it is, unless options change it."""
+    from dala.media.video.tracks import Tracks
+
+    changed = args.volume is not None or args.loudness is not None or args.audio_fade is not None
+    if not changed:
+        return Tracks(source.source, "dala filter", sound=not args.no_audio, everything=True)
+    if args.no_audio:
+        raise ParameterError(
+            "--no-audio drops the sound. Leave out --volume, --loudness and --audio-fade."
+        )
+    if not source.has_audio:
+        raise ParameterError(
+            f"{source.name} has no sound. Leave out --volume, --loudness and --audio-fade."
+        )
+    from dala.media.audio.files.changed import changed_sound
+
+    rising, falling = args.audio_fade or (0.0, 0.0)
+    return changed_sound(
+        source.source,
+        "dala filter",
+        volume=1.0 if args.volume is None else args.volume,
+        loudness=args.loudness,
+        fade_in=rising,
+        fade_out=falling,
+        from_pictures=args.retime,
+    )

@@ -16,7 +16,6 @@ from dala.cli import _arguments as arguments
 from dala.cli import _chain as chain
 from dala.cli import _filter_video as filter_video
 from dala.cli import _inputs as inputs
-from dala.cli import _sound as sound
 from dala.cli._pipes import PIPE, piped
 from dala.cli._signals import Stopped, stopping
 from dala.errors import ParameterError
@@ -131,17 +130,17 @@ OPTIONS: Final[arguments.Options] = {
     },
     "--no-audio": {"action": "store_true", "help": "drop the sound"},
     "--volume": {
-        "type": sound.volume,
+        "type": arguments.volume,
         "metavar": "X",
         "help": "make the sound of a video louder or quieter: a factor, or decibels such as -6dB",
     },
     "--loudness": {
-        "type": sound.loudness,
+        "type": arguments.loudness,
         "metavar": "LUFS",
         "help": "bring the sound of a video to a loudness by EBU R128, such as -16",
     },
     "--audio-fade": {
-        "type": sound.fades,
+        "type": arguments.fades,
         "metavar": "IN[,OUT]",
         "help": "seconds in which the sound of a video fades in, and out",
     },
