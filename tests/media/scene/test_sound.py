@@ -419,3 +419,14 @@ def test_what_the_device_gets_is_the_mix(scene):
     assert player.missed == 0
     player.close()
     assert streams[0].closed
+
+
+def test_sound_of_a_timeline_cross_fades_with_its_transition(scene, clips, tmp_path):
+    line = scene.add_timeline()
+    line.add_video(clips / "low.mp4")
+    line.add_video(clips / "high.mp4", transition=("dissolve", 0.5))
+    found = heard(scene, 1.5)[:, 0]
+    for first, low, high in ((0.2, 0.25, 0), (0.7, 0.25 * 2**-0.5, 0.25 * 2**-0.5), (1.2, 0, 0.25)):
+        part = found[round(first * RATE) : round((first + 0.1) * RATE)]
+        assert level_at(part, 500) == pytest.approx(low, abs=0.015)
+        assert level_at(part, 3000) == pytest.approx(high, abs=0.015)

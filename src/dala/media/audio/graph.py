@@ -17,7 +17,7 @@ from dala.media.video.source import AvObject, pyav
 Step: TypeAlias = tuple[str, str]
 
 #: Samples that are pushed at once. Larger blocks are divided.
-BLOCK = 8192
+BLOCK = 16384
 
 
 class FilterStream:

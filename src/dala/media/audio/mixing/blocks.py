@@ -192,6 +192,7 @@ class Processed:
         stream: makes the filters.
         speed: seconds of the source for a second of the result.
         run_up: seconds that the filters run before a place.
+        part: samples that are filtered at once; so much is read ahead.
     """
 
     def __init__(
@@ -201,11 +202,13 @@ class Processed:
         *,
         speed: Fraction = Fraction(1),
         run_up: float = 1.0,
+        part: int = _PART,
     ) -> None:
         self.rate, self.layout = source.rate, source.layout
         self._source = source
         self._stream = stream
         self._speed = speed
+        self._part = part
         self._run_up = round(run_up * source.rate)
         self._filters: FilterStream | None = None
         self._at = 0
@@ -231,8 +234,8 @@ class Processed:
         assert self._filters is not None
         have = sum(map(len, self._ready))
         while have < count:
-            block = self._filters.process(self._source.render(self._fed, _PART))
-            self._fed += _PART
+            block = self._filters.process(self._source.render(self._fed, self._part))
+            self._fed += self._part
             have += len(block)
             self._ready.append(block)
         joined = self._ready[0] if len(self._ready) == 1 else np.concatenate(

@@ -26,6 +26,7 @@ from dala.media.audio.effects import (
     effect_stream,
     tempo_stream,
 )
+from dala.media.audio.graph import BLOCK
 from dala.media.audio.mixing.blocks import BlockSource, FileSound, MemorySound, Processed
 from dala.media.audio.samples import CURVES, apply_fades, pan_mono, pan_stereo
 from dala.media.video.source import VideoFile
@@ -276,7 +277,7 @@ class Mixer(Closing):
         if effects:
             chain, inner = list(effects), source.layout
             source = Processed(
-                source, lambda: effect_stream("Mixer.add", chain, rate, inner), run_up=1.0
+                source, lambda: effect_stream("Mixer.add", chain, rate, inner), part=BLOCK
             )
         return MixerTrack(
             source, start=round(begin * rate), first=at, length=length, loop=loop,
