@@ -27,9 +27,11 @@ from dala.media.audio.audio import Audio
 from dala.media.audio.effects import EffectValue
 {imports}
 from dala.media.scene.scene import Scene
+from dala.media.scene.timeline import Timeline
 from dala.media.sources.seconds import TimeLike
 from dala.media.sources.speed import SpeedLike
 from dala.media.texture import Texture
+from dala.media.transitions.spec import TransitionLike
 from dala.typing import ColorLike, ImageLike, ParamValue
 
 class SupportsAt(Protocol):

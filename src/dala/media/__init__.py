@@ -31,11 +31,13 @@ if TYPE_CHECKING:
     from dala.media.frame import Frame as Frame
     from dala.media.scene.file.load import load_scene as load_scene
     from dala.media.scene.scene import Scene as Scene
+    from dala.media.scene.timeline import Timeline as Timeline
     from dala.media.subtitles import load_subtitles as load_subtitles
     from dala.media.text import fonts as fonts
     from dala.media.text.text import TextStyle as TextStyle
     from dala.media.text.text import set_text as set_text
     from dala.media.texture import TexturePool as TexturePool
+    from dala.media.transitions.spec import Transition as Transition
 
 #: Modules that are imported when their name is first used.
 _ROOMS = ("audio", "effects", "gpu", "scene", "video")
@@ -47,6 +49,8 @@ _HOMES = {
     "Scene": "dala.media.scene.scene",
     "TextStyle": "dala.media.text.style",
     "TexturePool": "dala.media.texture",
+    "Timeline": "dala.media.scene.timeline",
+    "Transition": "dala.media.transitions.spec",
     "fonts": "dala.media.text",
     "load_lut": "dala.media.filters.luts",
     "load_scene": "dala.media.scene.file.load",
@@ -60,6 +64,8 @@ __all__ = [
     "Scene",
     "TextStyle",
     "TexturePool",
+    "Timeline",
+    "Transition",
     "audio",
     "effects",
     "fonts",

@@ -25,6 +25,7 @@ from dala.media.scene.nodes.json_types import (
 #: Keys that have a meaning beyond their kind, and are made by hand below.
 _BY_HAND = {
     "type", "id", "source", "input", "filter", "params", "nodes", "scene", "font", "text",
+    "transition",
 }  # fmt: skip
 #: Keys of which a node has only one of each row, or they would contradict each other.
 _ROWS = (

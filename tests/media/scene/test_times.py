@@ -115,7 +115,7 @@ def test_only_videos_that_are_near_are_open(clip):
         for t in range(40):
             assert number_of(scene.render(Fraction(t))) == t % 2 * 10
             assert sum(node._source is not None for node in made) <= 3
-            assert (late._source is not None) == (29 <= t < 35)
+            assert (late._source is not None) == (29 <= t <= 34)
         assert number_of(scene.render(Fraction(7, 2))) == 15  # going back
         assert scene.errors == {}
 

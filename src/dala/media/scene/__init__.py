@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dala.media.scene.functions import add_scene as add_scene
     from dala.media.scene.functions import add_subtitles as add_subtitles
     from dala.media.scene.functions import add_text as add_text
+    from dala.media.scene.functions import add_timeline as add_timeline
     from dala.media.scene.functions import add_video as add_video
     from dala.media.scene.functions import close as close
     from dala.media.scene.functions import fps as fps
@@ -36,9 +37,11 @@ if TYPE_CHECKING:
     from dala.media.scene.functions import render as render
     from dala.media.scene.functions import set_pip_transform as set_pip_transform
     from dala.media.scene.scene import Scene as Scene
+    from dala.media.scene.timeline import Timeline as Timeline
 
 _HOMES = {
     "Scene": "dala.media.scene.scene",
+    "Timeline": "dala.media.scene.timeline",
     "add_animation": "dala.media.scene.functions",
     "add_audio": "dala.media.scene.functions",
     "add_effect": "dala.media.scene.functions",
@@ -49,6 +52,7 @@ _HOMES = {
     "add_scene": "dala.media.scene.functions",
     "add_subtitles": "dala.media.scene.functions",
     "add_text": "dala.media.scene.functions",
+    "add_timeline": "dala.media.scene.functions",
     "add_video": "dala.media.scene.functions",
     "add_video_async": "dala.media.scene.functions",
     "close": "dala.media.scene.functions",
@@ -64,6 +68,7 @@ _HOMES = {
 
 __all__ = [
     "Scene",
+    "Timeline",
     "add_animation",
     "add_audio",
     "add_effect",
@@ -74,6 +79,7 @@ __all__ = [
     "add_scene",
     "add_subtitles",
     "add_text",
+    "add_timeline",
     "add_video",
     "add_video_async",
     "close",

@@ -14,11 +14,14 @@ from dala.media.scene.nodes.image import ImageNode, OverlayNode
 from dala.media.scene.nodes.nested import SceneNode
 from dala.media.scene.nodes.node import Node
 from dala.media.scene.nodes.text import SubtitlesNode, TextNode
+from dala.media.scene.nodes.timeline import TimelineNode
 from dala.media.scene.nodes.video import VideoNode
 from dala.media.scene.scene import Scene
+from dala.media.scene.timeline import Timeline
 from dala.media.sources.seconds import TimeLike
 from dala.media.sources.speed import SpeedLike
 from dala.media.texture import Texture
+from dala.media.transitions.spec import TransitionLike
 from dala.typing import ColorLike, ImageLike, ParamValue
 
 class SupportsAt(Protocol):
@@ -38,6 +41,7 @@ class BuilderMethods:
         *,
         id: str | None = None,
         duration: TimeLike | None = None,
+        transition: TransitionLike | None = None,
         track: int | str = 0,
         effects: Sequence[tuple[str, Mapping[str, EffectValue]]] | None = None,
         trim: Sequence[TimeLike | None] | None = None,
@@ -59,6 +63,7 @@ class BuilderMethods:
         id: str | None = None,
         margin: float = 0.0,
         duration: TimeLike | None = None,
+        transition: TransitionLike | None = None,
         x: float = 0.0,
         y: float = 0.0,
         width: float | None = None,
@@ -86,6 +91,7 @@ class BuilderMethods:
         id: str | None = None,
         margin: float = 0.0,
         duration: TimeLike | None = None,
+        transition: TransitionLike | None = None,
         canvas: Sequence[float] | None = None,
         trim: Sequence[TimeLike | None] | None = None,
         speed: SpeedLike | None = None,
@@ -125,6 +131,7 @@ class BuilderMethods:
         id: str | None = None,
         margin: float = 0.0,
         duration: TimeLike | None = None,
+        transition: TransitionLike | None = None,
         trim: Sequence[TimeLike | None] | None = None,
         speed: SpeedLike | None = None,
         loop: bool | int | None = None,
@@ -162,6 +169,7 @@ class BuilderMethods:
         id: str | None = None,
         margin: float = 0.0,
         duration: TimeLike | None = None,
+        transition: TransitionLike | None = None,
         image_id: Hashable | None = None,
         pip: bool | None = None,
         pip_position: str | tuple[float, float] | Sequence[float] | None = None,
@@ -199,6 +207,7 @@ class BuilderMethods:
         id: str | None = None,
         margin: float = 0.0,
         duration: TimeLike | None = None,
+        transition: TransitionLike | None = None,
         image_id: Hashable | None = None,
         pip: bool | None = None,
         pip_position: str | tuple[float, float] | Sequence[float] | None = None,
@@ -238,6 +247,7 @@ class BuilderMethods:
         id: str | None = None,
         margin: float = 0.0,
         duration: TimeLike | None = None,
+        transition: TransitionLike | None = None,
         trim: Sequence[TimeLike | None] | None = None,
         speed: SpeedLike | None = None,
         loop: bool | int | None = None,
@@ -275,6 +285,7 @@ class BuilderMethods:
         id: str | None = None,
         margin: float = 0.0,
         duration: TimeLike | None = None,
+        transition: TransitionLike | None = None,
         offset: float = 0.0,
         trim: Sequence[TimeLike | None] | None = None,
         speed: SpeedLike | None = None,
@@ -322,6 +333,7 @@ class BuilderMethods:
         id: str | None = None,
         margin: float = 0.0,
         duration: TimeLike | None = None,
+        transition: TransitionLike | None = None,
         x: float = 0.0,
         y: float = 0.0,
         width: float | None = None,
@@ -356,6 +368,46 @@ class BuilderMethods:
         direction: str = "auto",
         overflow: str = "clip",
     ) -> TextNode: ...
+    def add_timeline(
+        self,
+        timeline: Timeline | None = None,
+        *,
+        id: str | None = None,
+        margin: float = 0.0,
+        duration: TimeLike | None = None,
+        transition: TransitionLike | None = None,
+        canvas: Sequence[float] | None = None,
+        trim: Sequence[TimeLike | None] | None = None,
+        speed: SpeedLike | None = None,
+        loop: bool | int | None = None,
+        freeze: bool | TimeLike | None = None,
+        fill: str = "contain",
+        x: float = 0.0,
+        y: float = 0.0,
+        width: float | None = None,
+        height: float | None = None,
+        position: str | tuple[float, float] | Sequence[float] | None = None,
+        size: tuple[float | None, float | None] | Sequence[float] | None = None,
+        anchor: str | Sequence[float] = ...,
+        scale: float = 1.0,
+        rotation: float = 0.0,
+        opacity: float = 1.0,
+        z_index: float = 0.0,
+        visible: bool = True,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+        fit: str = "stretch",
+        crop: Sequence[float] | None = None,
+        blend: str = "over",
+        radius: float = 0.0,
+        border_width: float = 0.0,
+        border_color: ColorLike = ...,
+        border: tuple[float, ColorLike] | Sequence[float] | None = None,
+        shadow: tuple[float, float, float]
+        | tuple[float, float, float, ColorLike]
+        | bool
+        | None = None,
+    ) -> TimelineNode: ...
     def add_video(
         self,
         stream: VideoSource,
@@ -363,6 +415,7 @@ class BuilderMethods:
         id: str | None = None,
         margin: float = 0.0,
         duration: TimeLike | None = None,
+        transition: TransitionLike | None = None,
         audio: bool = True,
         pip: bool | None = None,
         pip_position: str | tuple[float, float] | Sequence[float] | None = None,

@@ -18,6 +18,7 @@ __all__ = [
     "add_scene",
     "add_subtitles",
     "add_text",
+    "add_timeline",
     "add_video",
     "add_video_async",
     "close",
@@ -70,6 +71,7 @@ add_overlay = Scene.add_overlay
 add_scene = Scene.add_scene
 add_subtitles = Scene.add_subtitles
 add_text = Scene.add_text
+add_timeline = Scene.add_timeline
 add_video = Scene.add_video
 add_video_async = Scene.add_video_async
 close = Scene.close

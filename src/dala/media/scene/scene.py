@@ -38,6 +38,7 @@ from dala.media.scene.layouts import Layouts
 from dala.media.scene.nodes.builtin import EffectNode, GroupNode, ImageNode, SceneNode
 from dala.media.scene.nodes.node import Node
 from dala.media.scene.nodes.property_types import ChoiceType, ColorType, Rgba
+from dala.media.scene.nodes.timeline import TimelineClip
 from dala.media.scene.output import SceneOutput
 from dala.media.scene.presence import Presence
 from dala.media.scene.report import SceneReport
@@ -314,7 +315,7 @@ class Scene(
         self.animator.cancel_all(found)
         self.followers.drop(found)
         assert found.parent is not None
-        found.parent.children.remove(found)
+        found.parent.disown(found)
         del self._nodes[found.id]
         self.ducks = [d for d in self.ducks if found is not d.music and found not in d.under]
         self.errors.pop(found.id, None)
@@ -331,10 +332,14 @@ class Scene(
 
     # for nodes --------------------------------------------------------------------------------
 
-    def _enter(self, node: AnyNode) -> AnyNode:
-        """Add a new node to the scene."""
+    def _enter(self, node: AnyNode, clip: TimelineClip | None = None) -> AnyNode:
+        """Add a new node to the scene; ``clip`` is what its timeline knows of it."""
         assert node.parent is not None
-        node.parent.children.append(node)
+        try:
+            node.parent.adopt(node, clip)
+        except BaseException:
+            node.release()
+            raise
         self._nodes[node.id] = node
         if isinstance(node, EffectNode) and node.input is not None:
             node.input.effects.append(node)
@@ -342,6 +347,11 @@ class Scene(
         self._retime()
         if isinstance(node, EffectNode):
             node.touch()
+        try:
+            node.entered()
+        except BaseException:
+            self.remove_node(node)
+            raise
         return node
 
     def _next_serial(self) -> int:

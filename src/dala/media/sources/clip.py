@@ -18,7 +18,8 @@ from dala.media.sources.speed import Speed, SpeedLike
 #: (from, to) in seconds of the source; None stands for its beginning or end.
 TrimLike: TypeAlias = "tuple[TimeLike | None, TimeLike | None] | list[TimeLike | None]"
 #: Seconds before its start at which a clip is opened, and after its end at which it is closed.
-NEAR: Final = 1.0
+SOON: Final = 1.0
+LATELY: Final = 0.25
 #: Floats this close to a border are compared exactly.
 _CLOSE: Final = 1e-5
 #: Pieces of a curved speed are this long.
@@ -163,7 +164,7 @@ class ClipTimes:
 
     def is_near(self, when: Moment) -> bool:
         """Return True if it is there at a time, or about to be, or was just now."""
-        return self._first - NEAR <= when.seconds < self._last + NEAR
+        return self._first - SOON <= when.seconds < self._last + LATELY
 
     def span(self, length: Fraction | None) -> Fraction | None:
         """Return the seconds of the source that one run plays; None if they are not known."""

@@ -12,9 +12,7 @@ from dala.media.sources.easing import EasingLike, easing
 from dala.media.sources.seconds import to_fraction
 
 #: (seconds since the clip began, speed) or (seconds, speed, easing up to the next one).
-SpeedKeyframe: TypeAlias = (
-    "tuple[float, float] | tuple[float, float, EasingLike | None] | Sequence[object]"
-)
+SpeedKeyframe: TypeAlias = "tuple[float, float] | Sequence[float | EasingLike | None]"
 #: A speed: seconds of the source per second, or key frames of it.
 SpeedLike: TypeAlias = "float | Fraction | str | Sequence[SpeedKeyframe]"
 

@@ -139,6 +139,7 @@ class DisplayItem:
         "moved",
         "node",
         "repainted",
+        "second",
         "stale",
         "start",
         "work",
@@ -163,6 +164,8 @@ class DisplayItem:
         self.below: list[EffectNode] = []
         #: For a group that is drawn into a picture of its own: its display list.
         self.inner: DisplayList | None = None
+        #: For a timeline in a transition: the display list of the node that comes in.
+        self.second: DisplayList | None = None
         #: Surfaces, filters, pictures and keys of the item; the name decides the type.
         self.work: dict[str, Any] = {}
 
@@ -193,9 +196,10 @@ class DisplayItem:
             if hasattr(thing, "close"):
                 thing.close()
         self.work.clear()
-        if self.inner is not None:
-            self.inner.drop()
-            self.inner = None
+        for layer in (self.inner, self.second):
+            if layer is not None:
+                layer.drop()
+        self.inner = self.second = None
 
 
 class DisplayList:
@@ -226,20 +230,20 @@ class DisplayList:
         self.order_changed = True
 
     # order ------------------------------------------------------------------------------------
-    def build(self, group: GroupNode) -> None:
-        """List the nodes of a group again; items of nodes that are still there are kept."""
+    def build(self, group: GroupNode, nodes: list[Node] | None = None) -> None:
+        """List the nodes of a group again, or some; items of nodes still there are kept."""
         old = {item.node: item for item in self.items}
         self.items, self.effects = [], []
-        self._walk(group, 0.0, 0.0, self.rect, old)
+        self._walk(group.ordered() if nodes is None else nodes, 0.0, 0.0, self.rect, old)
         for gone in old.values():
             gone.drop()
         self.stale = [item for item in self.items if item.stale]
         self.order_changed = True
 
     def _walk(
-        self, group: GroupNode, dx: float, dy: float, clip: Rect, old: dict[Node, DisplayItem]
+        self, nodes: list[Node], dx: float, dy: float, clip: Rect, old: dict[Node, DisplayItem]
     ) -> None:
-        for node in group.ordered():
+        for node in nodes:
             effect = node if isinstance(node, EffectNode) else None
             if (
                 not node.present
@@ -254,7 +258,7 @@ class DisplayList:
                     max(clip[0], round(x)), max(clip[1], round(y)),
                     min(clip[2], round(x + w)), min(clip[3], round(y + h)),
                 )  # fmt: skip
-                self._walk(node, x, y, inner, old)
+                self._walk(node.ordered(), x, y, inner, old)
                 continue
             if effect is not None and self._joins(effect):
                 continue
@@ -269,9 +273,16 @@ class DisplayList:
                 self.effects.append(item)
             elif isinstance(node, GroupNode):
                 width, height = (int(n) for n in node.canvas)
+                layers = node.layers()
                 if item.inner is None:
                     item.inner = DisplayList(width, height, item)
-                item.inner.build(node)
+                item.inner.build(node, layers[0])
+                if len(layers) == 1 and item.second is not None:
+                    item.second.drop()
+                    item.second = None
+                elif len(layers) > 1:
+                    item.second = item.second or DisplayList(width, height, item)
+                    item.second.build(node, layers[1])
                 item.stale, item.moved = True, False
             self.items.append(item)
 

@@ -29,6 +29,7 @@ from dala.media.scene.boxes import PlacedBox, place_content
 from dala.media.scene.compositor.display_list import (
     BLEND,
     DisplayItem,
+    DisplayList,
     Draw,
     MovableDraw,
     bounds,
@@ -52,6 +53,7 @@ from dala.media.scene.compositor.geometry import (
 )
 from dala.media.scene.compositor.painting import due_effects, paint
 from dala.media.scene.nodes.node import Content
+from dala.media.scene.nodes.timeline import TimelineNode
 
 if TYPE_CHECKING:
     from dala.media.scene.nodes.effect import EffectNode
@@ -333,16 +335,38 @@ class NodeDrawer:
     # groups and effects -------------------------------------------------------------------------
     def _group(self, item: DisplayItem) -> Content:
         """Return the picture of a group, after painting its damage."""
-        inner = item.inner
-        assert inner is not None
-        surface = self.surface_for(item, "group", inner.width, inner.height)
+        assert item.inner is not None
+        surface = self._layer(item, item.inner, "group")
+        if item.second is not None and isinstance(item.node, TimelineNode):
+            second = self._layer(item, item.second, "second")
+            surface = self._mixed(item, item.node, surface, second)
+        return Content(surface.width, surface.height, surface.picture, surface.version)
+
+    def _layer(self, item: DisplayItem, inner: DisplayList, name: str) -> DrawSurface:
+        surface = self.surface_for(item, name, inner.width, inner.height)
         inner.refresh(self)
         due = due_effects(inner, clear=True)
         surface.add_damage([rect for _, rect in inner.changes])
         if paint(self, inner, surface, due, _CLEAR):
             self.passes += 1
         inner.painted()
-        return Content(inner.width, inner.height, surface.picture, surface.version)
+        return surface
+
+    def _mixed(
+        self, item: DisplayItem, node: TimelineNode, first: DrawSurface, second: DrawSurface
+    ) -> DrawSurface:
+        """Return the picture of a transition."""
+        mixing = node.mixing
+        if mixing is None:
+            return second
+        made = self.surface_for(item, "mixed", first.width, first.height)
+        key = (first.version, second.version, id(mixing.transition), mixing.progress)
+        if made.key != key:
+            mixing.transition.run(first.buffer, second.buffer, made.buffer, mixing.progress)
+            made.key = key
+            made.version += 1
+            self.filtered += 1
+        return made
 
     def _filtered(
         self, item: DisplayItem, content: Content, place: PlacedBox, effects: list[EffectNode]

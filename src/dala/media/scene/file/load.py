@@ -184,7 +184,7 @@ def _check_ids(data: JsonValue, problems: list[str], home: str = "") -> None:
                 uses.append((f"{here}.input", item["input"]))
             elif item.get("type") == "animation":
                 uses.append((f"{here}.node", item.get("node")))
-            elif item.get("type") == "group":
+            elif item.get("type") in ("group", "timeline"):
                 walk(item.get("nodes"), f"{here}.nodes")
             elif item.get("type") == "scene":
                 _check_ids(item.get("scene"), problems, f"{here}.scene")
@@ -326,6 +326,8 @@ class _Loader:
                 value = self._font(value, f"{at}.{key}")
             elif isinstance(type, PathType):
                 value = paths[key] = self._path(value, f"{at}.{key}")
+            elif name == "transition" and isinstance(value, dict | list):
+                value = self._transition(value, f"{at}.{key}")
             given[name] = value
         if cls.EXTRA:
             given |= self._params(item.get(cls.EXTRA) or {}, at)
@@ -416,6 +418,13 @@ class _Loader:
             raise SceneFileError("", [f"{at}: {without_call(error)}"]) from None
         return found
 
+    def _transition(self, value: JsonValue, at: str) -> JsonValue:
+        """Return a transition with the path of its picture resolved."""
+        if isinstance(value, list):
+            return [self._transition(v, at) if isinstance(v, dict) else v for v in value]
+        found = value.get("picture")
+        return {**value, "picture": self._path(found, at)} if isinstance(found, str) else value
+
     def _params(self, params: dict[str, JsonValue], at: str) -> Values:
         return {k: self._param(k, v, join(f"{at}.params", k)) for k, v in params.items()}
 
@@ -449,7 +458,7 @@ def _ids(nodes: list[dict[str, JsonValue]]) -> list[str]:
     found = []
     for item in nodes:
         found += [item["id"]] if "id" in item else []
-        found += _ids(item.get("nodes", [])) if item["type"] == "group" else []
+        found += _ids(item.get("nodes", []))
     return found
 
 

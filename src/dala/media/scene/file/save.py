@@ -42,6 +42,7 @@ from dala.media.scene.nodes.property_types import (
     hex_color,
     plain_json,
 )
+from dala.media.scene.nodes.timeline import TimelineNode
 from dala.media.scene.sound.levels import Level
 from dala.typing import PathLike
 
@@ -268,6 +269,13 @@ class _Saver:
             }
             if params:
                 made[node.EXTRA] = {k: self._param(node, k, v) for k, v in params.items()}
+        if isinstance(node.parent, TimelineNode):
+            clip, problems = node.parent.saved_clip(node)
+            for problem in problems:
+                self._report(node, problem)
+            if "picture" in clip.get("transition", ()):
+                clip["transition"]["picture"] = self._path(clip["transition"]["picture"])
+            made |= clip
         return made | self._properties(node, node.property_values)
 
     def _properties(

@@ -8,6 +8,7 @@ from dala.media.scene.nodes.group import GroupNode
 from dala.media.scene.nodes.image import ImageNode, OverlayNode
 from dala.media.scene.nodes.nested import SceneNode
 from dala.media.scene.nodes.text import SubtitlesNode, TextNode
+from dala.media.scene.nodes.timeline import TimelineNode
 from dala.media.scene.nodes.video import VideoNode
 
 __all__ = [
@@ -19,5 +20,6 @@ __all__ = [
     "SceneNode",
     "SubtitlesNode",
     "TextNode",
+    "TimelineNode",
     "VideoNode",
 ]

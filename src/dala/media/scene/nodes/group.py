@@ -17,6 +17,7 @@ from dala.media.scene.nodes.times import PLAY_ARGUMENTS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dala.media.scene.nodes.timeline import TimelineClip
     from dala.media.scene.scene import Scene
 
 _SIDE = t.NumberType(1.0, 16384.0)
@@ -83,6 +84,27 @@ class GroupNode(Node, NodeBuilder):
         """Return the canvas if it is not the default one, and the times."""
         made = super().saved_arguments()
         return made if self.canvas == container_size(self) else {"canvas": self.canvas, **made}
+
+    def take_clip(self, type: str, given: t.Values, call: str) -> TimelineClip | None:
+        """Take the arguments that concern a timeline from those of a builder call."""
+        if given.pop("transition", None) is not None:
+            raise ParameterError(
+                f"{call}: transition is for the nodes of a timeline. Add them to "
+                "scene.add_timeline()."
+            )
+        return None
+
+    def adopt(self, node: Node, clip: TimelineClip | None) -> None:
+        """Put a new node into the group."""
+        self.children.append(node)
+
+    def disown(self, node: Node) -> None:
+        """Take a node out of the group."""
+        self.children.remove(node)
+
+    def layers(self) -> tuple[list[Node], ...]:
+        """Return the nodes of each of the group's pictures; a transition has two."""
+        return (self.ordered(),)
 
     def ordered(self) -> list[Node]:
         """Return the nodes inside, back to front."""

@@ -12,7 +12,7 @@ from dala.media.scene import boxes as layout
 from dala.media.scene.nodes import property_types as t
 from dala.media.scene.nodes.properties import Argument, PairProperty, PositionProperty, Property
 from dala.media.scene.nodes.registry import register_node
-from dala.media.scene.nodes.times import take_clip
+from dala.media.scene.nodes.times import TransitionArgument, take_clip
 from dala.media.sources.clip import check_order
 from dala.media.sources.moment import Moment
 from dala.resources import refuse_pickle
@@ -108,6 +108,11 @@ class Node(ABC):
         "duration": Argument(
             t.TimeType(positive=True),
             "Seconds after its start at which the node ends, instead of ``end``.",
+        ),
+        "transition": Argument(
+            TransitionArgument(),
+            "In a timeline, how the node comes in: a name such as 'dissolve', (name, seconds), "
+            "(name, seconds, parameters) or a kernel.",
         ),
     }
     ARGUMENTS: ClassVar[dict[str, Argument]] = {}
@@ -380,6 +385,13 @@ class Node(ABC):
             own.touch(item.moves)
 
     # time -------------------------------------------------------------------------------------
+    def retime(self, start: Fraction | None, end: Fraction | None) -> None:
+        """Set the times that a timeline finds; those that are properties stay as they are."""
+        self.clip = self.clip.with_times(start, end)
+
+    def entered(self) -> None:  # noqa: B027 - most nodes need nothing
+        """Finish a new node, now that it is in the scene."""
+
     def approach(self, near: bool) -> None:  # noqa: B027 - most nodes need nothing
         """Prepare for the node's time, or release what only that needs; see ``ClipTimes``."""
 

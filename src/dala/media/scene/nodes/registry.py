@@ -101,7 +101,9 @@ def _builder_method(cls: type[Node]) -> Callable[..., Node]:
         given = {k: v for k, v in given.items() if k not in unset}
         scene = self.scene_of()
         scene._check_open(name)
-        return scene._enter(cls.create(scene, self.container(), given))
+        home = self.container()
+        clip = home.take_clip(cls.type, given, name)
+        return scene._enter(cls.create(scene, home, given), clip)
 
     method.__name__ = name
     method.__qualname__ = f"{BuilderMethods.__name__}.{name}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from dala.errors import DalaError
 from dala.media.scene.nodes import property_types as t
 from dala.media.scene.nodes.json_types import (
     FixedList,
@@ -12,12 +13,18 @@ from dala.media.scene.nodes.json_types import (
     JsonNull,
     JsonNumber,
     JsonString,
+    JsonType,
+    JsonValue,
     ListOf,
     OneOf,
+    Schema,
+    refusal,
 )
 from dala.media.scene.nodes.properties import Argument
 from dala.media.sources.clip import ALWAYS, ClipTimes
 from dala.media.sources.speed import FASTEST
+from dala.media.transitions.declarations import TRANSITIONS
+from dala.media.transitions.spec import Transition
 
 _TIME: Final = t.TimeType().json
 _SPEED: Final = JsonNumber(-FASTEST, FASTEST)
@@ -55,6 +62,48 @@ PLAY_ARGUMENTS: Final[dict[str, Argument]] = {
         "or a time of the content, whose picture is shown all the time.",
     ),
 }
+
+
+class _TransitionJson(JsonType):
+    """A transition of scene files: a name, [name, seconds, parameters], or an object."""
+
+    expected = "a transition such as 'dissolve' or ['wipe', 1, {'angle': 45}]"
+
+    def fits(self, value: JsonValue) -> bool:
+        """Return True for a string, a list or an object."""
+        return isinstance(value, str | list | dict)
+
+    def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
+        """Append a line if there is no such transition, or a parameter is refused."""
+        if not self.fits(value):
+            problems.append(refusal(at, self.expected, value))
+            return
+        try:
+            Transition.of(value, "transition")
+        except DalaError as error:
+            problems.append(f"{at}: {str(error).removeprefix('transition: ')}")
+
+    def schema(self) -> Schema:
+        """Return the names, and the longer forms."""
+        name: Schema = {"anyOf": [{"enum": list(TRANSITIONS)}, {"type": "string"}]}
+        return {
+            "anyOf": [
+                name,
+                {"type": "array", "minItems": 1, "maxItems": 3},
+                {"type": "object", "required": ["type"], "properties": {"type": name}},
+            ]
+        }
+
+
+class TransitionArgument(t.PropertyType):
+    """A transition, kept as a Transition."""
+
+    def __init__(self) -> None:
+        super().__init__(_TransitionJson(), "TransitionLike", optional=False)
+
+    def convert_value(self, value: t.Value, call: str, name: str) -> Transition:
+        """Return the transition."""
+        return Transition.of(value, call)
 
 
 def take_clip(

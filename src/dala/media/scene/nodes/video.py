@@ -180,6 +180,12 @@ class VideoNode(Node):
                 self.options.pop("offset", None)
             self._source.clip = self.clip
 
+    def retime(self, start: Fraction | None, end: Fraction | None) -> None:
+        """Set the times that a timeline finds, of the source too."""
+        super().retime(start, end)
+        if self._source is not None:
+            self._source.clip = self.clip
+
     def approach(self, near: bool) -> None:
         """Open the source shortly before its time, and close it after."""
         if near or not _reopens(self.stream):

@@ -1,0 +1,388 @@
+"""Timelines: nodes one after another, with transitions between them."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+
+import numpy as np
+
+from dala.errors import ParameterError
+from dala.gpu.compute.kernel import find
+from dala.media.scene.nodes import property_types as t
+from dala.media.scene.nodes.effect import EffectNode
+from dala.media.scene.nodes.group import GroupNode
+from dala.media.scene.nodes.json_types import JsonType
+from dala.media.scene.nodes.node import Node
+from dala.media.scene.nodes.properties import Argument
+from dala.media.sources.moment import Moment
+from dala.media.sources.seconds import seconds_of
+from dala.media.transitions.spec import Transition
+
+if TYPE_CHECKING:
+    from dala.media.scene.scene import Scene
+
+#: Suffixes of files that are one picture.
+PICTURES: Final = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".avif", ".heic")
+#: Types whose content is fitted into the timeline's picture, unless the call says where it is.
+_FITTED: Final = ("video", "image", "scene")
+_PLACED: Final = frozenset(
+    ("position", "x", "y", "size", "width", "height", "scale", "anchor", "pip", "pip_size",
+     "pip_position", "crop", "margin")
+)  # fmt: skip
+
+
+class TimelineClip(NamedTuple):
+    """What a timeline knows of one of its nodes."""
+
+    #: Its duration as it was given; None for that of its content.
+    duration: Fraction | None
+    #: How it comes in after the one before.
+    transition: Transition
+
+
+class Mixing(NamedTuple):
+    """The transition that a timeline is in."""
+
+    #: The node that leaves; None at the beginning.
+    first: Node | None
+    second: Node
+    transition: Transition
+    #: From 0 to 1, eased.
+    progress: float
+
+
+class TimelineNode(GroupNode):
+    """Nodes one after another, each from the end of the one before, with transitions in between.
+
+    Every node that is added plays after the ones before: videos, images and colors with a
+    ``duration``, text, scenes, groups, other timelines. ``transition`` of a node says how it comes
+    in; the two nodes overlap for so long. The transition of the first node begins with nothing.
+    A ``Timeline`` that was made before is added as a whole.
+
+    >>> import dala
+    >>> with dala.media.Scene(64, 36, device="cpu") as scene:
+    ...     line = scene.add_timeline()
+    ...     red = line.add_overlay(color="red", duration=2)
+    ...     blue = line.add_overlay(color="blue", duration=2, transition=("dissolve", 1))
+    ...     scene.render(1.5).numpy()[0, 0].tolist(), float(line.length())
+    ([128, 0, 128, 255], 3.0)
+    """
+
+    type = "timeline"
+    OWN_ARGUMENTS: ClassVar[dict[str, Argument]] = {
+        "timeline": Argument(
+            t.PropertyType(JsonType(), "Timeline", optional=True),
+            "A ``Timeline``, whose clips are added.",
+            key="",
+        ),
+        "fill": Argument(
+            t.ChoiceType(("contain", "cover", "stretch", "none")),
+            "How videos, images and scenes fill the timeline's picture, unless they are placed.",
+            default="contain",
+        ),
+    }
+    POSITIONAL = ("timeline",)
+    WITHOUT = ("scene",)
+    __slots__ = ("_borders", "_pending", "clips", "fill", "mixing")
+
+    def __init__(self, scene: Scene, parent: GroupNode, given: t.Values) -> None:
+        made = given.pop("timeline", None)
+        fill = t.ChoiceType(("contain", "cover", "stretch", "none"))
+        #: How videos, images and scenes fill the picture.
+        self.fill: str = fill.convert(given.pop("fill", "contain"), "add_timeline", "fill")
+        #: The nodes that play one after another, and how they come in.
+        self.clips: dict[Node, TimelineClip] = {}
+        self._borders: list[tuple[Fraction, Fraction, Node]] = []
+        #: The transition at the current time.
+        self.mixing: Mixing | None = None
+        self._pending = made
+        super().__init__(scene, parent, given)
+
+    @classmethod
+    def create(cls, scene: Scene, parent: GroupNode, given: t.Values) -> Node:
+        """Return a new timeline."""
+        return cls(scene, parent, given)
+
+    def entered(self) -> None:
+        """Add the clips of the Timeline that was given."""
+        from dala.media.scene.timeline import Timeline
+
+        made, self._pending = self._pending, None
+        if made is None:
+            return
+        if not isinstance(made, Timeline):
+            raise ParameterError.invalid("add_timeline", "timeline", "a Timeline", made)
+        for clip in made.clips:
+            clip.add_to(self)
+
+    # nodes ------------------------------------------------------------------------------------
+    def take_clip(self, type: str, given: t.Values, call: str) -> TimelineClip | None:
+        """Take the arguments that concern the timeline from those of a builder call."""
+        if type == "effect":
+            if given.get("input") is None:
+                raise ParameterError(
+                    f"{call}: an effect in a timeline is on a node of it. Give input=node."
+                )
+            return super().take_clip(type, given, call)
+        for name in ("start", "end", "offset"):
+            if given.get(name) is not None and not (name == "end" and given[name] in _POLICIES):
+                raise ParameterError(
+                    f"{call}: {name} follows from the nodes before it in a timeline. Give "
+                    "duration, or trim."
+                )
+        transition = Transition.of(given.pop("transition", None), call)
+        length = given.pop("duration", None)
+        duration = None if length is None else seconds_of(length, call, "duration")
+        if duration is not None and duration <= 0:
+            raise ParameterError.invalid(call, "duration", "above 0", length)
+        if type in _FITTED and self.fill != "none" and not _PLACED & given.keys():
+            given |= {"size": self.canvas, "fit": given.get("fit", self.fill)}
+        elif type == "text" and not (_PLACED - {"size", "width", "height"}) & given.keys():
+            given |= {"anchor": "center", "position": (self.canvas[0] / 2, self.canvas[1] / 2)}
+        return TimelineClip(duration, transition)
+
+    def adopt(self, node: Node, clip: TimelineClip | None) -> None:
+        """Put a new node at the end, and find its time."""
+        if clip is None or isinstance(node, EffectNode):
+            super().adopt(node, None)
+            return
+        self.clips[node] = clip
+        try:
+            self.lay_out()
+        except BaseException:
+            del self.clips[node]
+            self.lay_out()
+            raise
+        super().adopt(node, None)
+        node.approach(False)
+
+    def disown(self, node: Node) -> None:
+        """Remove a node; those after it play earlier."""
+        super().disown(node)
+        if self.clips.pop(node, None) is not None:
+            self.lay_out()
+
+    def lay_out(self) -> None:
+        """Find the times of all nodes."""
+        nodes = list(self.clips)
+        lengths = [duration_of(node, self.clips[node]) for node in nodes]
+        overlaps = [self.clips[node].transition.duration for node in nodes]
+        names = [f"add_{node.type}" for node in nodes]
+        growing = any(isinstance(node, TimelineNode) for node in nodes)
+        times = sequence(lengths, overlaps, names, fits=growing)
+        self._borders = []
+        for node, (start, end) in zip(nodes, times, strict=True):
+            node.retime(start, end)
+            self._borders.append((start, end, node))
+        self.scene._retime()
+        outer = self.parent
+        if isinstance(outer, TimelineNode) and self in outer.clips:
+            outer.lay_out()
+
+    def add(self, clip: t.NodeArgument, **arguments: t.NodeArgument) -> Node:
+        """Add a clip of any kind after the others: the builder method follows from what it is.
+
+        Paths of pictures and pictures become images, colors overlays, scenes and timelines what
+        they are, and everything else videos. ``add_text`` adds text, ``add_group`` a group.
+
+        >>> import dala
+        >>> with dala.media.Scene(64, 36, device="cpu") as scene:
+        ...     scene.add_timeline().add("navy", duration=2)
+        <OverlayNode overlay-2 at (0, 0)>
+        """
+        kind, name = kind_of(clip)
+        made: Node = getattr(self, f"add_{kind}")(**{name: clip}, **arguments)
+        return made
+
+    def length(self) -> Fraction | None:
+        """Return the time from the first node's start to the last one's end, exact."""
+        return max((end for _, end, _ in self._borders), default=Fraction(0))
+
+    def sound_fades(self, node: Node) -> tuple[Fraction, Fraction]:
+        """Return the seconds in which the sound of a node fades in and out, by its transitions."""
+        nodes = list(self.clips)
+        place = nodes.index(node)
+        after = nodes[place + 1 : place + 2]
+        leaving = self.clips[after[0]].transition.duration if after else Fraction(0)
+        return self.clips[node].transition.duration, leaving
+
+    # time -------------------------------------------------------------------------------------
+    def advance(self, moment: Moment) -> None:
+        """Find the transition at a time."""
+        local = self.local_time(moment)
+        found = None if local is None else self._mixing_at(local.exact)
+        before, self.mixing = self.mixing, found
+        if (before and before[:3]) != (found and found[:3]):
+            self.scene._reorder()
+        if found is not None and before != found and self.display_item is not None:
+            self.display_item.touch()
+
+    def _mixing_at(self, time: Fraction) -> Mixing | None:
+        number = bisect_right(self._borders, time, key=lambda border: border[0]) - 1
+        if number < 0:
+            return None
+        start, _, node = self._borders[number]
+        transition = self.clips[node].transition
+        first, takes = None, transition.duration
+        if number:
+            _, until, first = self._borders[number - 1]
+            takes = until - start
+        if transition.is_cut or time >= start + takes:
+            return None
+        return Mixing(first, node, transition, transition.progress((time - start) / takes))
+
+    # drawing ----------------------------------------------------------------------------------
+    @property
+    def flat(self) -> bool:
+        """Whether the current node can be drawn as if it were not in a timeline."""
+        return self.mixing is None and super().flat
+
+    def layers(self) -> tuple[list[Node], ...]:
+        """Return the nodes to draw: in a transition, those before and after it."""
+        if self.mixing is None:
+            return super().layers()
+        first = self.mixing.first
+        return ([] if first is None else [first]), [self.mixing.second]
+
+    # scene files ------------------------------------------------------------------------------
+    def saved_arguments(self) -> t.Values:
+        """Return the canvas, the times and how clips fill the picture."""
+        made = super().saved_arguments()
+        return made if self.fill == "contain" else {**made, "fill": self.fill}
+
+    def saved_clip(self, node: Node) -> tuple[t.Values, list[str]]:
+        """Return duration and transition of a node in file form, and what no file can hold."""
+        clip = self.clips.get(node)
+        made: t.Values = {}
+        problems: list[str] = []
+        if clip is not None and clip.duration is not None:
+            made["duration"] = t.TimeType().dump(clip.duration)
+        if clip is not None and not clip.transition.is_cut:
+            made["transition"], problems = _saved(clip.transition)
+        return made, problems
+
+
+_POLICIES: Final = ("freeze", "hide")
+
+
+def _saved(transition: Transition) -> tuple[t.Values, list[str]]:
+    """Return a transition in file form, and what of it no file can hold."""
+    made: t.Values = {"type": transition.name, "duration": t.TimeType().dump(transition.duration)}
+    problems: list[str] = []
+    if transition.kernel is not None and find(transition.name) is not transition.kernel:
+        problems.append(f"the kernel {transition.name!r} of its transition is not registered.")
+    if callable(transition.easing):
+        problems.append("the easing of its transition is a function. Give it by name.")
+    elif transition.easing != "linear":
+        made["easing"] = t.plain_json(transition.easing)
+    for name, value in transition.params.items():
+        if name == "color":
+            made[name] = t.hex_color(value)
+        elif isinstance(value, bool | int | float | str | tuple | list | os.PathLike):
+            made[name] = t.plain_json(value)
+        else:
+            what = f"{name!r} of its transition is a {type(value).__name__}"
+            problems.append(f"{what}, which no file can name. Use a path.")
+    return made, problems
+
+
+def duration_of(node: Node, clip: TimelineClip) -> Fraction:
+    """Return the seconds for which a node of a timeline plays."""
+    if clip.duration is not None:
+        return clip.duration
+    call = f"add_{node.type}"
+    found = node.clip.with_times(None, None).natural_end(node.length())
+    if isinstance(node, TimelineNode) and found is not None:
+        return found  # its clips come later
+    if found is None or found <= 0:
+        advice = " Or set the scene's duration." if node.type == "scene" else ""
+        raise ParameterError(
+            f"{call}: in a timeline {node.id!r} needs a duration, because its content has no end. "
+            f"Give duration=seconds.{advice}"
+        )
+    return found
+
+
+def sequence(
+    lengths: Sequence[Fraction],
+    overlaps: Sequence[Fraction],
+    names: Iterable[str],
+    *,
+    fits: bool = False,
+) -> list[tuple[Fraction, Fraction]]:
+    """Return start and end of clips of some lengths, each overlapping the one before.
+
+    With ``fits``, an overlap that is too long is shortened: a timeline inside may still grow.
+
+    >>> sequence([Fraction(3), Fraction(2)], [Fraction(0), Fraction(1)], "ab")
+    [(Fraction(0, 1), Fraction(3, 1)), (Fraction(2, 1), Fraction(4, 1))]
+    """
+    made: list[tuple[Fraction, Fraction]] = []
+    free = Fraction(0)
+    for number, (length, overlap, call) in enumerate(zip(lengths, overlaps, names, strict=True)):
+        room = min(length, free) if number else length
+        if overlap > room and fits:
+            overlap = room
+        if overlap > room:
+            which = "the clip before" if number and free < length else "its clip"
+            raise ParameterError(
+                f"{call}: the transition of {float(overlap):g} s is longer than {which}, of which "
+                f"{float(room):g} s are free."
+            )
+        start = made[-1][1] - overlap if made else Fraction(0)
+        made.append((start, start + length))
+        free = length - overlap
+    return made
+
+
+def kind_of(clip: t.NodeArgument) -> tuple[str, str]:
+    """Return the node type that shows a clip, and the argument of its builder method.
+
+    >>> kind_of("tomato"), kind_of("photo.jpg"), kind_of("talk.mp4")
+    (('overlay', 'color'), ('image', 'image'), ('video', 'stream'))
+    """
+    from dala.gpu.color import NAMED
+    from dala.media.scene.scene import Scene
+    from dala.media.scene.timeline import Timeline
+    from dala.media.texture import Texture
+
+    if isinstance(clip, Scene):
+        return "scene", "scene"
+    if isinstance(clip, Timeline):
+        return "timeline", "timeline"
+    if isinstance(clip, Node):
+        raise ParameterError.invalid(
+            "Timeline.add", "clip", "a file, a picture, a color, a Scene or a Timeline", clip,
+            "Nodes are added by the methods of the timeline's node: add_group, add_text, ...",
+        )  # fmt: skip
+    if isinstance(clip, str) and not os.path.exists(clip):
+        name = clip.strip().lower().replace(" ", "")
+        if name in NAMED or name.startswith("#"):
+            return "overlay", "color"
+    if isinstance(clip, str | os.PathLike):
+        return ("image", "image") if _is_picture_file(os.fspath(clip)) else ("video", "stream")
+    numbers = isinstance(clip, tuple) and len(clip) in (3, 4)
+    if isinstance(clip, tuple) and numbers and all(isinstance(n, int | float) for n in clip):
+        return "overlay", "color"
+    picture = isinstance(clip, np.ndarray) and clip.ndim in (2, 3)
+    if picture or isinstance(clip, Texture) or hasattr(clip, "getbands") or _is_frame(clip):
+        return "image", "image"
+    if clip is None or isinstance(clip, bool | Mapping):
+        raise ParameterError.invalid(
+            "Timeline.add", "clip", "a file, a picture, a color, a Scene or a Timeline", clip
+        )
+    return "video", "stream"
+
+
+def _is_frame(clip: object) -> bool:
+    from dala.media.frame import Frame
+
+    return isinstance(clip, Frame)
+
+
+def _is_picture_file(path: str) -> bool:
+    return path.lower().endswith(PICTURES)

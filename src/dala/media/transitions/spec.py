@@ -1,0 +1,207 @@
+"""A transition as calls and scene files give it: a type, its duration and its parameters."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
+
+from dala.errors import DalaError, ParameterError, UnknownParameter, did_you_mean
+from dala.gpu.compute import Buffer
+from dala.gpu.compute.kernel import find
+from dala.gpu.compute.runnable import Runnable
+from dala.media.sources.easing import EasingLike
+from dala.media.sources.easing import easing as find_easing
+from dala.media.sources.seconds import TimeLike, seconds_of
+from dala.media.transitions.declarations import TRANSITIONS, Setting
+from dala.media.transitions.kernels import transition_kernel
+
+if TYPE_CHECKING:
+    from dala.typing import ImageLike, NDArray
+
+#: A transition: a name, (name, seconds), (name, seconds, parameters), a dict with type, duration
+#: and parameters, a kernel in place of the name, or a Transition.
+TransitionLike: TypeAlias = (
+    "Transition | str | Runnable | Sequence[TransitionPart] | Mapping[str, TransitionPart] | None"
+)
+#: A parameter of a transition: a number, a color, a direction, a point, a picture or its path.
+TransitionValue: TypeAlias = (
+    "bool | float | str | os.PathLike[str] | Sequence[float] | NDArray | None"
+)
+#: An item of a transition that is written as a sequence or a dict.
+TransitionPart: TypeAlias = (
+    "TransitionValue | Fraction | Runnable | EasingLike | TransitionSettings"
+)
+TransitionSettings: TypeAlias = "Mapping[str, TransitionValue | EasingLike]"
+
+#: The duration of a transition by default, in seconds.
+DURATION: Final = Fraction(1)
+_EXPECTED: Final = (
+    "a name such as 'dissolve', (name, seconds), a dict with 'type', a kernel, or a Transition"
+)
+
+
+class Transition:
+    """A transition between two pictures.
+
+    Args:
+        type: a name of ``TRANSITIONS``, a kernel of two pictures with a parameter ``t``, or the
+            name of such a kernel.
+        duration: seconds; 0 only for "cut".
+        easing: how the progress runs; see the module ``easing``.
+        params: the parameters of the transition, or of the kernel.
+
+    >>> import numpy as np
+    >>> black, white = np.zeros((1, 4), np.uint8), np.full((1, 4), 255, np.uint8)
+    >>> Transition("wipe", 1.5, angle=180).mix(black, white, 0.5).tolist()
+    [[0, 0, 255, 255]]
+    """
+
+    def __init__(
+        self,
+        type: str | Runnable = "dissolve",
+        duration: TimeLike | None = None,
+        *,
+        easing: EasingLike = "linear",
+        **params: TransitionValue,
+    ) -> None:
+        call = "transition"
+        kernel = type if isinstance(type, Runnable) else None
+        name = kernel.name if kernel is not None else type
+        if kernel is None and (not isinstance(name, str) or name not in TRANSITIONS):
+            kernel = find(name) if isinstance(name, str) else None
+            if kernel is None:
+                hint = did_you_mean(name, TRANSITIONS) if isinstance(name, str) else ""
+                expected = f"one of {', '.join(map(repr, TRANSITIONS))}, or a kernel"
+                raise ParameterError.invalid(call, "type", expected, name, hint)
+        self.name: str = cast(str, name)
+        #: The kernel, if it is not a transition of the registry.
+        self.kernel = kernel
+        default = Fraction(0) if self.name == "cut" and kernel is None else DURATION
+        self.duration = default if duration is None else seconds_of(duration, call, "duration")
+        if self.duration < 0 or (self.duration == 0) != (default == 0):
+            expected = "0 for a cut" if default == 0 else "above 0"
+            raise ParameterError.invalid(call, "duration", expected, duration)
+        self.easing = easing
+        self._curve = find_easing(easing)
+        #: The parameters that were given, checked.
+        self.params = self._checked(params)
+        self._mattes: dict[tuple[int, int, str], Buffer] = {}
+
+    @classmethod
+    def of(cls, given: TransitionLike, call: str) -> Transition:
+        """Return the transition that an argument stands for."""
+        if isinstance(given, Transition):
+            return given
+        try:
+            if given is None:
+                return cls("cut")
+            if isinstance(given, str | Runnable):
+                return cls(given)
+            if isinstance(given, Mapping) and "type" in given:
+                values: dict[str, Setting] = dict(given)
+                return cls(values.pop("type"), values.pop("duration", None), **values)
+            if isinstance(given, list | tuple) and 1 <= len(given) <= 3:
+                row: list[Setting] = list(given)
+                extra = row[2] if len(row) == 3 else {}
+                if isinstance(extra, Mapping):
+                    return cls(row[0], row[1] if len(row) > 1 else None, **extra)
+        except DalaError as error:
+            raise error.within(call) from None
+        raise ParameterError.invalid(call, "transition", _EXPECTED, given)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it takes no time."""
+        return self.duration == 0
+
+    def _checked(self, params: dict[str, Setting]) -> dict[str, Setting]:
+        call = f"transition {self.name!r}"
+        if self.kernel is not None:
+            return self._checked_kernel(self.kernel, params, call)
+        known = {p.name: p for p in TRANSITIONS[self.name].parameters}
+        for name in params:
+            if name not in known:
+                hint = did_you_mean(name, known) or (
+                    f"It takes: {', '.join(known)}." if known else "It takes none."
+                )
+                raise UnknownParameter(f"{call} has no parameter {name!r}. {hint}", argument=name)
+        for name, parameter in known.items():
+            if parameter.kind == "picture" and params.get(name) is None:
+                raise ParameterError(f"{call}: {name} is missing. Give a picture, or its path.")
+        return {name: known[name].check(value, call) for name, value in params.items()}
+
+    def _checked_kernel(
+        self, kernel: Runnable, params: dict[str, Setting], call: str
+    ) -> dict[str, Setting]:
+        names = {p.name for p in kernel.params}
+        if len(kernel.inputs) != 2 or "t" not in names:
+            raise ParameterError(
+                f"{call}: a transition is a kernel of two pictures with a parameter t, such as "
+                f"def {self.name}(a: Image, b: Image, *, t: float); it has {len(kernel.inputs)} "
+                f"inputs and the parameters {', '.join(sorted(names)) or 'none'}."
+            )
+        for name in params:
+            if name not in names or name == "t":
+                hint = did_you_mean(name, names - {"t"})
+                raise UnknownParameter(
+                    f"{call} has no parameter {name!r}. {hint}".rstrip(), argument=name
+                )
+        return params
+
+    # use --------------------------------------------------------------------------------------
+    def progress(self, share: Fraction) -> float:
+        """Return the eased progress, 0 to 1, at a part of its time."""
+        return min(max(self._curve(min(max(float(share), 0.0), 1.0)), 0.0), 1.0)
+
+    def mix(self, a: ImageLike, b: ImageLike, t: float) -> NDArray:
+        """Return the picture at a progress from 0 to 1, of two pictures of one size."""
+        from dala.gpu.compute import buffer, buffer_zeros
+        from dala.media.pictures.pixels import to_u8
+
+        first, second = (to_u8(picture, "transition") for picture in (a, b))
+        if first.shape != second.shape:
+            raise ParameterError.invalid(
+                "transition", "b", f"a picture of shape {first.shape}", second
+            )
+        made = buffer_zeros(first.shape, "u8", device="cpu")
+        inputs = [buffer(x, dtype="u8", device="cpu") for x in (first, second)]
+        self.run(inputs[0], inputs[1], made, t)
+        return made.numpy()
+
+    def run(self, a: Buffer, b: Buffer, out: Buffer, t: float) -> None:
+        """Write the picture at a progress to a buffer; all are u8 pictures of one size."""
+        if self.kernel is not None:
+            self.kernel.run([a, b], out, {"t": t, **self.params})
+            return
+        if self.is_cut:
+            transition_kernel("dissolve").run([a, b], out, {"t": 0.0 if t < 1 else 1.0})
+            return
+        known = TRANSITIONS[self.name]
+        values = {p.name: self.params.get(p.name, p.default) for p in known.parameters}
+        inputs = [a, b]
+        if self.name == "luma":
+            inputs.append(self._matte(values["picture"], a))
+        transition_kernel(self.name).run(inputs, out, {"t": t, **known.convert(values)})
+
+    def _matte(self, given: Setting, like: Buffer) -> Buffer:
+        """Return the matte in the size of a picture, on its device."""
+        height, width = like.shape[:2]
+        key = (width, height, like.device)
+        if key not in self._mattes:
+            from dala.gpu.compute import buffer
+            from dala.media import gpu
+            from dala.media.files import load
+            from dala.media.pictures.pixels import to_u8
+
+            picture = load(given, 1 << 27) if isinstance(given, str | os.PathLike) else given
+            pixels = to_u8(picture, "transition")
+            if pixels.shape[:2] != (height, width):
+                pixels = gpu.resize(pixels, size=(height, width), device="cpu")
+            self._mattes[key] = buffer(pixels, dtype="u8", device=like.device)
+        return self._mattes[key]
+
+    def __repr__(self) -> str:
+        params = "".join(f", {name}={value!r}" for name, value in self.params.items())
+        return f"<Transition {self.name!r}, {float(self.duration):g} s{params}>"
