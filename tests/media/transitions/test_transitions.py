@@ -223,3 +223,19 @@ def test_pictures_of_two_sizes_and_easing():
         np.zeros((2, 8), np.uint8), np.full((2, 8), 255, np.uint8), 0.5
     )
     assert made[0].tolist() == [255, 255, 255, 255, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("name", sorted(set(TRANSITIONS) - {"cut"}))
+def test_the_pictures_of_the_docs_are_current(name):
+    from PIL import Image as Pictures
+
+    from tests.media.transitions.transition_pictures import FOLDER, strip
+
+    with Pictures.open(FOLDER / f"{name}.png") as stored:
+        far = np.abs(np.asarray(stored).astype(int) - strip(name))
+    assert far.max() <= 2
+    page = (FOLDER.parents[1] / "media" / "transitions.md").read_text(encoding="utf-8")
+    assert f"../images/transitions/{name}.png" in page
+    for parameter in TRANSITIONS[name].parameters:
+        assert f"`{parameter.name}`" in page
+        assert parameter.range in page

@@ -1,0 +1,1 @@
+"""Cutting and joining videos: packets are copied where that gives the wanted frames."""

@@ -1,0 +1,154 @@
+"""``dala cut`` and ``dala concat``: the right frames and sound, copied or encoded again."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dala.cli import main
+from dala.media import video
+
+av = pytest.importorskip("av")
+
+from tests.media.video.clips import encode, number_of, numbered, packets, source  # noqa: E402
+
+KEYS = {"g": "12", "bf": "2", "sc_threshold": "0"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("join")
+    for name in ("a", "b"):
+        encode(made / f"{name}.mp4", numbered(40), rate=10, options=KEYS, tone=True)
+    encode(made / "other.mp4", numbered(20), rate=20, options=KEYS)
+    wide = source(size="96x48", rate=10)
+    encode(made / "wide.mp4", [next(wide) for _ in range(10)], rate=10)
+    with av.open(str(made / "sound.m4a"), "w") as out:
+        stream = out.add_stream("aac", rate=8000)
+        frame = av.AudioFrame(format="fltp", layout="mono", samples=1024)
+        frame.sample_rate, frame.pts = 8000, 0
+        for plane in frame.planes:
+            plane.update(bytes(plane.buffer_size))
+        out.mux(stream.encode(frame))
+        out.mux(stream.encode(None))
+    (made / "text.mp4").write_text("no video")
+    return made
+
+
+def shown(path):
+    with video.open(path, device="cpu") as reader:
+        return [(number_of(frame), frame.time) for frame in reader]
+
+
+def numbers(path):
+    found = shown(path)
+    assert [float(time) for _, time in found] == pytest.approx([n / 10 for n in range(len(found))])
+    return [number for number, _ in found]
+
+
+def run(capsys, *words):
+    assert main([*map(str, words), "--device", "cpu", "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("options", "copied", "want"),
+    [
+        (["--from", 1.2, "--to", 2.4], True, range(12, 24)),
+        (["--from", "0:00:02.4"], True, range(24, 40)),
+        (["--to", 1.2], True, range(12)),
+        (["--from", 1.25, "--to", 2.4], True, range(12, 24)),
+        (["--from", 1.5, "--to", 2.25], False, range(15, 23)),
+        (["--from", 1.2, "--duration", 0.2], False, range(12, 14)),
+        (["--from", 1.5, "--copy"], True, range(12, 40)),
+    ],
+)
+def test_cut(folder, tmp_path, capsys, options, copied, want):
+    out = tmp_path / "out.mp4"
+    report = run(capsys, "cut", folder / "a.mp4", *options, "-o", out)
+    assert numbers(out) == list(want)
+    assert (report["copied"], report["frames"]) == (copied, len(want))
+    assert bool(report["reason"]) == (not copied or "--copy" in options)
+    own = {data for _, _, data in packets(folder / "a.mp4", "video")}
+    assert ({data for _, _, data in packets(out, "video")} <= own) == copied  # the very packets
+
+
+def test_the_sound_stays_in_sync(folder, tmp_path, capsys):
+    out = tmp_path / "out.mp4"
+    own = {bytes(data): time for data, time in sound(folder / "a.mp4")}
+    for first in (1.2, 1.5):
+        run(capsys, "cut", folder / "a.mp4", "--from", first, "--to", 3, "-o", out)
+        heard = list(sound(out))
+        assert len(heard) > 10
+        for data, time in heard:
+            assert time + first == pytest.approx(own[data], abs=0.002)
+        assert heard[0][1] < 0.05
+        assert heard[-1][1] == pytest.approx(3 - first, abs=0.05)
+    run(capsys, "cut", folder / "a.mp4", "--to", 1.2, "--no-audio", "-o", out)
+    assert not list(sound(out))
+
+
+def sound(path):
+    with av.open(str(path)) as file:
+        if file.streams.audio:
+            for packet in file.demux(audio=0):
+                if packet.size:
+                    yield bytes(packet), float(packet.pts * packet.time_base)
+
+
+def test_concat(folder, tmp_path, capsys):
+    out = tmp_path / "out.mp4"
+    a, b = folder / "a.mp4", folder / "b.mp4"
+    report = run(capsys, "concat", a, b, "-o", out)
+    assert report["copied"]
+    assert numbers(out) == [*range(40), *range(40)]
+    assert list(sound(out))[-1][1] == pytest.approx(8, abs=0.1)
+    report = run(capsys, "concat", a, b, "-o", out, "--transition", "dissolve=1")
+    assert (report["copied"], report["duration"], report["frames"]) == (False, 7, 70)
+    assert "mixes pictures" in report["reason"]
+    found = numbers(out)
+    assert found[:30] == list(range(30))
+    assert found[40:] == list(range(10, 40))
+    report = run(capsys, "concat", a, folder / "other.mp4", folder / "wide.mp4", "-o", out)
+    assert not report["copied"]
+    for word in ("in its frame rate (20, 10)", "20 fps", "(96x48) is fitted into 64x48"):
+        assert word in report["reason"]
+    assert report["frames"] == 60
+    assert numbers(out)[:50] == [*range(40), *range(0, 20, 2)]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["cut", "a.mp4", "--from", "9"], "from must be at least 0 and before the end at 4 s"),
+        (["cut", "a.mp4", "--from", "3", "--to", "2"], "to must be after the beginning at 3 s"),
+        (["cut", "a.mp4", "--to", "99"], "to must be at most 4, the end of the video"),
+        (["cut", "a.mp4", "--from", "soon"], "--from must be a time in seconds"),
+        (["cut", "a.mp4", "--to", "2", "--duration", "1"], "not both"),
+        (["cut", "text.mp4", "--to", "1"], "cannot open"),
+        (["cut", "sound.m4a", "--to", "1"], "has no video"),
+        (["cut", "gone.mp4", "--to", "1"], "no such file"),
+        (["concat", "a.mp4"], "at least two videos"),
+        (["concat", "a.mp4", "sound.m4a"], "has no video"),
+        (["concat", "a.mp4", "b.mp4", "--transition", "dissolve=9"], "transition of 9 s is longer"),
+        (["concat", "a.mp4", "b.mp4", "--transition", "disolve"], "Did you mean 'dissolve'"),
+        (["concat", "a.mp4", "b.mp4", "--transition", "wipe=1,angle"], "parameter=value"),
+    ],
+)
+def test_refused(folder, tmp_path, capsys, words, message):
+    command, *rest = words
+    given = [str(folder / w) if w.endswith((".mp4", ".m4a")) else w for w in rest]
+    out = tmp_path / "out.mp4"
+    assert main([command, *given, "-o", str(out), "--device", "cpu"]) == 2
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_input_is_not_replaced(folder, capsys):
+    a, b = str(folder / "a.mp4"), str(folder / "b.mp4")
+    before = (folder / "a.mp4").read_bytes()
+    assert main(["cut", a, "--to", "1", "-o", a]) == 2
+    assert main(["concat", b, a, "-o", a]) == 2
+    assert "another file than the inputs" in capsys.readouterr().err
+    assert (folder / "a.mp4").read_bytes() == before
