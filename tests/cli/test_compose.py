@@ -13,7 +13,7 @@ from PIL import Image
 
 import dala
 from dala.cli import main
-from dala.cli._compose_watch import Watch
+from dala.cli.scenes.watch import Watch
 from dala.media.scene.file.load import load_scene, schema
 
 av = pytest.importorskip("av")

@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 import dala
-from dala.cli import _demo_scene as demo_scene
 from dala.cli import demo, main
+from dala.cli.scenes import demo_scene
 
 
 def frame(seconds, width=128, height=72):

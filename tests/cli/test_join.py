@@ -152,3 +152,10 @@ def test_an_input_is_not_replaced(folder, capsys):
     assert main(["concat", b, a, "-o", a]) == 2
     assert "another file than the inputs" in capsys.readouterr().err
     assert (folder / "a.mp4").read_bytes() == before
+
+
+def test_the_help_lists_every_transition():
+    from dala.cli.concat import EXAMPLES
+    from dala.media.transitions import TRANSITIONS
+
+    assert all(name in EXAMPLES for name in TRANSITIONS)

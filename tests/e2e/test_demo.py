@@ -7,9 +7,9 @@ import pytest
 from PIL import Image
 
 import dala
-from dala.cli import _demo_scene as demo_scene
 from dala.cli import main
 from dala.cli.demo import MOMENT, draw, view_command
+from dala.cli.scenes import demo_scene
 
 SIZE = (160, 90)
 SMALL = ["--size", "160x90", "--seconds", "0"]

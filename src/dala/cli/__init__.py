@@ -1,5 +1,7 @@
 """The ``dala`` command. Each module here without a leading underscore is one of its commands.
 
+Folders hold parts of them.
+
 The first line of a command's docstring is its help line. The module has ``EXAMPLES``, the end of
 its help text, ``configure(parser)``, which adds its arguments, and ``run(args)``, which returns the
 exit code; some have ``prepare(arguments)``, which rewrites arguments for argparse. A module is
@@ -25,7 +27,9 @@ from typing import Final, NoReturn
 import dala
 
 #: Names of the commands.
-COMMANDS: Final = tuple(m.name for m in pkgutil.iter_modules(__path__) if m.name[0] != "_")
+COMMANDS: Final = tuple(
+    m.name for m in pkgutil.iter_modules(__path__) if m.name[0] != "_" and not m.ispkg
+)
 
 
 def help_line(command: str) -> str:

@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     _check(args)
     if args.watch:
-        from dala.cli import _compose_watch as compose_watch
+        from dala.cli.scenes import watch as compose_watch
 
         return compose_watch.run(args)
     try:

@@ -74,7 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Render the picture and the video and print their paths."""
     import dala
-    from dala.cli import _demo_scene as demo_scene
+    from dala.cli.scenes import demo_scene
     from dala.gpu import compute
     from dala.png import write_png
 
@@ -160,7 +160,7 @@ def _video(args: argparse.Namespace) -> VideoFacts:
 
 def write_frames(sink: Writer, width: int, height: int, count: int) -> float:
     """Write the frames of the video and return the time in seconds."""
-    from dala.cli._demo_scene import DemoScene
+    from dala.cli.scenes.demo_scene import DemoScene
     from dala.media.progress import Progress
 
     with DemoScene(width, height, count, RATE) as made, Progress(count, "frames") as progress:
@@ -174,7 +174,7 @@ def draw(width: int, height: int) -> NDArray[np.uint8]:
     """Return the picture, (height, width, 4): one frame of the video, in bands of filters."""
     import numpy as np
 
-    from dala.cli import _demo_scene as demo_scene
+    from dala.cli.scenes import demo_scene
     from dala.media import FramePipeline
 
     with demo_scene.Drawing(width, height) as drawing:
