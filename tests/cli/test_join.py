@@ -159,3 +159,12 @@ def test_the_help_lists_every_transition():
     from dala.media.transitions import TRANSITIONS
 
     assert all(name in EXAMPLES for name in TRANSITIONS)
+
+
+def test_sound_of_a_transition(folder, tmp_path, capsys):
+    out = tmp_path / "out.mp4"
+    a, b = folder / "a.mp4", folder / "b.mp4"
+    run(capsys, "concat", a, b, "-o", out, "--transition", "dissolve=1")
+    assert list(sound(out))[-1][1] == pytest.approx(7, abs=0.1)
+    run(capsys, "concat", a, b, "-o", out, "--transition", "dissolve=1", "--no-audio")
+    assert not list(sound(out))

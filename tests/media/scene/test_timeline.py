@@ -213,3 +213,23 @@ def test_scene_files_hold_timelines(clip, tmp_path):
     del bad["nodes"][0]["nodes"][0]["transition"]
     with pytest.raises(SceneFileError, match="needs a duration"):
         load_scene(bad, "cpu")
+
+
+def test_sound_cross_fades_at_equal_power():
+    from dala.media.audio import Audio
+    from dala.media.scene.sound.voices import SceneSound
+
+    with Scene(8, 6, device="cpu") as scene:
+        line = scene.add_timeline(start=1)
+        line.add_audio(Audio([0.2] * 48000, 48000))
+        line.add_audio(Audio([0.1] * 48000, 48000), transition=("dissolve", 0.5))
+        assert line.length() == Fraction(3, 2)
+        with SceneSound(scene) as sound:
+            heard = sound.render(0, 3 * 48000)[:, 0]
+    scale = heard[48000 + 12000] / 0.2  # mono in the middle of stereo
+    want = {0.9: 0.0, 1.25: 0.2, 1.75: (0.2 + 0.1) * np.sqrt(0.5), 2.2: 0.1, 2.6: 0.0}
+    for time, level in want.items():
+        assert heard[round(time * 48000)] == pytest.approx(level * scale, abs=1e-3), time
+    power = heard[72000:96000]  # in between, sin and cos of the same angle
+    angle = (np.arange(24000) / 24000) * np.pi / 2
+    assert np.abs(power - scale * (0.2 * np.cos(angle) + 0.1 * np.sin(angle))).max() < 1e-3

@@ -76,7 +76,7 @@ def concat_videos(
     with Scene(width, height, fps=rate, device=device) as scene:
         node = scene.add_timeline(line)
         scene.duration = float(line.duration)
-        count = scene.render_to(out, codec=codec, options=options, progress=progress)
+        count = scene.render_to(out, codec=codec, options=options, progress=progress, audio=audio)
         problems = [str(error) for error in scene.errors.values()]
         assert node.length() is not None
     if problems:

@@ -204,6 +204,8 @@ class TimelineNode(GroupNode):
 
     def sound_fades(self, node: Node) -> tuple[Fraction, Fraction]:
         """Return the seconds in which the sound of a node fades in and out, by its transitions."""
+        if node not in self.clips:
+            return Fraction(0), Fraction(0)
         nodes = list(self.clips)
         place = nodes.index(node)
         after = nodes[place + 1 : place + 2]

@@ -20,6 +20,7 @@ from dala.media.audio.samples import apply_fades
 from dala.media.scene.nodes.audio import AudioNode
 from dala.media.scene.nodes.group import GroupNode
 from dala.media.scene.nodes.nested import SceneNode
+from dala.media.scene.nodes.timeline import TimelineNode
 from dala.media.scene.nodes.video import VideoNode
 from dala.media.scene.sound.clips import ClipSound, nearest
 from dala.media.scene.sound.ducking import DuckGain, joined_voices
@@ -147,7 +148,19 @@ class NodeVoice:
             total = None if end is None else nearest(end * rate) - begin
             fades = [round(value * rate) for value in (node.fade_in, node.fade_out)]
             made = apply_fades(made, start - begin, total, fades[0], fades[1], node.curve)
-        return made
+        return self._crossed(made, start)
+
+    def _crossed(self, made: Samples, start: int) -> Samples:
+        """Return samples of a timeline's node that fade with its transitions, at equal power."""
+        node, rate = self._node, self.rate
+        line, clip = node.parent, node.clip
+        if not isinstance(line, TimelineNode) or clip.end is None:
+            return made
+        begin, end = nearest(clip.begin * rate), nearest(clip.end * rate)
+        fades = [nearest(seconds * rate) for seconds in line.sound_fades(node)]
+        if not any(fades):
+            return made
+        return apply_fades(made, start - begin, end - begin, fades[0], fades[1], "equal_power")
 
 
 def crossing_of(node: Node) -> tuple[Fraction, Fraction] | None:
