@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection
 from typing import Final
 
+from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS
 from dala.gpu.compute.engines.cpu.llvm.metering import LoopMeter, before
 from dala.gpu.compute.engines.cpu.llvm.operations import InstructionWriter
 from dala.gpu.compute.engines.cpu.llvm.text import PLAIN_LOOP, TYPES, FunctionText
@@ -32,6 +33,8 @@ READS: Final = frozenset({"param", "position", "dim", "element", "pixel", "image
 
 #: The most branches in a loop that LLVM may vectorize and know to be the same in all iterations.
 MAX_BRANCHES: Final = 3
+#: Branches of at most so many statements, without functions such as ``sin``, are no branches to it.
+SHORT_BRANCH: Final = 10
 
 
 class ValueReader(ABC):
@@ -250,8 +253,14 @@ class Emitter(InstructionWriter):
 
 
 def count_branches(block: Block) -> int:
-    """Return the number of branches in a block."""
-    return sum(isinstance(s, If) for s in statements(block))
+    """Return the number of branches in a block that LLVM does not turn into selections."""
+    found = 0
+    for s in statements(block):
+        if isinstance(s, If):
+            inside = [*statements(s.then), *statements(s.otherwise)]
+            calls = any(isinstance(v, Value) and v.op in FUNCTIONS for v in inside)
+            found += calls or len(inside) > SHORT_BRANCH
+    return found
 
 
 def allocate_slots(
