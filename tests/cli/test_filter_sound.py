@@ -70,4 +70,7 @@ def test_mistakes(clip, tmp_path, capsys):
         assert text in fails(capsys, clip, out, "--invert", *options)
     mute = clip.with_name("mute.mp4")
     assert "has no sound" in fails(capsys, mute, out, "--invert", "--volume", "2")
+    gif = tmp_path / "out.gif"
+    assert "that becomes a video" in fails(capsys, clip, gif, "--invert", "--volume", "2")
     assert not out.exists()
+    assert not gif.exists()

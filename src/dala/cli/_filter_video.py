@@ -81,6 +81,10 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Made, str, 
         elif animated is None and not remote and not isinstance(source, AnimationReader):
             tracks = _tracks_of(source, args)
             held.callback(tracks.close)  # if no writer takes it
+        if tracks is None and _changes_sound(args):
+            raise ParameterError(
+                "--volume, --loudness and --audio-fade are for a video file that becomes a video."
+            )
         loop = (
             source.loop if args.loop is None and isinstance(source, AnimationReader) else args.loop
         )
@@ -252,12 +256,15 @@ def _until_damage(
         damage.append(error)
 
 
+def _changes_sound(args: argparse.Namespace) -> bool:
+    return not (args.volume is None and args.loudness is None and args.audio_fade is None)
+
+
 def _tracks_of(source: Reader, args: argparse.Namespace) -> Tracks:
     """Return what is kept besides the pictures: sound as it is, unless options change it."""
     from dala.media.video.tracks import Tracks
 
-    changed = args.volume is not None or args.loudness is not None or args.audio_fade is not None
-    if not changed:
+    if not _changes_sound(args):
         return Tracks(source.source, "dala filter", sound=not args.no_audio, everything=True)
     if args.no_audio:
         raise ParameterError(
