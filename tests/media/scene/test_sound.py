@@ -421,7 +421,6 @@ def test_what_the_device_gets_is_the_mix(scene):
     assert streams[0].closed
 
 
-@pytest.mark.skipif(not hasattr(Scene, "add_timeline"), reason="there are no timelines")
 def test_sound_of_a_timeline_cross_fades_with_its_transition(scene, clips, tmp_path):
     line = scene.add_timeline()
     line.add_video(clips / "low.mp4")

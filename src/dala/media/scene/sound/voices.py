@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from fractions import Fraction
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
@@ -137,11 +136,6 @@ class NodeVoice:
                 self._source.rest()
                 return np.zeros((count, LAYOUTS[self.layout]), np.float32)
         made = self._heard.render(start, count)
-        crossing = crossing_of(node)
-        if crossing is not None and clip.end is not None:
-            first, last = nearest(clip.begin * rate), nearest(clip.end * rate)
-            rising, falling = (nearest(seconds * rate) for seconds in crossing)
-            made = apply_fades(made, start - first, last - first, rising, falling, "equal_power")
         if isinstance(node, AudioNode) and (node.fade_in or node.fade_out):
             begin = nearest(clip.begin * rate)
             end = clip.natural_end(node.length())
@@ -161,16 +155,6 @@ class NodeVoice:
         if not any(fades):
             return made
         return apply_fades(made, start - begin, end - begin, fades[0], fades[1], "equal_power")
-
-
-def crossing_of(node: Node) -> tuple[Fraction, Fraction] | None:
-    """Return the seconds in which a node of a timeline fades in and out with its transitions."""
-    line = node.parent
-    fades = getattr(line, "sound_fades", None)
-    if fades is None or node not in getattr(line, "clips", ()):
-        return None
-    rising, falling = fades(node)
-    return (rising, falling) if rising or falling else None
 
 
 class _Control:
