@@ -1,11 +1,16 @@
-"""Packages that add kernels and inputs to :mod:`dala.gpu.compute`, which knows none of them."""
+"""Packages that add kernels, inputs and streams to :mod:`dala.gpu`, which knows none of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
 from types import ModuleType
-from typing import Final
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+if TYPE_CHECKING:
+    from dala.gpu.render.thread import Renderer
+    from dala.media.live.sending import LiveRun
+    from dala.typing import PathLike
 
 #: Pairs of modules. The first has ``NAMES``, the kernels' names, and is cheap to import; the second
 #: has ``OPERATIONS``, their classes, and is imported when one of them is first used.
@@ -21,6 +26,39 @@ TARGET_MODULES: Final = ("dala.ml.follow.saved",)
 #: Modules with ``recipe_hint(name)``, which says how to call a filter that is not a kernel, or
 #: returns "".
 FILTER_MODULES: Final = ("dala.media.filters.declarations",)
+
+
+class LiveModule(Protocol):
+    """The module with ``live_surface``."""
+
+    __name__: str
+
+    def live_surface(
+        self,
+        renderer: Renderer,
+        url: str | PathLike,
+        seconds: float | None,
+        *,
+        fps: float,
+        bit_rate: int | str | None,
+        key_frames: float,
+        encoder: str | None,
+        reconnect: float,
+    ) -> LiveRun:
+        """Send what a surface presents."""
+
+
+#: The module with ``live_surface``, which sends what a surface presents.
+LIVE_MODULE: Final = "dala.media.live.surfaces"
+
+
+def live_module() -> LiveModule:
+    """Return the module that sends surfaces.
+
+    >>> live_module().__name__
+    'dala.media.live.surfaces'
+    """
+    return cast("LiveModule", import_module(LIVE_MODULE))
 
 
 def filter_hint(name: str) -> str:

@@ -26,7 +26,7 @@ EXTRAS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "color": ("LUT files that OpenColorIO reads", ("opencolorio",)),
     "ml": ("models (dala.ml)", ("onnxruntime", "onnxruntime-ep-webgpu")),
     "view": ("windows", ("glfw",)),
-    "live": ("playing sound", ("sounddevice",)),
+    "live": ("playing sound, a virtual camera for calls", ("sounddevice", "pyvirtualcam")),
 }
 
 

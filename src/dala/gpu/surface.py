@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NoReturn, SupportsIndex
 import numpy as np
 
 from dala.errors import CommandError, DalaError
+from dala.extensions import live_module
 from dala.gpu import draw, pixels, shading
 from dala.gpu.checks import checked_size, destroyed, renderer_of
 from dala.gpu.protocol import BY_OPCODE
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from dala.gpu.presenters.base import Presenter
+    from dala.media.live.sending import LiveRun
 
 
 class Surface(Closing):
@@ -236,6 +238,31 @@ class Surface(Closing):
         from dala.png import write_png
 
         write_png(path, self.to_array())
+
+    def live(
+        self,
+        url: str | PathLike,
+        seconds: float | None = None,
+        *,
+        fps: float = 30,
+        bit_rate: int | str | None = None,
+        key_frames: float = 2.0,
+        encoder: str | None = None,
+        reconnect: float = 300.0,
+    ) -> LiveRun:
+        """Send what the surface presents, at a constant rate; see ``Scene.live``.
+
+        With ``seconds`` the call returns when they have passed; without, it returns at once, and
+        the stream runs on a thread until it or the surface is closed::
+
+            with surface.live("rtmp://127.0.0.1/live/test") as run:
+                ...                     # draw and present
+                print(run.stats)
+        """
+        return live_module().live_surface(
+            renderer_of(self, "live"), url, seconds, fps=fps, bit_rate=bit_rate,
+            key_frames=key_frames, encoder=encoder, reconnect=reconnect,
+        )  # fmt: skip
 
     # closing ----------------------------------------------------------------------------------
     def close(self) -> None:

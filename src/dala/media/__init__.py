@@ -4,6 +4,7 @@
 - ``dala.media.effects``: grading, virtual backgrounds, overlays
 - ``dala.media.video``: video files
 - ``dala.media.audio``: sound
+- ``dala.media.camera``, ``dala.media.screen``, ``dala.media.live``: live pictures in and out
 - ``dala.media.scene``: ``Scene`` composes video, pictures, text and effects into frames
 - ``Frame``: a picture with its time and color coding; ``FramePipeline``: filters on many frames
 - ``TexturePool``: pictures that are loaded once and drawn many times
@@ -22,9 +23,12 @@ from dala.lazy import attach
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dala.media import audio as audio
+    from dala.media import camera as camera
     from dala.media import effects as effects
     from dala.media import gpu as gpu
+    from dala.media import live as live
     from dala.media import scene as scene
+    from dala.media import screen as screen
     from dala.media import video as video
     from dala.media.filters.luts import load_lut as load_lut
     from dala.media.filters.pipeline import FramePipeline as FramePipeline
@@ -40,7 +44,7 @@ if TYPE_CHECKING:
     from dala.media.transitions.spec import Transition as Transition
 
 #: Modules that are imported when their name is first used.
-_ROOMS = ("audio", "effects", "gpu", "scene", "video")
+_ROOMS = ("audio", "camera", "effects", "gpu", "live", "scene", "screen", "video")
 
 #: The module that holds each name.
 _HOMES = {
@@ -67,13 +71,16 @@ __all__ = [
     "Timeline",
     "Transition",
     "audio",
+    "camera",
     "effects",
     "fonts",
     "gpu",
+    "live",
     "load_lut",
     "load_scene",
     "load_subtitles",
     "scene",
+    "screen",
     "set_text",
     "video",
 ]

@@ -23,6 +23,7 @@ from dala.typing import PathLike
 if TYPE_CHECKING:
     from dala.gpu.surface import Surface
     from dala.media.frame import Frame
+    from dala.media.live.sending import LiveRun
     from dala.media.scene.nodes.node import Node
     from dala.media.scene.playback import Playback
     from dala.media.scene.scene import Scene
@@ -32,7 +33,7 @@ FrameRate: TypeAlias = "float | str | Fraction"
 
 
 class SceneOutput:
-    """The methods ``render_to``, ``play``, ``to`` and ``save`` of scenes."""
+    """The methods ``render_to``, ``play``, ``live``, ``to`` and ``save`` of scenes."""
 
     __slots__: tuple[str, ...] = ()
 
@@ -119,6 +120,57 @@ class SceneOutput:
         return play(
             _scene(self), show, seconds, start=start, title=title, on_frame=on_frame, audio=audio
         )
+
+    def live(
+        self,
+        url: PathLike,
+        seconds: float | None = None,
+        *,
+        fps: FrameRate | None = None,
+        start: float = 0.0,
+        bit_rate: int | str | None = None,
+        key_frames: float = 2.0,
+        encoder: str | None = None,
+        options: Mapping[str, str | float] | None = None,
+        reconnect: float = 300.0,
+        on_frame: Callable[[float], object] | None = None,
+    ) -> LiveRun:
+        """Send the scene in real time, as a stream that others watch.
+
+        With ``seconds`` the call returns when they have passed; without, it returns at once, and
+        the stream runs on a thread until it is closed::
+
+            with scene.live("rtmp://127.0.0.1/live/test") as run:
+                ...                     # change the scene
+                print(run.stats)
+
+        If the machine is too slow, frames are dropped and counted in ``stats``.
+
+        Args:
+            url: "rtmp://...", "rtsp://...", "udp://host:port", "srt://..." where PyAV has it,
+                "whip+https://...", a folder for HLS, or "camera:" for a virtual camera.
+            seconds: how long to send.
+            fps: frames per second; by default those of the scene.
+            start: the scene's time of the first frame.
+            bit_rate: bits a second of the pictures, such as "4M"; by default by the size.
+            key_frames: seconds between key frames, at which receivers can begin.
+            encoder: "auto" for hardware that works here, or the name of one.
+            options: options of the encoder.
+            reconnect: seconds for which a lost receiver is tried again.
+            on_frame: called after each frame with its time, on the thread that sends; it may
+                change the scene.
+
+        Raises:
+            ParameterError: an argument is invalid.
+            VideoError: the receiver cannot be reached.
+        """
+        from dala.media.scene.live import live
+
+        return live(
+            _scene(self), url, seconds, fps=fps, start=start, bit_rate=bit_rate,
+            key_frames=key_frames, encoder=encoder, options=options, reconnect=reconnect,
+            on_frame=on_frame,
+        )  # fmt: skip
 
     def to(self, surface: Surface, time: float | None = None) -> Frame:
         """Render a frame to the back framebuffer of a surface; ``surface.present()`` shows it.

@@ -29,10 +29,12 @@ def check_seconds(call: str, name: str, value: float) -> float:
     return float(value)
 
 
-def frame_rate(call: str, fps: float | Fraction | None) -> Fraction | None:
-    """Return frames per second as a fraction; 29.97 and the like become 30000/1001."""
-    if fps is None:
-        return None
+def check_rate(call: str, fps: float | str | Fraction) -> Fraction:
+    """Return frames per second as a fraction; 29.97 and the like become 30000/1001.
+
+    >>> check_rate("video.write", 29.97), check_rate("video.write", "25")
+    (Fraction(30000, 1001), Fraction(25, 1))
+    """
     try:
         if isinstance(fps, bool):
             raise TypeError

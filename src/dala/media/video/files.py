@@ -15,7 +15,7 @@ from dala.media.video.animated.facts import SUFFIXES, animation_kind
 from dala.media.video.animated.reader import open_animation
 from dala.media.video.animated.writer import AnimationWriter
 from dala.media.video.reader import Reader
-from dala.media.video.source import VideoFile, pyav, source_of
+from dala.media.video.source import VideoFile, lasting, pyav, source_of
 from dala.media.video.tracks import Tracks
 from dala.media.video.writer import Writer
 from dala.typing import ImageLike, PathLike
@@ -41,6 +41,7 @@ def open(
     deinterlace: bool | str | None = None,
     on_resize: str = "scale",
     playlists: bool = False,
+    reconnect: float = 0.0,
 ) -> Reader:
     """Open a video for reading: a context manager that iterates :class:`dala.media.Frame`.
 
@@ -70,6 +71,9 @@ def open(
         playlists: let a playlist in a file (HLS, DASH, concat, SDP, numbered pictures) open the
             files and hosts that it names. A URL may always be an HLS playlist, which reaches
             other URLs of HTTP. Set it for files that you trust only.
+        reconnect: seconds for which a camera, live stream or URL that was lost, or ended, is tried
+            again, with growing waits. Times continue. Iterating waits meanwhile; a scene shows the
+            last picture.
 
     Raises:
         VideoNotFound: there is no such file or camera.
@@ -85,7 +89,7 @@ def open(
             frame = next(reader)
     """
     pyav()
-    found = source_of(source, playlists=playlists)
+    found = lasting(source_of(source, playlists=playlists), reconnect)
     animation = open_animation(
         found, format=format, device=device, policy=policy, hwaccel=hwaccel, depth=depth
     )

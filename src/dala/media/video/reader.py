@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import partial
 from numbers import Real
+from time import monotonic
 from typing import Self
 
 from dala import forks
@@ -235,6 +236,12 @@ class Reader(AsyncIterating[Frame]):
         """Number of frames dropped by policy "latest"."""
         decoder = self._resources.decoder
         return self._dropped + (0 if decoder is None else decoder.queue.dropped)
+
+    @property
+    def arrived(self) -> float:
+        """When the last frame had been decoded, by ``time.monotonic``; of a camera, captured."""
+        decoder = self._resources.decoder
+        return monotonic() if decoder is None else decoder.queue.arrived
 
     @property
     def notices(self) -> tuple[str, ...]:

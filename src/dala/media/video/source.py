@@ -8,6 +8,7 @@ import sys
 from collections import deque
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from time import monotonic
 from typing import Any, TypeAlias
 
 from dala import forks
@@ -65,6 +66,8 @@ class VideoSource:
     scheme: str | None = None
     #: Whether files and hosts that a playlist names may be opened.
     playlists: bool = False
+    #: Seconds for which a live source that was lost is tried again.
+    reconnect: float = 0.0
 
     @property
     def handle(self) -> str | Cursor:
@@ -130,6 +133,32 @@ def source_of(what: VideoFile, call: str = "video.open", *, playlists: bool = Fa
     if playlists:
         return replace(_found(what, call, playlists=True), playlists=True)
     return _found(what, call, playlists=False)
+
+
+def lasting(source: VideoSource, reconnect: float) -> VideoSource:
+    """Return a source that is tried again for so many seconds when it is lost.
+
+    Raises:
+        ParameterError: ``reconnect`` is no number of seconds, or the source is a file.
+    """
+    number = not isinstance(reconnect, bool | str) and hasattr(reconnect, "__float__")
+    if not number or not 0 <= float(reconnect) < 1e9:
+        raise ParameterError.invalid("video.open", "reconnect", "a number of seconds", reconnect)
+    if not reconnect:
+        return source
+    if source.stream is not None or not (source.live or source.url):
+        raise ParameterError.invalid(
+            "video.open", "reconnect", "0 for files: only cameras and URLs are lost", reconnect
+        )
+    options = dict(source.options)
+    if source.scheme in ("http", "https"):  # FFmpeg asks for the rest of a download by itself
+        options.update(
+            reconnect="1",
+            reconnect_streamed="1",
+            reconnect_on_network_error="1",
+            reconnect_delay_max=str(max(1, round(reconnect))),
+        )
+    return replace(source, reconnect=float(reconnect), options=options)
 
 
 def _found(what: VideoFile, call: str, *, playlists: bool) -> VideoSource:
@@ -238,9 +267,13 @@ class FrameQueue:
 
     def __init__(self, size: int, policy: str) -> None:
         self.dropped = 0
+        #: When the last frame that was taken had been put, by ``time.monotonic``.
+        self.arrived = 0.0
+        #: How often a lost source was found again.
+        self.reconnects = 0
         self._size = size
         self._policy = policy
-        self._items: deque[DecodedFrame] = deque()
+        self._items: deque[tuple[DecodedFrame, float]] = deque()
         self._changed = forks.condition()
         self._ended = False
         self._closed = False
@@ -262,7 +295,7 @@ class FrameQueue:
                 self._changed.wait(0.5)  # with a timeout, so that Ctrl-C works on every platform
             if self._closed:
                 return False
-            self._items.append(item)
+            self._items.append((item, monotonic()))
             self._changed.notify_all()
             return True
 
@@ -279,6 +312,14 @@ class FrameQueue:
             self._items.clear()
             self._changed.notify_all()
 
+    def wait_closed(self, seconds: float) -> bool:
+        """Wait so long, or until the queue is closed. Return whether it is."""
+        with self._changed:
+            end = monotonic() + seconds
+            while not self._closed and (left := end - monotonic()) > 0:
+                self._changed.wait(left)
+            return self._closed
+
     def get(self, *, keep: bool = False) -> DecodedFrame | None:
         """Return the next frame, or None after the last.
 
@@ -289,8 +330,8 @@ class FrameQueue:
                 self._changed.wait(0.5)
             if self._items:
                 if keep:
-                    return self._items[0]
-                item = self._items.popleft()
+                    return self._items[0][0]
+                item, self.arrived = self._items.popleft()
                 self._changed.notify_all()
                 return item
             if self._error is not None and not keep:

@@ -21,7 +21,7 @@ from dala.media.video.arguments import (
     aspect_of_pixels,
     check_choice,
     check_count,
-    frame_rate,
+    check_rate,
 )
 from dala.media.video.encode import Encoder, default_codec, find_encoder
 from dala.media.video.output.deep import (
@@ -112,7 +112,7 @@ class Writer(AsyncClosing):
         self._target = Target(path, format)
         #: The path of the file; None for a file object.
         self.path = self._target.path
-        self.fps = frame_rate(_CALL, fps)
+        self.fps = None if fps is None else check_rate(_CALL, fps)
         if retime and self.fps is None:
             raise ParameterError(f"{_CALL}: retime=True needs fps, the rate to give the frames.")
         self._given = {name: str(value) for name, value in (options or {}).items()}

@@ -7,9 +7,11 @@ import math
 import weakref
 from collections.abc import Iterator
 from fractions import Fraction
+from time import monotonic
 
 from dala import budget, forks
 from dala.errors import VideoError
+from dala.media.live.backoff import Backoff
 from dala.media.video.decoding.input import VideoInput, ffmpeg_message, frame_count
 from dala.media.video.source import AvObject, DecodedFrame, FrameQueue, pyav
 from dala.media.video.stages import Deinterlacer
@@ -51,6 +53,8 @@ class Decoder:
         self._shown: int | None = None  # the stamp of the last frame
         self._clock = self._new_clock()
         self._whole = at is None
+        self._shift = Fraction(0)  # of the times, after a source was lost and found again
+        self._newest, self._put_at = Fraction(0), monotonic()
         self._ending = forks.lock()
         self._done = False  # the thread no longer uses the source
         self._orphaned = False  # the thread closes the source itself
@@ -77,10 +81,13 @@ class Decoder:
 
     def _run(self) -> None:
         error: Exception | None = None
-        try:
-            self._decode()
-        except Exception as problem:
-            self._note(problem)
+        while True:
+            try:
+                self._decode()
+            except Exception as problem:
+                self._note(problem)
+            if not self._is_lost() or not self._regained():
+                break
         try:
             if self._problem is not None:
                 error = self._error()
@@ -90,6 +97,39 @@ class Decoder:
                 self._done = True
                 if self._orphaned:
                     self._opened.close()
+
+    def _is_lost(self) -> bool:
+        """Return whether more frames may come once the source is opened again."""
+        opened = self._opened
+        if not opened.source.reconnect or self.queue.closed:
+            return False
+        # A download that ends without a problem is complete.
+        whole = not opened.source.live and opened.container.duration is not None
+        return self._problem is not None or not whole
+
+    def _regained(self) -> bool:
+        """Open a lost source again, after growing waits. Return False when it is given up."""
+        opened = self._opened
+        lost, why = monotonic(), self._problem or "it ended"
+        backoff = Backoff(opened.source.reconnect)
+        opened.say("lost", f"it was lost ({why}) and is tried again.")
+        while (wait := backoff.wait(monotonic() - lost)) is not None:
+            if self.queue.wait_closed(wait):
+                return False
+            try:
+                opened.open()
+            except VideoError as error:
+                why = str(error)
+                continue
+            self._shift = self._newest + Fraction(monotonic() - self._put_at).limit_denominator(
+                1000
+            )
+            self._at, self._fresh = None, True
+            self._reset()
+            self.queue.reconnects += 1
+            return True
+        self._problem = f"after {float(self._newest):.3f} s: it was lost and is not back"
+        return False
 
     def _decode(self) -> None:
         held, at = None, None if self._at is None else self._at + self._opened.begin
@@ -111,9 +151,11 @@ class Decoder:
 
     def _put(self, frame: DecodedFrame) -> bool:
         """Queue a frame with its time on the frames' clock. Return False if the queue is closed."""
-        begin = self._opened.begin
+        begin = self._opened.begin - self._shift
         if begin:
             frame.pts -= round(begin / frame.time_base)
+        if self._opened.source.reconnect:
+            self._newest, self._put_at = self._time_of(frame), monotonic()
         return self.queue.put(frame)
 
     def _new_clock(self) -> FrameClock:

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from fractions import Fraction
 
-from dala import memory
+from dala import forks, memory
 from dala.errors import DalaError, DeviceUnavailable, VideoError
 from dala.media.video.reach import is_playlist
 from dala.media.video.source import AvObject, VideoSource, pyav
@@ -67,8 +67,9 @@ class VideoInput:
         self._hwaccel = hwaccel
         self._threads = threads
         self.timeout = timeout
-        self.container: AvObject = None
-        self.stream: AvObject = None
+        self._container: AvObject = None
+        self._stream: AvObject = None
+        self._opening = forks.rlock()  # held while a lost source is opened again
         self.decoder: AvObject = None
         #: Seconds on the file's own clock at which the frames' clock is 0.
         self.begin = Fraction(0)
@@ -79,12 +80,37 @@ class VideoInput:
         else:
             self.open()
 
+    @property
+    def container(self) -> AvObject:
+        """The open container of PyAV."""
+        return self._container or self._reopened()[0]
+
+    @property
+    def stream(self) -> AvObject:
+        """The stream of pictures."""
+        return self._stream or self._reopened()[1]
+
+    def _reopened(self) -> tuple[AvObject, AvObject]:
+        """Return container and stream once the source is open again.
+
+        Raises:
+            VideoError: it is lost, or closed.
+        """
+        with self._opening:
+            if self._container is None or self._stream is None:
+                raise VideoError(f"{self.call}: {self.source.label!r} is not open at the moment.")
+            return self._container, self._stream
+
     def say(self, subject: str, what: str) -> None:
         """Tell the user something about a subject, once."""
         self.notices.setdefault(subject, f"{self.source.label}: {what}")
 
     def open(self) -> None:
         """Open the source, or reopen it at the beginning."""
+        with self._opening:
+            self._open()
+
+    def _open(self) -> None:
         av, source = pyav(), self.source
         self.close()
         settings: dict[str, object] = {
@@ -98,7 +124,7 @@ class VideoInput:
         if self._hwaccel is not None:
             settings["hwaccel"] = self._hardware()
         try:
-            self.container = av.open(source.handle, **settings)
+            self._container = av.open(source.handle, **settings)
         except (av.FFmpegError, OSError, ValueError, RuntimeError, TypeError) as error:
             if self._hwaccel is not None and self._opens_without():
                 raise self._hardware_refused(error) from error
@@ -112,7 +138,7 @@ class VideoInput:
                 f"{self.call}: cannot open {source.label!r}: {ffmpeg_message(error)}. {why}"
             ) from error
         try:
-            self.stream = self._pick()
+            self._stream = self._pick()
         except BaseException:
             self.close()
             raise
@@ -238,6 +264,7 @@ class VideoInput:
 
     def close(self) -> None:
         """Close the file."""
-        if self.container is not None:
-            self.container.close()
-            self.container = self.stream = self.decoder = None  # ends the threads of the codec
+        if self._container is not None:
+            container, self._container, self._stream = self._container, None, None
+            container.close()
+            self.decoder = None  # ends the threads of the codec

@@ -1,0 +1,186 @@
+"""``live.open`` and ``live.send``, and what scenes and surfaces call."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from os import PathLike
+
+from dala.errors import ParameterError, VideoError
+from dala.media.frame import Frame, check_pixels
+from dala.media.live.output import RECONNECT, TIMEOUT, LiveOutput
+from dala.media.live.sending import Arrived, LiveRun, SourceRun
+from dala.media.video.arguments import check_count, check_rate, check_seconds
+from dala.media.video.files import open as open_video
+from dala.media.video.reader import Reader
+from dala.media.video.source import VideoFile
+from dala.media.video.timing import DEFAULT_RATE
+from dala.typing import ImageLike
+
+
+def open(
+    url: str | PathLike[str],
+    size: tuple[int, int],
+    *,
+    fps: float | str | Fraction = 30,
+    bit_rate: int | str | None = None,
+    key_frames: float = 2.0,
+    encoder: str | None = None,
+    options: Mapping[str, str | float] | None = None,
+    sound: bool = False,
+    reconnect: float = RECONNECT,
+    timeout: float = TIMEOUT,
+    threads: int = 0,
+    call: str = "live.open",
+) -> LiveOutput:
+    """Open a live stream for writing: a context manager with ``write(frame)``.
+
+    Args:
+        url: "rtmp://...", "rtsp://...", "udp://host:port" (MPEG-TS), "srt://..." where PyAV has it,
+            "whip+https://...", a folder for HLS (with ``live.m3u8`` in it), or "camera:" for a
+            virtual camera ("camera:/dev/video2" for a certain one).
+        size: (width, height) of the frames.
+        fps: the constant frame rate.
+        bit_rate: bits a second of the pictures, such as 4_000_000 or "4M"; by default by the size.
+        key_frames: seconds between key frames, at which receivers can begin.
+        encoder: "auto" for hardware that works here, or the name of one; by default software.
+        options: options of the encoder, such as ``{"preset": "superfast"}``.
+        sound: whether the stream has sound: AAC, or Opus for WHIP.
+        reconnect: seconds for which a lost receiver is tried again.
+        timeout: seconds until a receiver that does not answer counts as lost.
+        threads: encoding threads; 0 lets the encoder choose.
+
+    Raises:
+        ParameterError: an argument is invalid.
+        VideoError: the receiver cannot be reached.
+        DeviceUnavailable: there is no such encoder or virtual camera here.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from dala.media import live
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with live.open(folder, (64, 48), fps=10) as sink:
+    ...         sink.write(np.zeros((48, 64, 3), np.uint8))
+    ...     sink.stats["shown"]
+    1
+    """
+    width, height = _size(call, size)
+    return LiveOutput(
+        url,
+        (width, height),
+        fps=check_rate(call, fps),
+        bit_rate=bit_rate,
+        key_frames=key_frames,
+        encoder=encoder,
+        options=options,
+        sound=sound,
+        reconnect=_patience(call, reconnect),
+        timeout=check_seconds(call, "timeout", timeout),
+        threads=check_count(call, "threads", threads, 0),
+        call=call,
+    )
+
+
+def send(
+    source: VideoFile | Reader,
+    url: str | PathLike[str],
+    process: Callable[[Frame], ImageLike] | None = None,
+    *,
+    seconds: float | None = None,
+    fps: float | str | Fraction | None = None,
+    bit_rate: int | str | None = None,
+    key_frames: float = 2.0,
+    encoder: str | None = None,
+    options: Mapping[str, str | float] | None = None,
+    reconnect: float = RECONNECT,
+    timeout: float = TIMEOUT,
+    call: str = "live.send",
+) -> LiveRun:
+    """Send a camera, a live source or a file, through a function, until it ends or is closed.
+
+    With ``seconds`` the call returns when they have passed; without, it returns at once, and the
+    stream runs on a thread until the returned :class:`LiveRun` is closed.
+
+    Args:
+        source: what ``video.open`` takes, or an open video, which is closed at the end.
+        url: see :func:`open`.
+        process: a function of a frame that returns the picture to send; by default the frame.
+        seconds: how long to send.
+        fps: the constant frame rate; by default that of the source.
+
+    The other arguments are those of :func:`open`.
+
+    Example::
+
+        live.send(0, "rtmp://127.0.0.1/live/test", lambda f: gpu.blur(f, radius=12), seconds=60)
+    """
+    reader = source if isinstance(source, Reader) else open_video(source)
+    try:
+        rate = check_rate(call, fps) if fps is not None else reader.fps or DEFAULT_RATE
+        first = _first(reader, process, call)
+        output = open(
+            url, _size_of(first.frame, call), fps=min(rate, Fraction(240)), bit_rate=bit_rate,
+            key_frames=key_frames, encoder=encoder, options=options, reconnect=reconnect,
+            timeout=timeout, call=call,
+        )  # fmt: skip
+    except BaseException:
+        reader.close()
+        raise
+    run = SourceRun(output, reader, process, seconds_of(call, seconds), first)
+    return started(run, seconds)
+
+
+def started(run: LiveRun, seconds: float | None) -> LiveRun:
+    """Start a run; with ``seconds`` wait for its end."""
+    run.start()
+    if seconds is not None:
+        try:
+            run.wait()
+        except BaseException:
+            run.stop()
+            raise
+    return run
+
+
+def seconds_of(call: str, seconds: float | None) -> Fraction | None:
+    """Return a duration as a fraction; None for None."""
+    if seconds is None:
+        return None
+    return Fraction(check_seconds(call, "seconds", seconds)).limit_denominator(10**6)
+
+
+def _first(reader: Reader, process: Callable[[Frame], ImageLike] | None, call: str) -> Arrived:
+    """Return the first picture to send, which tells the size."""
+    frame = next(reader, None)
+    if frame is None:
+        raise VideoError(f"{call}: {reader.name!r} has no frames.")
+    time = None if frame.time is None else float(frame.time)
+    return Arrived(frame if process is None else process(frame), time, reader.arrived)
+
+
+def _size_of(picture: ImageLike, call: str) -> tuple[int, int]:
+    if isinstance(picture, Frame):
+        return picture.width, picture.height
+    found = check_pixels(picture, call)
+    return found.shape[1], found.shape[0]
+
+
+def _size(call: str, size: tuple[int, int]) -> tuple[int, int]:
+    try:
+        width, height = (operator.index(side) for side in size)
+    except (TypeError, ValueError):
+        width = height = 0
+    if not 2 <= min(width, height) <= max(width, height) <= 16384:
+        raise ParameterError.invalid(
+            call, "size", "(width, height) in pixels, from 2 to 16384", size
+        )
+    return width, height
+
+
+def _patience(call: str, reconnect: float) -> float:
+    number = not isinstance(reconnect, bool | str) and hasattr(reconnect, "__float__")
+    if not number or not 0 <= float(reconnect) < math.inf:
+        raise ParameterError.invalid(call, "reconnect", "a number of seconds", reconnect)
+    return float(reconnect)

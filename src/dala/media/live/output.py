@@ -1,0 +1,406 @@
+"""A live stream: frames in, at a constant rate, to a receiver that may come and go."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from os import PathLike
+from time import monotonic
+from types import TracebackType
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from dala import forks
+from dala.errors import DalaError, FreedError, ParameterError, ShapeError
+from dala.gpu.compute import from_array
+from dala.media.formats import to_sdr
+from dala.media.frame import Frame, check_pixels
+from dala.media.live.backoff import Backoff
+from dala.media.live.destination import Destination, destination_of
+from dala.media.live.measures import LiveMeter
+from dala.media.live.session import (
+    SOUND_RATE,
+    Item,
+    Samples,
+    Session,
+    StreamSettings,
+    connection_error,
+)
+from dala.media.live.slots import SlotClock
+from dala.media.live.virtual import CameraSession
+from dala.media.notices import notify
+from dala.media.video import color
+from dala.media.video.output.hardware import EncoderChoice, check_encoder, choose_encoder
+from dala.media.video.output.layouts import encoded_picture
+from dala.media.video.source import DecodedFrame, pyav
+from dala.resources import Closing
+from dala.typing import ImageLike
+
+#: A function of the first sample and their number that returns (number, 2) samples at 48 kHz.
+SoundSource: TypeAlias = Callable[[int, int], Samples]
+
+#: Bits per pixel of the default bit rate, and its limits.
+_BITS_PER_PIXEL: Final = 0.07
+_LEAST_RATE, _MOST_RATE = 200_000, 20_000_000
+_SOUND_BIT_RATE: Final = 128_000
+#: Seconds until a receiver that does not answer is given up.
+TIMEOUT: Final = 10.0
+#: Seconds for which a lost receiver is tried again.
+RECONNECT: Final = 300.0
+#: Pictures that are repeated at once.
+_MOST_REPEATED: Final = 2
+#: What each hardware needs to send at a constant rate without delay.
+_HARDWARE: Final[Mapping[str, Mapping[str, str]]] = {
+    "nvenc": {"rc": "cbr", "cq": "0", "zerolatency": "1", "delay": "0", "bf": "0"},
+    "videotoolbox": {"realtime": "1", "flags": "", "global_quality": "0", "bf": "0"},
+    "qsv": {"global_quality": "0", "async_depth": "1", "bf": "0"},
+    "amf": {"rc": "cbr", "usage": "ultralowlatency", "bf": "0"},
+    "vaapi": {"rc_mode": "CBR", "bf": "0"},
+}
+
+
+class LiveOutput(Closing):
+    """A live stream that is being sent. Created by ``live.open``, ``Scene.live`` and others.
+
+    Frames are shown at a constant rate: where the source is late the last picture is repeated,
+    where it is early a frame is dropped, and ``stats`` counts both. If the receiver is lost, it is
+    tried again with growing waits; frames are dropped meanwhile.
+
+    Example::
+
+        with live.open("rtmp://127.0.0.1/live/test", (1280, 720), fps=30) as sink:
+            for frame in camera:
+                sink.write(frame)
+            print(sink.stats)
+    """
+
+    _instead = "Open it in the process that sends."
+
+    def __init__(
+        self,
+        url: str | PathLike[str],
+        size: tuple[int, int],
+        *,
+        fps: Fraction,
+        bit_rate: int | str | None = None,
+        key_frames: float = 2.0,
+        encoder: str | None = None,
+        options: Mapping[str, str | float] | None = None,
+        sound: bool = False,
+        reconnect: float = RECONNECT,
+        timeout: float = TIMEOUT,
+        threads: int = 0,
+        call: str = "live.open",
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        pyav()
+        self._call = call
+        self.where: Destination = destination_of(url, call)
+        self.size = size
+        self.fps = fps
+        self._reconnect, self._timeout = reconnect, timeout
+        self._clock = clock
+        self._sound = sound and bool(self.where.sound)
+        #: Bits a second of the pictures.
+        self.bit_rate = bits_per_second(call, bit_rate, size, fps)
+        self._settings = self._choose(encoder, key_frames, options or {}, threads)
+        self._meter = LiveMeter(monotonic())
+        self._guard = forks.lock()
+        self._slots = SlotClock(fps)
+        self._last: DecodedFrame | None = None
+        self._next_sample = 0
+        #: The first slot that was not used.
+        self.next_slot = 0
+        self._lost_at: float | None = None
+        self._retry_at = 0.0
+        self._backoff = Backoff(reconnect)
+        #: Why the stream ended before it was closed; None if it did not.
+        self.error: Exception | None = None
+        self._closed = False
+        self._home = forks.Home()
+        self._session = self._new_session()
+        session = self._session
+        session.wait(lambda: session.connected, timeout)
+        if not session.connected:
+            session.abandon()
+            raise connection_error(call, self.where, session.error)
+
+    # frames -----------------------------------------------------------------------------------
+    def write(
+        self,
+        frame: ImageLike,
+        *,
+        captured: float | None = None,
+        sound: SoundSource | None = None,
+    ) -> None:
+        """Send a frame now, as the next of an unsteady source such as a camera.
+
+        Args:
+            frame: a Frame, an array (gray, RGB or RGBA, u8 or f32) or a Pillow image. Its own time,
+                if it has one, tells how far it is from the frame before.
+            captured: when it was captured, by ``time.monotonic()``; by default now.
+            sound: a function of the first sample and their number that returns the sound.
+
+        Raises:
+            ShapeError: the frame has another size than the stream.
+            VideoError: the receiver was lost and is not back.
+        """
+        now = self._clock()
+        time = frame.time if isinstance(frame, Frame) else None
+        slot = self._slots.slot(None if time is None else float(time), captured or now)
+        self.repeat(slot - 1, sound)
+        self.put(frame, slot, captured=captured or now, sound=sound)
+
+    def put(
+        self,
+        frame: ImageLike,
+        slot: int,
+        *,
+        captured: float | None = None,
+        sound: SoundSource | None = None,
+    ) -> bool:
+        """Send a frame in a slot of the constant rate. Return False if the slot was used before.
+
+        Slots that were left out are not sent. ``captured`` is when the frame was captured, on the
+        clock of ``time.monotonic``. Never waits for the receiver.
+        """
+        self._check()
+        picture = self._converted(frame)
+        with self._guard:
+            self._meter.frames_in += 1
+            if slot < self.next_slot:
+                self._meter.dropped += 1
+                return False
+            self._last = picture
+            self._enqueue(slot, picture, captured, sound)
+        return True
+
+    def repeat(self, slot: int, sound: SoundSource | None = None) -> None:
+        """Send the last picture again, in the slots up to this one.
+
+        Of a longer gap only the end is sent: the rest would overflow the queue.
+        """
+        self._check()
+        with self._guard:
+            if slot - self.next_slot >= _MOST_REPEATED:
+                self._meter.dropped += slot - self.next_slot + 1 - _MOST_REPEATED
+                self.next_slot = slot + 1 - _MOST_REPEATED
+            while self._last is not None and self.next_slot <= slot:
+                self._meter.repeated += 1
+                self._slots.skip(self.next_slot)
+                self._enqueue(self.next_slot, self._last, None, sound)
+
+    def skip(self, slot: int) -> None:
+        """Count the slots before this one as dropped, for a source that is late."""
+        with self._guard:
+            self._meter.dropped += max(slot - self.next_slot, 0)
+            self.next_slot = max(self.next_slot, slot)
+
+    def _enqueue(
+        self, slot: int, picture: DecodedFrame, captured: float | None, sound: SoundSource | None
+    ) -> None:
+        self.next_slot = slot + 1
+        samples = self._samples(slot, sound)
+        self._supervise()
+        self._session.put(Item(slot, picture, captured, samples))
+
+    def _samples(self, slot: int, sound: SoundSource | None) -> Samples | None:
+        """Return the sound from the last sample that was sent to the end of a slot."""
+        if not self._sound:
+            return None
+        start, end = self._next_sample, round((slot + 1) * SOUND_RATE / self.fps)
+        self._next_sample = max(start, end)
+        if sound is None:
+            return np.zeros((max(end - start, 0), 2), np.float32)
+        return sound(start, max(end - start, 0))
+
+    def _converted(self, data: ImageLike) -> DecodedFrame:
+        frame = (
+            data if isinstance(data, Frame) else Frame(from_array(check_pixels(data, self._call)))
+        )
+        if (frame.width, frame.height) != self.size:
+            raise ShapeError(
+                f"{self._call}: frames must be {self.size[0]}x{self.size[1]} (width x height), got "
+                f"{frame.width}x{frame.height}. Resize them first."
+            )
+        if frame.hdr is not None:
+            frame = to_sdr(frame)
+        picture = encoded_picture(
+            frame,
+            self._settings.choice.pixel_format,
+            self._settings.size,
+            matrix=_MATRIX,
+            range="limited",
+            copy=True,
+        )
+        picture.color_range, picture.colorspace = self._settings.tags[:2]
+        picture.color_primaries, picture.color_trc = self._settings.tags[2:]
+        return picture
+
+    # the connection ---------------------------------------------------------------------------
+    def _new_session(self) -> Session | CameraSession:
+        if self.where.is_camera:
+            return CameraSession(self.where, self._settings, self._meter)
+        return Session(self.where, self._settings, self._meter)
+
+    def _supervise(self) -> None:
+        """Replace a connection that was lost, after a while. Never waits."""
+        session, now = self._session, self._clock()
+        busy = session.busy_since
+        if not session.ended and (busy is None or monotonic() - busy < self._timeout):
+            if session.connected and self._lost_at is not None:
+                self._meter.reconnects += 1
+                self._lost_at = None
+                self._backoff = Backoff(self._reconnect)
+            return
+        if self._lost_at is None:
+            self._lost_at = now
+            why = connection_error(self._call, self.where, session.error)
+            notify(f"{why} It is tried again for {self._reconnect:g} s.", stacklevel=5)
+            self._schedule(now)
+        elif self._retry_at == math.inf:  # the new one failed, too
+            self._schedule(now)
+        if now >= self._retry_at:
+            session.abandon()
+            self._retry_at = math.inf
+            self._session = self._new_session()
+
+    def _schedule(self, now: float) -> None:
+        assert self._lost_at is not None
+        wait = self._backoff.wait(now - self._lost_at)
+        if wait is None:
+            self.error = connection_error(self._call, self.where, self._session.error)
+            raise self.error
+        self._retry_at = now + wait
+
+    # state ------------------------------------------------------------------------------------
+    @property
+    def stats(self) -> dict[str, float]:
+        """Frames in, shown, dropped and repeated, bit rate, latency, reconnections."""
+        return self._meter.stats(monotonic())
+
+    @property
+    def state(self) -> str:
+        """One of "sending", "lost" while a lost receiver is tried again, or "closed"."""
+        if self._closed:
+            return "closed"
+        return "sending" if self._lost_at is None and not self._session.ended else "lost"
+
+    @property
+    def closed(self) -> bool:
+        """True once the stream was closed."""
+        return self._closed
+
+    def _check(self) -> None:
+        if self._closed:
+            raise FreedError(f"{self._call}: the stream is closed. Open another one.")
+        self._home.check(f"{self._call}: {self.where.label!r}", "Open it in this process.")
+        if self.error is not None:
+            raise self.error
+
+    def __repr__(self) -> str:
+        width, height = self.size
+        return f"<LiveOutput {self.where.label!r} {width}x{height} {self.state}>"
+
+    # the end ----------------------------------------------------------------------------------
+    def close(self) -> None:
+        """Send what waits and end the stream; closing twice is fine. A lost one just ends."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._home.here:
+            self._session.finish(self._timeout)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # settings ---------------------------------------------------------------------------------
+    def _choose(
+        self,
+        encoder: str | None,
+        key_frames: float,
+        options: Mapping[str, str | float],
+        threads: int,
+    ) -> StreamSettings:
+        check_encoder(encoder, "h264", True)
+        rate = str(self.bit_rate)
+        group = str(max(1, round(self.fps * _seconds(self._call, "key_frames", key_frames))))
+        given = {name: str(value) for name, value in options.items()}
+        common = {"b": rate, "maxrate": rate, "bufsize": rate, "g": group, **given}
+        profile = {"profile": "baseline"} if self.where.muxer == "whip" else {}
+        software = EncoderChoice(
+            "libx264",
+            {
+                "preset": "veryfast", "tune": "zerolatency", "keyint_min": group,
+                "sc_threshold": "0", **profile, **common,
+            },
+            "yuv420p",
+        )  # fmt: skip
+        even = self.size[0] + self.size[0] % 2, self.size[1] + self.size[1] % 2
+        try:
+            choice = choose_encoder(encoder, "h264", even, software, common)
+        except DalaError as error:
+            raise error.within(self._call) from None
+        kind = choice.name.rpartition("_")[2]
+        if kind in _HARDWARE:
+            made = {**choice.options, **_HARDWARE[kind], **common}
+            choice = EncoderChoice(
+                choice.name,
+                {k: v for k, v in made.items() if v},
+                choice.pixel_format,
+                choice.device,
+            )
+        matrix = color.code_point(color.MATRICES, _MATRIX)
+        return StreamSettings(
+            even,
+            self.fps,
+            choice,
+            (1, matrix, 1, 1),
+            _SOUND_BIT_RATE if self._sound else 0,
+            threads,
+        )
+
+
+#: The matrix of live pictures, which players assume.
+_MATRIX: Final = "bt709"
+
+
+def bits_per_second(
+    call: str, value: int | str | None, size: tuple[int, int], fps: Fraction
+) -> int:
+    """Return a bit rate: a number, text such as "4M" or "800k", or the default for a size.
+
+    >>> bits_per_second("live.open", "2.5M", (64, 64), Fraction(30))
+    2500000
+    >>> bits_per_second("live.open", None, (1920, 1080), Fraction(30))
+    4354560
+    """
+    if value is None:
+        return round(min(max(size[0] * size[1] * fps * _BITS_PER_PIXEL, _LEAST_RATE), _MOST_RATE))
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        text = str(value).strip().lower().removesuffix("bit/s").strip()
+        unit = {"k": 1e3, "m": 1e6, "g": 1e9}.get(text[-1:], 0)
+        found = float(text[:-1]) * unit if unit else float(text)
+    except (TypeError, ValueError):
+        found = 0.0
+    if not 1000 <= found <= 1e10:
+        raise ParameterError.invalid(
+            call, "bit_rate", "bits a second, such as 4_000_000 or '4M'", value
+        )
+    return round(found)
+
+
+def _seconds(call: str, name: str, value: float) -> float:
+    number = not isinstance(value, bool | str) and hasattr(value, "__float__")
+    if not number or not 0 < float(value) < 3600:
+        raise ParameterError.invalid(call, name, "a number of seconds above 0", value)
+    return float(value)

@@ -1,0 +1,318 @@
+"""Threads that send: a scene or a surface at its rate, a video as its frames arrive."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import copy_context
+from fractions import Fraction
+from time import monotonic
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from dala import forks
+from dala.media.frame import Frame
+from dala.media.live.output import LiveOutput, SoundSource
+from dala.media.live.slots import SlotClock
+from dala.resources import Closing
+from dala.typing import ImageLike
+
+if TYPE_CHECKING:
+    from dala.media.video.reader import Reader
+
+#: Slots that a source may be silent before the last picture is repeated.
+_SILENCE: Final = 1.5
+#: Frames that may wait between the source and the stream.
+_MAILBOX: Final = 2
+
+
+class LiveRun(Closing):
+    """A live stream that sends by itself, on a thread, until it is closed.
+
+    Returned by ``Scene.live``, ``Surface.live`` and ``live.send``::
+
+        with scene.live("rtmp://127.0.0.1/live/test") as run:
+            time.sleep(60)
+            print(run.stats)
+    """
+
+    _instead = "Start it in the process that sends."
+
+    def __init__(
+        self, output: LiveOutput, seconds: Fraction | None, clock: Callable[[], float] = monotonic
+    ) -> None:
+        self.output = output
+        self._clock = clock
+        #: The number of slots to send; None without end.
+        self._last = None if seconds is None else max(1, round(seconds * output.fps))
+        self._stop = forks.event()
+        self._done = forks.event()
+        self._error: Exception | None = None
+        context = copy_context()  # the thread uses the caller's current device
+        self._thread = forks.thread(lambda: context.run(self._run), name="dala live")
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    @abstractmethod
+    def send(self) -> None:
+        """Send until ``_stop`` is set or the last slot was sent."""
+
+    def _run(self) -> None:
+        try:
+            self.send()
+        except Exception as error:
+            self._error = error
+        finally:
+            with suppress(Exception):
+                self.output.close()
+            self._done.set()
+
+    @property
+    def stats(self) -> dict[str, float]:
+        """Frames in, shown, dropped and repeated, bit rate, latency, reconnections."""
+        return self.output.stats
+
+    @property
+    def state(self) -> str:
+        """One of "sending", "lost" while a lost receiver is tried again, or "closed"."""
+        return self.output.state
+
+    @property
+    def error(self) -> Exception | None:
+        """Why the stream ended before it was closed; None if it did not."""
+        return self._error
+
+    @property
+    def closed(self) -> bool:
+        """True once nothing more is sent."""
+        return self._done.is_set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the end. Return False after ``timeout`` seconds; raise what ended the stream."""
+        end = None if timeout is None else monotonic() + timeout
+        while not self._done.is_set():
+            left = 0.5 if end is None else min(0.5, end - monotonic())
+            if left <= 0:
+                return False
+            self._done.wait(left)  # in short waits, so that Ctrl-C works on every system
+        self._thread.join()
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        return True
+
+    def close(self) -> None:
+        """Stop sending and end the stream; closing twice is fine.
+
+        Raises:
+            VideoError: the receiver was lost before.
+        """
+        self._stop.set()
+        if self._thread.ident is not None:
+            self.wait()
+        else:
+            self.output.close()
+
+    def stop(self) -> None:
+        """Stop sending, without waiting for the end."""
+        self._stop.set()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            with suppress(Exception):  # the block's own error matters
+                self.close()
+
+    def __repr__(self) -> str:
+        return f"<LiveRun {self.output.where.label!r} {self.state}>"
+
+
+class PacedRun(LiveRun):
+    """Sends what a function returns for each slot, at its time; late slots are dropped.
+
+    ``picture(slot)`` returns the picture of a slot, or None if the last one is still right.
+    """
+
+    def __init__(
+        self,
+        output: LiveOutput,
+        picture: Callable[[int], ImageLike | None],
+        seconds: Fraction | None,
+        *,
+        sound: SoundSource | None = None,
+        until: Callable[[], bool] = lambda: False,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        super().__init__(output, seconds, clock)
+        self._picture = picture
+        self._until = until
+        self._sound = sound
+
+    def send(self) -> None:
+        """Send until the end."""
+        output, rate, slot = self.output, self.output.fps, 1
+        self._send_slot(0)  # before the clock starts: the first picture may take long
+        begin = self._clock() - 1 / float(rate)
+        while (self._last is None or slot < self._last) and not self._stop.is_set():
+            if self._until():
+                return
+            now = self._clock()
+            wait = begin + float(slot / rate) - now
+            if wait > 0:
+                self._stop.wait(wait)
+                continue
+            due = math.floor((now - begin) * rate)
+            if due > slot + 1:  # more than a slot late
+                slot = due if self._last is None else min(due, self._last - 1)
+                output.skip(slot)
+            self._send_slot(slot)
+            slot += 1
+
+    def _send_slot(self, slot: int) -> None:
+        captured = monotonic()
+        picture = self._picture(slot)
+        if picture is None:
+            self.output.repeat(slot, self._sound)
+        else:
+            self.output.put(picture, slot, captured=captured, sound=self._sound)
+
+
+class Arrived(NamedTuple):
+    """A picture to send, its time by the source, and when it arrived by our clock."""
+
+    frame: ImageLike
+    time: float | None
+    arrival: float
+
+
+class SourceRun(LiveRun):
+    """Sends the frames of an open video: of a live one as they arrive, of a file at their times.
+
+    Where the source is silent, the last picture is repeated.
+    """
+
+    def __init__(
+        self,
+        output: LiveOutput,
+        reader: Reader,
+        process: Callable[[Frame], ImageLike] | None,
+        seconds: Fraction | None,
+        first: Arrived,
+        *,
+        sound: SoundSource | None = None,
+    ) -> None:
+        super().__init__(output, seconds)
+        self._reader = reader
+        self._process = process
+        self._sound = sound
+        #: The first picture of a live source is old when the receiver is connected.
+        self._items: deque[Arrived] = deque() if reader.policy == "latest" else deque([first])
+        self._changed = forks.condition()
+        self._ended = False
+        self._failed: Exception | None = None
+        self._slots = SlotClock(output.fps)
+        context = copy_context()
+        self._source = forks.thread(lambda: context.run(self._read), name="dala live source")
+
+    # the thread of the source -----------------------------------------------------------------
+    def _read(self) -> None:
+        live = self._reader.policy == "latest"
+        try:
+            for frame in self._reader:
+                arrival = self._reader.arrived if live else monotonic()
+                time = None if frame.time is None else float(frame.time)
+                made = self._process(frame) if self._process is not None else frame
+                with self._changed:
+                    while len(self._items) >= _MAILBOX and not self._stop.is_set():
+                        self._changed.wait(0.5)
+                    if self._stop.is_set():
+                        return
+                    self._items.append(Arrived(made, time, arrival))
+                    self._changed.notify_all()
+        except Exception as error:
+            self._failed = error
+        finally:
+            with self._changed:
+                self._ended = True
+                self._changed.notify_all()
+
+    def _take(self, timeout: float | None) -> Arrived | None:
+        with self._changed:
+            if not self._items and not self._ended:
+                self._changed.wait(0.5 if timeout is None else min(max(timeout, 0.0), 0.5))
+            if not self._items:
+                return None
+            item = self._items.popleft()
+            self._changed.notify_all()
+            return item
+
+    # the thread that sends --------------------------------------------------------------------
+    def send(self) -> None:
+        """Send until the end."""
+        self._source.start()
+        try:
+            if self._reader.policy == "latest":
+                self._send_arriving()
+            else:
+                self._send_timed()
+            if self._failed is not None:
+                raise self._failed
+        finally:
+            self._stop.set()
+            with self._changed:
+                self._changed.notify_all()
+            self._reader.close()
+            self._source.join()
+
+    def _more(self) -> bool:
+        if self._stop.is_set() or (self._ended and not self._items):
+            return False
+        return self._last is None or self.output.next_slot < self._last
+
+    def _send_arriving(self) -> None:
+        output, slots = self.output, self._slots
+        silence = _SILENCE / float(output.fps)
+        while self._more():
+            wait = None
+            if slots.started:
+                wait = slots.due(output.next_slot) + silence - self._clock()
+            item = self._take(wait)
+            if item is not None:
+                slot = slots.slot(item.time, item.arrival)
+                if slot > output.next_slot:
+                    output.repeat(slot - 1, self._sound)
+                output.put(item.frame, slot, captured=item.arrival, sound=self._sound)
+            elif slots.started and self._clock() >= slots.due(output.next_slot) + silence:
+                slots.skip(output.next_slot)
+                output.repeat(output.next_slot, self._sound)
+
+    def _send_timed(self) -> None:
+        output, rate = self.output, self.output.fps
+        begin = zero = None
+        while self._more():
+            item = self._take(None)
+            if item is None:
+                continue
+            time = item.time or 0.0
+            if begin is None or zero is None:
+                begin, zero = self._clock(), time
+            slot = math.floor((time - zero) * rate + 0.5)
+            wait = begin + float(slot / rate) - self._clock()
+            if wait > 0:
+                self._stop.wait(wait)
+            elif wait < -2 / float(rate) and slot < math.floor((self._clock() - begin) * rate):
+                output.skip(slot + 1)  # late: the next one is nearer to its time
+                continue
+            output.repeat(slot - 1, self._sound)
+            output.put(item.frame, slot, captured=monotonic(), sound=self._sound)

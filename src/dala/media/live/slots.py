@@ -1,0 +1,74 @@
+"""Frames of an unsteady source at a constant rate."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Final
+
+#: Seconds over which the difference between a source's clock and ours is averaged.
+_SMOOTHING: Final = 4.0
+#: Seconds by which a source's clock may leap before it is taken as set anew.
+_LEAP: Final = 0.5
+#: Seconds that a frame may be away from its slot before one is dropped or repeated.
+_SLACK: Final = 0.018
+
+
+class SlotClock:
+    """Numbers the frames of a live source by the slots of a constant rate.
+
+    A source has a clock of its own, which is steady but runs a little fast or slow; frames arrive
+    by our clock, with jitter. A slot is chosen by the source's times, moved by the averaged
+    difference of the clocks, so that jitter drops nothing and the clocks never drift apart.
+
+    >>> clock = SlotClock(Fraction(10))
+    >>> [clock.slot(time, arrival) for time, arrival in ((5.0, 0.0), (5.1, 0.14), (5.2, 0.2))]
+    [0, 1, 2]
+    """
+
+    def __init__(self, rate: Fraction) -> None:
+        self._rate = rate
+        self._difference: float | None = None  # of our clock and the source's
+        self._begin: float | None = None  # our time in the middle of slot 0
+        self._last = 0.0
+        self._next = 0
+        self._slack = max(0.5, min(0.9, _SLACK * float(rate)))
+
+    def slot(self, time: float | None, arrival: float) -> int:
+        """Return the slot of a frame: by its time, if it has one, and the time of its arrival.
+
+        A number that was returned before means that the frame is one too many.
+        """
+        when = arrival if time is None else time + self._averaged(arrival - time, arrival)
+        early = when - float(self._next / self._rate)
+        if self._begin is None or (self._next < self._rate and early < self._begin):
+            self._begin = early  # the first frames often arrive late, and by different times
+        ideal = (when - self._begin) * float(self._rate)
+        if abs(ideal - self._next) <= self._slack:
+            slot = self._next
+        else:
+            slot = max(0, math.floor(ideal + 0.5))
+        self._next = max(self._next, slot + 1)
+        return slot
+
+    def skip(self, slot: int) -> None:
+        """Count a slot as used, by a repeated picture."""
+        self._next = max(self._next, slot + 1)
+
+    def due(self, slot: int) -> float:
+        """Return the time on our clock in the middle of a slot."""
+        assert self._begin is not None
+        return self._begin + float(slot / self._rate)
+
+    @property
+    def started(self) -> bool:
+        """True from the first frame on."""
+        return self._begin is not None
+
+    def _averaged(self, difference: float, arrival: float) -> float:
+        if self._difference is None or abs(difference - self._difference) > _LEAP:
+            self._difference = difference
+        share = min(max(arrival - self._last, 0.0) / _SMOOTHING, 1.0)
+        self._last = arrival
+        self._difference += share * (difference - self._difference)
+        return self._difference

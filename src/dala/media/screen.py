@@ -1,0 +1,94 @@
+"""The screen as a video: all of it, or a region.
+
+Example::
+
+    with screen.open(region=(0, 0, 1280, 720), fps=15) as source:
+        for frame in source:
+            ...
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from fractions import Fraction
+from typing import Final
+
+from dala.errors import DeviceUnavailable, ParameterError
+from dala.media.video.arguments import check_rate
+from dala.media.video.reader import Reader
+from dala.media.video.source import VideoSource
+
+__all__ = ["open"]
+
+_CALL: Final = "screen.open"
+
+
+def open(
+    screen: str | None = None,
+    *,
+    region: tuple[int, int, int, int] | None = None,
+    fps: float | str | Fraction = 30,
+    cursor: bool = True,
+    device: str | None = None,
+    policy: str = "latest",
+    timeout: float = 10.0,
+) -> Reader:
+    """Open the screen: a context manager that iterates frames.
+
+    Args:
+        screen: the display, such as ":1" (X11), or the number of a screen (macOS); by default the
+            one in use.
+        region: (x, y, width, height) in pixels; by default all of it.
+        fps: frames per second.
+        cursor: whether the pointer is in the pictures.
+        device: where frames are created; by default the current device.
+        policy: only the "latest" frame, or "every" frame.
+        timeout: seconds to wait for the screen.
+
+    Raises:
+        DeviceUnavailable: there is no screen.
+        VideoError: it cannot be opened.
+    """
+    rate = check_rate(_CALL, fps)
+    area = None if region is None else _checked(region)
+    source = _source(screen, area, rate, cursor)
+    return Reader(source, device=device, policy=policy, timeout=timeout)
+
+
+def _checked(region: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+    whole = isinstance(region, tuple | list) and len(region) == 4
+    whole = whole and all(type(value) is int and 0 <= value <= 65535 for value in region)
+    if not whole or not (region[2] and region[3]):
+        raise ParameterError.invalid(_CALL, "region", "(x, y, width, height) in pixels", region)
+    return region
+
+
+def _source(
+    screen: str | None, area: tuple[int, int, int, int] | None, rate: Fraction, cursor: bool
+) -> VideoSource:
+    options = {"framerate": str(rate)}
+    if sys.platform == "darwin":
+        name = f"Capture screen {screen or 0}"
+        options.update(capture_cursor=str(int(cursor)), pixel_format="nv12")
+        if area is not None:
+            raise ParameterError.invalid(_CALL, "region", "None on macOS", area, "Crop the frames.")
+        return VideoSource(f"{name}:none", "the screen", True, "avfoundation", options)
+    if sys.platform == "win32":
+        options["draw_mouse"] = str(int(cursor))
+        if area is not None:
+            options.update(offset_x=str(area[0]), offset_y=str(area[1]))
+            options["video_size"] = f"{area[2]}x{area[3]}"
+        return VideoSource("desktop", "the screen", True, "gdigrab", options)
+    display = screen or os.environ.get("DISPLAY", "")
+    if not display:
+        raise DeviceUnavailable(
+            f"{_CALL}: there is no X11 display (DISPLAY is not set). Give screen=':0'; Wayland's "
+            "screens can be captured through Xwayland only."
+        )
+    options["draw_mouse"] = str(int(cursor))
+    name = display
+    if area is not None:
+        options["video_size"] = f"{area[2]}x{area[3]}"
+        name += f"+{area[0]},{area[1]}"
+    return VideoSource(name, f"screen {display}", True, "x11grab", options)
