@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from types import ModuleType, TracebackType
+from typing import TYPE_CHECKING, Final, Protocol, Self, cast
 
 if TYPE_CHECKING:
     from dala.gpu.render.thread import Renderer
-    from dala.media.live.sending import LiveRun
     from dala.typing import PathLike
 
 #: Pairs of modules. The first has ``NAMES``, the kernels' names, and is cheap to import; the second
@@ -28,6 +27,33 @@ TARGET_MODULES: Final = ("dala.ml.follow.saved",)
 FILTER_MODULES: Final = ("dala.media.filters.declarations",)
 
 
+class SentStream(Protocol):
+    """A live stream that sends by itself; see ``dala.media.live.LiveRun``."""
+
+    @property
+    def stats(self) -> dict[str, float]:
+        """Frames in, shown, dropped and repeated, bit rate, latency, reconnections."""
+
+    @property
+    def state(self) -> str:
+        """One of "sending", "lost" and "closed"."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the end; return False after ``timeout`` seconds."""
+
+    def close(self) -> None:
+        """Stop sending."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
 class LiveModule(Protocol):
     """The module with ``live_surface``."""
 
@@ -44,7 +70,7 @@ class LiveModule(Protocol):
         key_frames: float,
         encoder: str | None,
         reconnect: float,
-    ) -> LiveRun:
+    ) -> SentStream:
         """Send what a surface presents."""
 
 

@@ -169,7 +169,7 @@ GPU = {
 
 #: What a surface has besides the calls above.
 SURFACE = {
-    "close", "closed", "destroy", "errors", "height", "presenter", "save", "size", "stats",
+    "close", "closed", "destroy", "errors", "height", "live", "presenter", "save", "size", "stats",
     "submit", "synchronize", "take_reads", "to_array", "width",
 }  # fmt: skip
 

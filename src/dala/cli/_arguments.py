@@ -15,10 +15,11 @@ class OptionFacts(TypedDict, total=False):
 
     action: str
     choices: Sequence[str]
-    default: int | str
+    default: float | str
     help: str
     metavar: str
-    type: Callable[[str], float | tuple[float, float]]
+    required: bool
+    type: Callable[[str], float | str | tuple[float, float]]
 
 
 #: Options by name.

@@ -28,8 +28,8 @@ from dala.typing import NDArray, PathLike
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from dala.extensions import SentStream
     from dala.gpu.presenters.base import Presenter
-    from dala.media.live.sending import LiveRun
 
 
 class Surface(Closing):
@@ -249,7 +249,7 @@ class Surface(Closing):
         key_frames: float = 2.0,
         encoder: str | None = None,
         reconnect: float = 300.0,
-    ) -> LiveRun:
+    ) -> SentStream:
         """Send what the surface presents, at a constant rate; see ``Scene.live``.
 
         With ``seconds`` the call returns when they have passed; without, it returns at once, and

@@ -33,7 +33,11 @@ _SYSFS: Final = Path("/sys/class/video4linux")
 
 @dataclass(frozen=True)
 class Camera:
-    """A camera of this machine: its number, its name, and the name FFmpeg has for it."""
+    """A camera of this machine: its number, its name, and the name FFmpeg has for it.
+
+    >>> Camera(0, "Integrated Camera", "/dev/video0").name
+    'Integrated Camera'
+    """
 
     index: int
     name: str
@@ -82,6 +86,10 @@ def open(
     Raises:
         VideoNotFound: there is no such camera.
         VideoError: it cannot be opened, because another program uses it, for example.
+
+    >>> with open("test", size=(64, 48), fps=10, device="cpu") as source:
+    ...     source.fps, next(source).width
+    (Fraction(10, 1), 64)
     """
     options = _options(size, None if fps is None else check_rate(_CALL, fps))
     source = lasting(_source(camera, options), reconnect)

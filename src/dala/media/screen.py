@@ -1,11 +1,4 @@
-"""The screen as a video: all of it, or a region.
-
-Example::
-
-    with screen.open(region=(0, 0, 1280, 720), fps=15) as source:
-        for frame in source:
-            ...
-"""
+"""The screen as a video: all of it, or a region."""
 
 from __future__ import annotations
 
@@ -49,6 +42,11 @@ def open(
     Raises:
         DeviceUnavailable: there is no screen.
         VideoError: it cannot be opened.
+
+    Example::
+
+        with screen.open(region=(0, 0, 1280, 720), fps=15) as source:
+            frame = next(source)
     """
     rate = check_rate(_CALL, fps)
     area = None if region is None else _checked(region)

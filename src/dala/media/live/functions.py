@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from os import PathLike
 
 from dala.errors import ParameterError, VideoError
+from dala.media.filters.plans import Filter
 from dala.media.frame import Frame, check_pixels
+from dala.media.live.destination import destination_of
 from dala.media.live.output import RECONNECT, TIMEOUT, LiveOutput
 from dala.media.live.sending import Arrived, LiveRun, SourceRun
 from dala.media.video.arguments import check_count, check_rate, check_seconds
+from dala.media.video.chain import VideoChain
 from dala.media.video.files import open as open_video
 from dala.media.video.reader import Reader
 from dala.media.video.source import VideoFile
@@ -86,9 +90,10 @@ def open(
 def send(
     source: VideoFile | Reader,
     url: str | PathLike[str],
-    process: Callable[[Frame], ImageLike] | None = None,
+    process: Callable[[Frame], ImageLike] | Sequence[Filter] | None = None,
     *,
     seconds: float | None = None,
+    device: str | None = None,
     fps: float | str | Fraction | None = None,
     bit_rate: int | str | None = None,
     key_frames: float = 2.0,
@@ -96,6 +101,7 @@ def send(
     options: Mapping[str, str | float] | None = None,
     reconnect: float = RECONNECT,
     timeout: float = TIMEOUT,
+    wait: bool | None = None,
     call: str = "live.send",
 ) -> LiveRun:
     """Send a camera, a live source or a file, through a function, until it ends or is closed.
@@ -106,17 +112,30 @@ def send(
     Args:
         source: what ``video.open`` takes, or an open video, which is closed at the end.
         url: see :func:`open`.
-        process: a function of a frame that returns the picture to send; by default the frame.
+        process: a list of filters, as for ``FramePipeline``, or a function of a frame that returns
+            the picture to send; by default the frame is sent as it is.
         seconds: how long to send.
+        device: where frames are processed; by default the current device.
         fps: the constant frame rate; by default that of the source.
+        wait: whether the call returns at the end only; by default if ``seconds`` is given.
 
     The other arguments are those of :func:`open`.
 
     Example::
 
-        live.send(0, "rtmp://127.0.0.1/live/test", lambda f: gpu.blur(f, radius=12), seconds=60)
+        live.send(0, "rtmp://127.0.0.1/live/test", [("blur", {"radius": 12})], seconds=60)
     """
-    reader = source if isinstance(source, Reader) else open_video(source)
+    length = seconds_of(call, seconds)
+    destination_of(url, call)  # before a camera is switched on
+    chain = None
+    if process is not None and not callable(process):
+        chain = VideoChain(process, device=device, workers=1, range="limited")
+        process = partial(_filtered, chain)
+    planes = "native" if chain is not None else "rgba"
+    if isinstance(source, Reader):
+        reader = source
+    else:
+        reader = open_video(source, format=planes, device=device)
     try:
         rate = check_rate(call, fps) if fps is not None else reader.fps or DEFAULT_RATE
         first = _first(reader, process, call)
@@ -127,15 +146,21 @@ def send(
         )  # fmt: skip
     except BaseException:
         reader.close()
+        if chain is not None:
+            chain.close()
         raise
-    run = SourceRun(output, reader, process, seconds_of(call, seconds), first)
-    return started(run, seconds)
+    run = SourceRun(output, reader, process, length, first, chain)
+    return started(run, seconds is not None if wait is None else wait)
 
 
-def started(run: LiveRun, seconds: float | None) -> LiveRun:
-    """Start a run; with ``seconds`` wait for its end."""
+def _filtered(chain: VideoChain, frame: Frame) -> Frame:
+    return next(chain.stream([frame]))
+
+
+def started(run: LiveRun, wait: bool) -> LiveRun:
+    """Start a run, and wait for its end if that is wanted."""
     run.start()
-    if seconds is not None:
+    if wait:
         try:
             run.wait()
         except BaseException:

@@ -18,18 +18,18 @@ from dala.gpu.compute import from_array
 from dala.media.formats import to_sdr
 from dala.media.frame import Frame, check_pixels
 from dala.media.live.backoff import Backoff
-from dala.media.live.destination import Destination, destination_of
-from dala.media.live.measures import LiveMeter
-from dala.media.live.session import (
+from dala.media.live.connection import (
     SOUND_RATE,
+    Connection,
     Item,
     Samples,
-    Session,
     StreamSettings,
     connection_error,
 )
+from dala.media.live.destination import Destination, destination_of
+from dala.media.live.measures import LiveMeter
 from dala.media.live.slots import SlotClock
-from dala.media.live.virtual import CameraSession
+from dala.media.live.virtual import CameraConnection
 from dala.media.notices import notify
 from dala.media.video import color
 from dala.media.video.output.hardware import EncoderChoice, check_encoder, choose_encoder
@@ -120,12 +120,12 @@ class LiveOutput(Closing):
         self.error: Exception | None = None
         self._closed = False
         self._home = forks.Home()
-        self._session = self._new_session()
-        session = self._session
-        session.wait(lambda: session.connected, timeout)
-        if not session.connected:
-            session.abandon()
-            raise connection_error(call, self.where, session.error)
+        self._connection = self._connect()
+        connection = self._connection
+        connection.wait(lambda: connection.connected, timeout)
+        if not connection.connected:
+            connection.abandon()
+            raise connection_error(call, self.where, connection.error)
 
     # frames -----------------------------------------------------------------------------------
     def write(
@@ -198,13 +198,17 @@ class LiveOutput(Closing):
             self._meter.dropped += max(slot - self.next_slot, 0)
             self.next_slot = max(self.next_slot, slot)
 
+    def flush(self, timeout: float = TIMEOUT) -> bool:
+        """Wait until all that was written is sent. Return False after ``timeout`` seconds."""
+        return self._connection.wait(self._connection.is_idle, timeout)
+
     def _enqueue(
         self, slot: int, picture: DecodedFrame, captured: float | None, sound: SoundSource | None
     ) -> None:
         self.next_slot = slot + 1
         samples = self._samples(slot, sound)
         self._supervise()
-        self._session.put(Item(slot, picture, captured, samples))
+        self._connection.put(Item(slot, picture, captured, samples))
 
     def _samples(self, slot: int, sound: SoundSource | None) -> Samples | None:
         """Return the sound from the last sample that was sent to the end of a slot."""
@@ -240,38 +244,38 @@ class LiveOutput(Closing):
         return picture
 
     # the connection ---------------------------------------------------------------------------
-    def _new_session(self) -> Session | CameraSession:
+    def _connect(self) -> Connection | CameraConnection:
         if self.where.is_camera:
-            return CameraSession(self.where, self._settings, self._meter)
-        return Session(self.where, self._settings, self._meter)
+            return CameraConnection(self.where, self._settings, self._meter)
+        return Connection(self.where, self._settings, self._meter)
 
     def _supervise(self) -> None:
         """Replace a connection that was lost, after a while. Never waits."""
-        session, now = self._session, self._clock()
-        busy = session.busy_since
-        if not session.ended and (busy is None or monotonic() - busy < self._timeout):
-            if session.connected and self._lost_at is not None:
+        connection, now = self._connection, self._clock()
+        busy = connection.busy_since
+        if not connection.ended and (busy is None or monotonic() - busy < self._timeout):
+            if connection.connected and self._lost_at is not None:
                 self._meter.reconnects += 1
                 self._lost_at = None
                 self._backoff = Backoff(self._reconnect)
             return
         if self._lost_at is None:
             self._lost_at = now
-            why = connection_error(self._call, self.where, session.error)
+            why = connection_error(self._call, self.where, connection.error)
             notify(f"{why} It is tried again for {self._reconnect:g} s.", stacklevel=5)
             self._schedule(now)
         elif self._retry_at == math.inf:  # the new one failed, too
             self._schedule(now)
         if now >= self._retry_at:
-            session.abandon()
+            connection.abandon()
             self._retry_at = math.inf
-            self._session = self._new_session()
+            self._connection = self._connect()
 
     def _schedule(self, now: float) -> None:
         assert self._lost_at is not None
         wait = self._backoff.wait(now - self._lost_at)
         if wait is None:
-            self.error = connection_error(self._call, self.where, self._session.error)
+            self.error = connection_error(self._call, self.where, self._connection.error)
             raise self.error
         self._retry_at = now + wait
 
@@ -286,7 +290,7 @@ class LiveOutput(Closing):
         """One of "sending", "lost" while a lost receiver is tried again, or "closed"."""
         if self._closed:
             return "closed"
-        return "sending" if self._lost_at is None and not self._session.ended else "lost"
+        return "sending" if self._lost_at is None and not self._connection.ended else "lost"
 
     @property
     def closed(self) -> bool:
@@ -311,7 +315,7 @@ class LiveOutput(Closing):
             return
         self._closed = True
         if self._home.here:
-            self._session.finish(self._timeout)
+            self._connection.finish(self._timeout)
 
     def __exit__(
         self,

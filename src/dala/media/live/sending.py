@@ -209,12 +209,14 @@ class SourceRun(LiveRun):
         process: Callable[[Frame], ImageLike] | None,
         seconds: Fraction | None,
         first: Arrived,
+        chain: Closing | None = None,
         *,
         sound: SoundSource | None = None,
     ) -> None:
         super().__init__(output, seconds)
         self._reader = reader
         self._process = process
+        self._chain = chain
         self._sound = sound
         #: The first picture of a live source is old when the receiver is connected.
         self._items: deque[Arrived] = deque() if reader.policy == "latest" else deque([first])
@@ -274,6 +276,8 @@ class SourceRun(LiveRun):
                 self._changed.notify_all()
             self._reader.close()
             self._source.join()
+            if self._chain is not None:
+                self._chain.close()
 
     def _more(self) -> bool:
         if self._stop.is_set() or (self._ended and not self._items):

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Final
 
 #: Seconds over which the difference between a source's clock and ours is averaged.
-_SMOOTHING: Final = 4.0
+_SMOOTHING: Final = 2.0
 #: Seconds by which a source's clock may leap before it is taken as set anew.
 _LEAP: Final = 0.5
 #: Seconds that a frame may be away from its slot before one is dropped or repeated.
@@ -27,12 +27,12 @@ class SlotClock:
     """
 
     def __init__(self, rate: Fraction) -> None:
-        self._rate = rate
+        self._rate, self._period = float(rate), float(1 / rate)
         self._difference: float | None = None  # of our clock and the source's
         self._begin: float | None = None  # our time in the middle of slot 0
         self._last = 0.0
         self._next = 0
-        self._slack = max(0.5, min(0.9, _SLACK * float(rate)))
+        self._slack = max(0.55, min(0.9, _SLACK * self._rate))
 
     def slot(self, time: float | None, arrival: float) -> int:
         """Return the slot of a frame: by its time, if it has one, and the time of its arrival.
@@ -40,10 +40,11 @@ class SlotClock:
         A number that was returned before means that the frame is one too many.
         """
         when = arrival if time is None else time + self._averaged(arrival - time, arrival)
-        early = when - float(self._next / self._rate)
-        if self._begin is None or (self._next < self._rate and early < self._begin):
+        early = when - self._next * self._period
+        settling = time is not None and self._next < self._rate
+        if self._begin is None or (settling and early < self._begin):
             self._begin = early  # the first frames often arrive late, and by different times
-        ideal = (when - self._begin) * float(self._rate)
+        ideal = (when - self._begin) * self._rate
         if abs(ideal - self._next) <= self._slack:
             slot = self._next
         else:
@@ -58,7 +59,7 @@ class SlotClock:
     def due(self, slot: int) -> float:
         """Return the time on our clock in the middle of a slot."""
         assert self._begin is not None
-        return self._begin + float(slot / self._rate)
+        return self._begin + slot * self._period
 
     @property
     def started(self) -> bool:

@@ -38,7 +38,7 @@ def live_surface(
     )  # fmt: skip
     pictures = _Presented(renderer, (width, height))
     run = PacedRun(output, pictures, length, until=lambda: renderer.closed)
-    return started(run, seconds)
+    return started(run, seconds is not None)
 
 
 class _Presented:

@@ -11,14 +11,14 @@ from dala.extras import pip_install
 from dala.media.live.measures import LiveMeter
 
 if TYPE_CHECKING:
+    from dala.media.live.connection import Item, StreamSettings
     from dala.media.live.destination import Destination
-    from dala.media.live.session import Item, StreamSettings
 
 #: A camera of pyvirtualcam, which has no types.
 CameraObject: TypeAlias = Any
 
 
-class CameraSession:
+class CameraConnection:
     """A virtual camera that is open, in the place of a connection. ``put`` shows a picture."""
 
     error: Exception | None = None
@@ -36,6 +36,10 @@ class CameraSession:
             return
         self._camera.send(item.picture.to_ndarray(format="rgb24"))
         self._meter.sent(0, item.captured, monotonic())
+
+    def is_idle(self) -> bool:
+        """Return True: pictures are shown at once."""
+        return True
 
     def wait(self, done: Callable[[], bool], timeout: float) -> bool:
         """Return whether something is so."""
@@ -68,6 +72,6 @@ def _open_camera(where: Destination, settings: StreamSettings) -> CameraObject:
         )
     except (RuntimeError, OSError, ValueError) as error:
         raise DeviceUnavailable(
-            f"live: no virtual camera can be opened: {str(error).strip()}. On Linux load the "
-            "kernel module v4l2loopback; on macOS and Windows install OBS."
+            f"live: no virtual camera can be opened ({str(error).partition('. ')[0].strip('.')}). "
+            "On Linux load the kernel module v4l2loopback; on macOS and Windows install OBS."
         ) from error

@@ -33,6 +33,7 @@ def live(
     options: Mapping[str, str | float] | None,
     reconnect: float,
     on_frame: Callable[[float], object] | None,
+    wait: bool | None,
 ) -> LiveRun:
     """See :meth:`SceneOutput.live`."""
     scene._check_open(_CALL)
@@ -52,4 +53,5 @@ def live(
             on_frame(scene.time)
         return None if slot and scene.frames_skipped > skipped else frame
 
-    return started(PacedRun(output, picture, length, until=lambda: scene._closed), seconds)
+    run = PacedRun(output, picture, length, until=lambda: scene._closed)
+    return started(run, seconds is not None if wait is None else wait)

@@ -55,7 +55,7 @@ class StreamSettings:
     muxer: dict[str, str] = field(default_factory=dict)
 
 
-class Session:
+class Connection:
     """A connection, from connecting to the first error or ``finish``. Nothing here waits for it.
 
     ``put`` never blocks: if the receiver or the encoder is slow, the oldest waiting picture is
@@ -96,8 +96,12 @@ class Session:
             self._items.append(item)
             self._changed.notify_all()
 
+    def is_idle(self) -> bool:
+        """Return whether nothing waits and nothing is being sent."""
+        return self.connected and not self._items and self.busy_since is None
+
     def wait(self, done: Callable[[], bool], timeout: float) -> bool:
-        """Wait until something is so, or the session ended; return whether it is so."""
+        """Wait until something is so, or the connection ended; return whether it is so."""
         end = monotonic() + timeout
         with self._changed:
             while not done() and not self.ended:
@@ -171,9 +175,10 @@ class Session:
 
     def _send_all(self, output: AvObject) -> None:
         while (item := self._next()) is not None:
-            self.busy_since = monotonic()
             self._send(output, item)
-            self.busy_since = None
+            with self._changed:
+                self.busy_since = None
+                self._changed.notify_all()
         if self._abandoned:
             return
         self.busy_since = monotonic()
@@ -185,7 +190,10 @@ class Session:
         with self._changed:
             while not self._items and not self._finishing:
                 self._changed.wait(0.5)
-            return self._items.popleft() if self._items else None
+            if not self._items:
+                return None
+            self.busy_since = monotonic()
+            return self._items.popleft()
 
     def _send(self, output: AvObject, item: Item) -> None:
         rate = self._settings.rate
