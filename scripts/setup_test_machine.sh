@@ -58,6 +58,10 @@ provide "a headless display and browser (Xvfb, Chromium)" \
     "Without them the tests of windows and pages are skipped." \
     xvfb chromium
 
+provide "receivers of live streams (ffmpeg, nginx with RTMP)" \
+    "Without them the tests of live streams to these are skipped." \
+    ffmpeg nginx-light libnginx-mod-rtmp
+
 provide "fonts (Japanese, color emoji, one with a weight axis)" \
     "Without them the text tests that need these fonts are skipped." \
     fonts-ipafont-gothic fonts-noto-color-emoji fonts-inter-variable

@@ -88,9 +88,9 @@ def test_wrong_arguments(capsys, arguments):
 
 def test_nearest_command_is_suggested(capsys):
     with pytest.raises(SystemExit):
-        main(["fliter"])
+        main(["flter"])
     assert capsys.readouterr().err == (
-        "dala: there is no command 'fliter'. Did you mean 'filter'?\n"
+        "dala: there is no command 'flter'. Did you mean 'filter'?\n"
     )
 
 

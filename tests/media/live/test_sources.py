@@ -75,9 +75,7 @@ def test_which_camera(monkeypatch):
         camera.open()
     with pytest.raises(ParameterError, match="must be the name of one camera, got 'camera'"):
         camera.open("camera")
-    with pytest.raises(
-        VideoNotFound, match=r"no camera 1\. This machine has 0: 'Front"
-    ):
+    with pytest.raises(VideoNotFound, match=r"no camera 1\. This machine has 0: 'Front"):
         camera.open(1)
     with pytest.raises(VideoNotFound, match=r"no camera 'Reat Camera'.*Rear Camera"):
         camera.open("Reat Camera")

@@ -1,0 +1,85 @@
+"""``dala live``: sources, destinations, reports and mistakes."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from dala.cli import main
+from dala.media import video
+from tests.media.live.receivers import levels
+
+
+@pytest.fixture
+def clip(tmp_path):
+    pictures = [np.full((48, 64, 3), 40, np.uint8)] * 10
+    video.write(tmp_path / "in.mp4", pictures, fps=25)
+    return tmp_path / "in.mp4"
+
+
+def test_a_video(clip, tmp_path, capsys):
+    out = tmp_path / "show"
+    assert main(["live", str(clip), "--invert", "--to", str(out), "--device", "cpu"]) == 0
+    found = levels(out / "live.m3u8")
+    assert found == pytest.approx([215] * len(found), abs=3)
+    assert f"{out}/live.m3u8: {len(found)} frames in" in capsys.readouterr().out
+
+
+def test_a_camera_for_a_time(tmp_path, capsys):
+    words = ["live", "camera:test", "--size", "64x48", "--fps", "20", "--to", str(tmp_path)]
+    assert main([*words, "--seconds", "0.5", "--json", "--device", "cpu"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["in"] == "camera:test"
+    assert report["shown"] == len(levels(tmp_path / "live.m3u8"))
+    assert report["shown"] + report["dropped"] >= 10
+
+
+def test_a_scene(tmp_path, capsys):
+    scene = {
+        "dala": 1, "width": 64, "height": 48, "fps": 20, "background": "white",
+        "nodes": [{"type": "overlay", "color": "black", "size": [64, 24], "position": [0, 0]}],
+    }  # fmt: skip
+    (tmp_path / "scene.json").write_text(json.dumps(scene))
+    words = ["live", str(tmp_path / "scene.json"), "--to", str(tmp_path / "show")]
+    assert main([*words, "--seconds", "0.3", "--device", "cpu"]) == 0
+    found = levels(tmp_path / "show" / "live.m3u8")
+    assert found == pytest.approx([127.5] * len(found), abs=3)
+    assert main([*words, "--blur", "3"]) == 2
+    assert "Put the filters into the scene file" in capsys.readouterr().err
+
+
+def exit_code(words):
+    """Return the exit code of a command, also where argparse ends the process."""
+    try:
+        return main(words)
+    except SystemExit as end:
+        return end.code
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["camera:test"], "arguments are required: --to"),
+        (["camera:test", "--to", "gopher://x"], "url must be a URL of rtmp"),
+        (["camera:test", "--to", "http://x/y"], "For WHIP write"),
+        (["camera:test", "--to", "{tmp}", "--seconds", "-1"], "seconds must be a number"),
+        (["camera:test", "--to", "{tmp}", "--bit-rate", "lots"], "bit_rate must be bits"),
+        (["camera:test", "--to", "{tmp}", "--encoder", "best"], "encoder must be one of"),
+        (["camera:77", "--to", "{tmp}"], "no camera 77"),
+        (["none.mp4", "--to", "{tmp}"], "no such file"),
+        (["none.json", "--to", "{tmp}"], "none.json"),
+        (["{clip}", "--to", "{tmp}/out.mp4"], "dala filter write files"),
+        (["{clip}", "--to", "{tmp}", "--size", "64x48"], "--size is for cameras"),
+        (["{clip}", "--to", "{tmp}", "--blur", "much"], "blur"),
+        (["{clip}", "--to", "tcp://127.0.0.1:9", "--device", "cpu"], "Connection refused"),
+    ],
+)
+def test_mistakes(clip, tmp_path, capsys, words, why):
+    filled = [w.format(tmp=tmp_path, clip=clip) for w in words]
+    assert exit_code(["live", *filled]) == 2
+    shown = capsys.readouterr().err
+    assert why in shown
+    assert "Traceback" not in shown
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in.mp4"]
