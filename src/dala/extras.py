@@ -26,7 +26,10 @@ EXTRAS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "color": ("LUT files that OpenColorIO reads", ("opencolorio",)),
     "ml": ("models (dala.ml)", ("onnxruntime", "onnxruntime-ep-webgpu")),
     "view": ("windows", ("glfw",)),
-    "live": ("playing sound, a virtual camera for calls", ("sounddevice", "pyvirtualcam")),
+    "live": (
+        "playing sound, WHIP, a virtual camera for calls",
+        ("sounddevice", "cryptography", "pyvirtualcam"),
+    ),
 }
 
 

@@ -300,7 +300,7 @@ def test_the_page():
         "  color   LUT files that OpenColorIO reads: installed\n"
         "  ml      models (dala.ml): installed\n"
         "  view    windows: installed\n"
-        "  live    playing sound, a virtual camera for calls: installed\n"
+        "  live    playing sound, WHIP, a virtual camera for calls: installed\n"
         "\n"
         "1 problem found."
     )

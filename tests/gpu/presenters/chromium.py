@@ -38,7 +38,7 @@ class Refused(Exception):
 class Chromium:
     """A browser process."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, *more: str) -> None:
         program = needed("chromium", "chromium")
         their_in, self._in = os.pipe()
         self._out, their_out = os.pipe()
@@ -55,6 +55,7 @@ class Chromium:
             "--hide-scrollbars",
             "--no-first-run",
             f"--user-data-dir={folder}",
+            *more,
         ]
         self.process = subprocess.Popen(
             [sys.executable, "-c", BEGIN, str(their_in), str(their_out), program, *flags],
@@ -165,10 +166,10 @@ class Page:
 
 
 @contextlib.contextmanager
-def chromium() -> Iterator[Chromium]:
-    """A browser with its own profile."""
+def chromium(*flags: str) -> Iterator[Chromium]:
+    """A browser with its own profile, started with further flags."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        browser = Chromium(folder)
+        browser = Chromium(folder, *flags)
         try:
             yield browser
         finally:

@@ -18,16 +18,10 @@ from dala.gpu.compute import from_array
 from dala.media.formats import to_sdr
 from dala.media.frame import Frame, check_pixels
 from dala.media.live.backoff import Backoff
-from dala.media.live.connection import (
-    SOUND_RATE,
-    Connection,
-    Item,
-    Samples,
-    StreamSettings,
-    connection_error,
-)
+from dala.media.live.connection import Connection, Item, connection_error
 from dala.media.live.destination import Destination, destination_of
 from dala.media.live.measures import LiveMeter
+from dala.media.live.muxing import SOUND_RATE, Samples, StreamSettings
 from dala.media.live.slots import SlotClock
 from dala.media.live.virtual import CameraConnection
 from dala.media.notices import notify
@@ -47,6 +41,8 @@ _LEAST_RATE, _MOST_RATE = 200_000, 20_000_000
 _SOUND_BIT_RATE: Final = 128_000
 #: Seconds until a receiver that does not answer is given up.
 TIMEOUT: Final = 10.0
+#: Seconds that starting a process takes at most.
+_STARTING: Final = 120.0
 #: Seconds for which a lost receiver is tried again.
 RECONNECT: Final = 300.0
 #: Pictures that are repeated at once.
@@ -122,7 +118,7 @@ class LiveOutput(Closing):
         self._home = forks.Home()
         self._connection = self._connect()
         connection = self._connection
-        connection.wait(lambda: connection.connected, timeout)
+        connection.wait(lambda: connection.connected or connection.is_stuck(timeout), _STARTING)
         if not connection.connected:
             connection.abandon()
             raise connection_error(call, self.where, connection.error)
@@ -233,14 +229,14 @@ class LiveOutput(Closing):
             frame = to_sdr(frame)
         picture = encoded_picture(
             frame,
-            self._settings.choice.pixel_format,
-            self._settings.size,
+            self._settings["pixel_format"],
+            (self._settings["width"], self._settings["height"]),
             matrix=_MATRIX,
             range="limited",
             copy=True,
         )
-        picture.color_range, picture.colorspace = self._settings.tags[:2]
-        picture.color_primaries, picture.color_trc = self._settings.tags[2:]
+        picture.color_range, picture.colorspace = self._settings["tags"][:2]
+        picture.color_primaries, picture.color_trc = self._settings["tags"][2:]
         return picture
 
     # the connection ---------------------------------------------------------------------------
@@ -252,8 +248,7 @@ class LiveOutput(Closing):
     def _supervise(self) -> None:
         """Replace a connection that was lost, after a while. Never waits."""
         connection, now = self._connection, self._clock()
-        busy = connection.busy_since
-        if not connection.ended and (busy is None or monotonic() - busy < self._timeout):
+        if not connection.ended and not connection.is_stuck(self._timeout):
             if connection.connected and self._lost_at is not None:
                 self._meter.reconnects += 1
                 self._lost_at = None
@@ -362,14 +357,22 @@ class LiveOutput(Closing):
                 choice.device,
             )
         matrix = color.code_point(color.MATRICES, _MATRIX)
-        return StreamSettings(
-            even,
-            self.fps,
-            choice,
-            (1, matrix, 1, 1),
-            _SOUND_BIT_RATE if self._sound else 0,
-            threads,
-        )
+        return {
+            "name": self.where.name,
+            "muxer": self.where.muxer,
+            "options": self.where.options,
+            "width": even[0],
+            "height": even[1],
+            "rate": (self.fps.numerator, self.fps.denominator),
+            "encoder": choice.name,
+            "encoder_options": choice.options,
+            "pixel_format": choice.pixel_format,
+            "device": choice.device or "",
+            "tags": (1, matrix, 1, 1),
+            "threads": threads,
+            "sound": self.where.sound if self._sound else "",
+            "sound_bit_rate": _SOUND_BIT_RATE,
+        }
 
 
 #: The matrix of live pictures, which players assume.

@@ -11,8 +11,9 @@ from dala.extras import pip_install
 from dala.media.live.measures import LiveMeter
 
 if TYPE_CHECKING:
-    from dala.media.live.connection import Item, StreamSettings
+    from dala.media.live.connection import Item
     from dala.media.live.destination import Destination
+    from dala.media.live.muxing import StreamSettings
 
 #: A camera of pyvirtualcam, which has no types.
 CameraObject: TypeAlias = Any
@@ -22,7 +23,6 @@ class CameraConnection:
     """A virtual camera that is open, in the place of a connection. ``put`` shows a picture."""
 
     error: Exception | None = None
-    busy_since: float | None = None
 
     def __init__(self, where: Destination, settings: StreamSettings, meter: LiveMeter) -> None:
         self.where = where
@@ -36,6 +36,10 @@ class CameraConnection:
             return
         self._camera.send(item.picture.to_ndarray(format="rgb24"))
         self._meter.sent(0, item.captured, monotonic())
+
+    def is_stuck(self, timeout: float) -> bool:
+        """Return False: a camera does not wait."""
+        return False
 
     def is_idle(self) -> bool:
         """Return True: pictures are shown at once."""
@@ -65,10 +69,10 @@ def _open_camera(where: Destination, settings: StreamSettings) -> CameraObject:
             "live: pyvirtualcam is not installed, and a virtual camera needs it. Run: "
             f"{pip_install('live')}"
         ) from None
-    width, height = settings.size
+    rate = settings["rate"][0] / settings["rate"][1]
     try:
         return pyvirtualcam.Camera(
-            width=width, height=height, fps=float(settings.rate), device=where.name or None
+            width=settings["width"], height=settings["height"], fps=rate, device=where.name or None
         )
     except (RuntimeError, OSError, ValueError) as error:
         raise DeviceUnavailable(
