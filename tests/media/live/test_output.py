@@ -270,6 +270,30 @@ def test_a_scene(tmp_path):
     assert (round(found[0]), round(found[-1])) == (255, 0)
 
 
+def test_the_sound_of_a_scene_and_of_a_file(tmp_path):
+    """A tone that begins at half a second, in a scene; then the recording of it, sent as a file."""
+    with Scene(*SIZE, fps=20) as scene:
+        scene.add_audio(dala.media.audio.tone(1000, 1, amplitude=0.5), start=0.5)
+        scene.live(tmp_path / "a", seconds=1.5)
+        scene.render_to(tmp_path / "b.mp4", seconds=1.5, progress=False)
+        scene.live(tmp_path / "c", seconds=0.2, audio=False)
+    live.send(tmp_path / "b.mp4", tmp_path / "b", wait=True)
+    for name in ("a", "b"):
+        with av.open(str(tmp_path / name / "live.m3u8")) as source:
+            frames = list(source.decode(audio=0))
+            begin = float(frames[0].pts * frames[0].time_base)
+        with av.open(str(tmp_path / name / "live.m3u8")) as source:
+            shown = next(source.decode(video=0))
+            begin -= float(shown.pts * shown.time_base)
+        sound = np.concatenate([f.to_ndarray()[0] for f in frames])
+        heard = np.flatnonzero(np.abs(sound) > 0.25)[0] / 48000 + begin
+        assert heard == pytest.approx(0.5, abs=0.025), name
+        part = sound[int((0.7 - begin) * 48000) :][:9600]
+        assert np.abs(np.fft.rfft(part)).argmax() == 200  # 1000 Hz
+    with av.open(str(tmp_path / "c" / "live.m3u8")) as source:
+        assert not source.streams.audio
+
+
 def test_a_scene_that_is_closed_ends_its_stream(tmp_path):
     scene = Scene(*SIZE, fps=50)
     run = scene.live(tmp_path)

@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from fractions import Fraction
 from functools import partial
 from os import PathLike
 
-from dala.errors import ParameterError, VideoError
+from dala.errors import DalaError, ParameterError, VideoError
+from dala.media.audio.mixing.blocks import FileSound
 from dala.media.filters.plans import Filter
 from dala.media.frame import Frame, check_pixels
 from dala.media.live.destination import destination_of
+from dala.media.live.muxing import SOUND_RATE
 from dala.media.live.output import RECONNECT, TIMEOUT, LiveOutput
 from dala.media.live.sending import Arrived, LiveRun, SourceRun
+from dala.media.notices import notify
 from dala.media.video.arguments import check_count, check_rate, check_seconds
 from dala.media.video.chain import VideoChain
 from dala.media.video.files import open as open_video
@@ -99,6 +103,7 @@ def send(
     key_frames: float = 2.0,
     encoder: str | None = None,
     options: Mapping[str, str | float] | None = None,
+    audio: bool = True,
     reconnect: float = RECONNECT,
     timeout: float = TIMEOUT,
     wait: bool | None = None,
@@ -117,6 +122,7 @@ def send(
         seconds: how long to send.
         device: where frames are processed; by default the current device.
         fps: the constant frame rate; by default that of the source.
+        audio: whether the sound of a file is sent too.
         wait: whether the call returns at the end only; by default if ``seconds`` is given.
 
     The other arguments are those of :func:`open`.
@@ -136,21 +142,35 @@ def send(
         reader = source
     else:
         reader = open_video(source, format=planes, device=device)
-    try:
+    with ExitStack() as held:
+        held.callback(reader.close)
+        if chain is not None:
+            held.callback(chain.close)
         rate = check_rate(call, fps) if fps is not None else reader.fps or DEFAULT_RATE
         first = _first(reader, process, call)
+        sound = _sound(reader) if audio else None
+        if sound is not None:
+            held.callback(sound.close)
         output = open(
             url, _size_of(first.frame, call), fps=min(rate, Fraction(240)), bit_rate=bit_rate,
-            key_frames=key_frames, encoder=encoder, options=options, reconnect=reconnect,
-            timeout=timeout, call=call,
+            key_frames=key_frames, encoder=encoder, options=options, sound=sound is not None,
+            reconnect=reconnect, timeout=timeout, call=call,
         )  # fmt: skip
-    except BaseException:
-        reader.close()
-        if chain is not None:
-            chain.close()
-        raise
-    run = SourceRun(output, reader, process, length, first, chain)
+        render = None if sound is None else sound.render
+        run = SourceRun(output, reader, process, length, first, sound=render)
+        run.held.push(held.pop_all())
     return started(run, seconds is not None if wait is None else wait)
+
+
+def _sound(reader: Reader) -> FileSound | None:
+    """Return the sound of a file; None if it has none, or is live."""
+    if reader.policy == "latest" or reader.source.live or not reader.has_audio:
+        return None
+    try:
+        return FileSound(reader.source, SOUND_RATE, layout="stereo")
+    except DalaError as error:
+        notify(f"{reader.name}: sent without sound: {error}")
+        return None
 
 
 def _filtered(chain: VideoChain, frame: Frame) -> Frame:

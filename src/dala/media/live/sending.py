@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from contextvars import copy_context
 from fractions import Fraction
 from time import monotonic
@@ -50,6 +50,8 @@ class LiveRun(Closing):
         self._last = None if seconds is None else max(1, round(seconds * output.fps))
         self._stop = forks.event()
         self._done = forks.event()
+        #: What is closed at the end: filters, the sound.
+        self.held = ExitStack()
         self._error: Exception | None = None
         context = copy_context()  # the thread uses the caller's current device
         self._thread = forks.thread(lambda: context.run(self._run), name="dala live")
@@ -68,8 +70,9 @@ class LiveRun(Closing):
         except Exception as error:
             self._error = error
         finally:
-            with suppress(Exception):
-                self.output.close()
+            for close in (self.output.close, self.held.close):
+                with suppress(Exception):
+                    close()
             self._done.set()
 
     @property
@@ -117,6 +120,7 @@ class LiveRun(Closing):
             self.wait()
         else:
             self.output.close()
+            self.held.close()
 
     def stop(self) -> None:
         """Stop sending, without waiting for the end."""
@@ -209,14 +213,12 @@ class SourceRun(LiveRun):
         process: Callable[[Frame], ImageLike] | None,
         seconds: Fraction | None,
         first: Arrived,
-        chain: Closing | None = None,
         *,
         sound: SoundSource | None = None,
     ) -> None:
         super().__init__(output, seconds)
         self._reader = reader
         self._process = process
-        self._chain = chain
         self._sound = sound
         #: The first picture of a live source is old when the receiver is connected.
         self._items: deque[Arrived] = deque() if reader.policy == "latest" else deque([first])
@@ -276,8 +278,6 @@ class SourceRun(LiveRun):
                 self._changed.notify_all()
             self._reader.close()
             self._source.join()
-            if self._chain is not None:
-                self._chain.close()
 
     def _more(self) -> bool:
         if self._stop.is_set() or (self._ended and not self._items):

@@ -134,6 +134,7 @@ class SceneOutput:
         options: Mapping[str, str | float] | None = None,
         reconnect: float = 300.0,
         on_frame: Callable[[float], object] | None = None,
+        audio: bool = True,
         wait: bool | None = None,
     ) -> LiveRun:
         """Send the scene in real time, as a stream that others watch.
@@ -160,6 +161,7 @@ class SceneOutput:
             reconnect: seconds for which a lost receiver is tried again.
             on_frame: called after each frame with its time, on the thread that sends; it may
                 change the scene.
+            audio: send the sound of the scene: that of its audio nodes and videos, mixed.
             wait: whether the call returns at the end only; by default if ``seconds`` is given.
 
         Raises:
@@ -171,7 +173,7 @@ class SceneOutput:
         return live(
             _scene(self), url, seconds, fps=fps, start=start, bit_rate=bit_rate,
             key_frames=key_frames, encoder=encoder, options=options, reconnect=reconnect,
-            on_frame=on_frame, wait=wait,
+            on_frame=on_frame, audio=audio, wait=wait,
         )  # fmt: skip
 
     def to(self, surface: Surface, time: float | None = None) -> Frame:
