@@ -162,6 +162,24 @@ def test_errors_after_a_wider_type_name_the_right_line():
         kernel(text)(buffer([1.0], device="cpu"))
 
 
+class CountedKey:
+    """A key that counts how often it is looked up."""
+
+    looked_up = 0
+
+    def __hash__(self):
+        self.looked_up += 1
+        return 1
+
+
+def until(fine):
+    """Wait for what must happen; a test that is stuck fails."""
+    end = time.monotonic() + 60
+    while not fine():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
 # compilations in progress ------------------------------------------------------------------------
 def test_one_compilation_per_key_and_none_waits_for_another():
     compiles: Compiles[str] = Compiles()
@@ -174,13 +192,17 @@ def test_one_compilation_per_key_and_none_waits_for_another():
         return "slow"
 
     found: list[str] = []
+    key = CountedKey()
     waiting = [
-        threading.Thread(target=lambda: found.append(compiles.run("slow", slow, "k")))
+        threading.Thread(target=lambda: found.append(compiles.run(key, slow, "k")))
         for _ in range(3)
     ]
     for thread in waiting:
         thread.start()
     assert started.wait(60)
+    until(lambda: key.looked_up >= 4)  # by each thread, and once to enter it
+    with compiles._lock:
+        pass  # the last of them has found what is running
     assert compiles.run("other", lambda: "other", "k") == "other"
     release.set()
     for thread in waiting:
@@ -188,7 +210,7 @@ def test_one_compilation_per_key_and_none_waits_for_another():
     assert found == ["slow"] * 3
     assert made == ["slow"]
     compiles.finish()
-    assert compiles.running == 0
+    until(lambda: compiles.running == 0)
 
 
 def test_errors_of_a_compilation_reach_every_caller():
