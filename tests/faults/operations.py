@@ -31,6 +31,8 @@ from dala.media import (
     FramePipeline,
     Scene,
     TexturePool,
+    Timeline,
+    audio,
     effects,
     gpu,
     load_lut,
@@ -409,6 +411,21 @@ def scenes(folder: Path) -> object:
     return first, second, third
 
 
+def sounding_scenes(folder: Path) -> object:
+    """A timeline and a sound; saved, loaded, rendered with its sound."""
+    path = folder / "tone.wav"
+    if not path.exists():
+        audio.tone(440, 0.3).save(path)
+    with Scene(16, 16, fps=10) as scene:
+        scene.add_timeline(Timeline().add("red", duration=0.1).add("lime", duration=0.2))
+        scene.add_audio(str(path), volume=0.5)
+        scene.save(folder / "sound.json")
+        scene.render_to(folder / "sound.mkv", 0.3, progress=False)
+        raise_first(scene)
+    with audio.open(folder / "sound.mkv") as reader:
+        return round(float(abs(reader.read().samples).max()), 3)
+
+
 def raise_first(scene: Scene) -> None:
     """Raise the error of a node: a scene goes on without its picture, and keeps the error."""
     for error in scene.errors.values():
@@ -437,7 +454,7 @@ def model_pictures(folder: Path) -> object:
 
 MEDIA: tuple[Operation, ...] = (
     pictures, videos, native_videos, deep_videos, animations, async_videos, tables, texts, scenes,
-    scene_outputs, models, model_pictures,
+    sounding_scenes, scene_outputs, models, model_pictures,
 )  # fmt: skip
 
 
@@ -457,13 +474,25 @@ COMMANDS: dict[str, Callable[[Path], list[str]] | None] = {
         "-o",
         str(folder / "out.png"),
     ],
+    "concat": lambda folder: [str(clip(folder)), str(clip(folder)), "-o", str(folder / "out.mp4")],
+    "cut": lambda folder: [
+        str(clip(folder)),
+        "--from",
+        "0",
+        "--to",
+        "0.1",
+        "-o",
+        str(folder / "out.mp4"),
+    ],
     "demo": None,
     "detect": None,
     "doctor": lambda folder: [],
     "faces": lambda folder: [str(picture(folder)), "--out", str(folder / "out.png")],
     "filter": lambda folder: [str(clip(folder)), str(folder / "out.mp4"), "--invert"],
+    "hands": None,
     "info": lambda folder: [],
     "kernels": lambda folder: ["blur"],
+    "live": None,
     "models": lambda folder: [],
     "poses": None,
     "segment": None,

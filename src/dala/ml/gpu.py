@@ -1,7 +1,7 @@
 """Load models by name or from ONNX files, run them, and read their results.
 
 >>> sorted(available_models())[:3]
-['blazeface', 'blazeface_back', 'deeplab']
+['blazeface', 'blazeface_back', 'blazepose']
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import numpy as np
 import dala
 from dala.gpu.compute import kernel
 from dala.gpu.compute.composite import BLENDS
-from dala.media import Scene
+from dala.media import Scene, Timeline
 from tests.media.scene.scene_material import badge, chart, clip, clock, photo, small, swatch, waves
 from tests.support.pictures import green_screen
 
@@ -559,6 +559,15 @@ def much_at_once(scene: Scene) -> None:
     glass = scene.add_effect("gaussian_blur", sigma=4.0, size=(90, 90), corner_radius=45)
     scene.add_animation(glass, "position", (0, 10), (230, 80), 1.2)
     scene.add_video(clock, pip_position="bottom-left", pip_size=(40, 40), margin=6, radius=20)
+
+
+@stored(0.25, 0.75, 1.5)
+def timeline(scene: Scene) -> None:
+    """Clips with a wipe and a dissolve between them, half over, and the last alone."""
+    clips = Timeline(duration=1)
+    clips.add(photo("coffee")).add(TEAL, transition=("wipe", 0.5, {"angle": 30, "softness": 0.2}))
+    clips.add(badge(), transition=("dissolve", 0.5))
+    scene.add_timeline(clips, size=(WIDTH, HEIGHT))
 
 
 # writing ----------------------------------------------------------------------------------------

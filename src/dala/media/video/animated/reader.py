@@ -11,6 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 from numbers import Real
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
@@ -264,6 +265,11 @@ class AnimationReader(Reader):
     def dropped(self) -> int:
         """Number of frames dropped: always 0."""
         return 0
+
+    @property
+    def arrived(self) -> float:
+        """When the last frame had been decoded, by ``time.monotonic``: now."""
+        return monotonic()
 
     @property
     def notices(self) -> tuple[str, ...]:
