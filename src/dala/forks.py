@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import threading
 import time
 import weakref
@@ -42,6 +43,10 @@ T = TypeVar("T")
 
 #: Seconds that a fork waits for the native calls of other threads. The longest are compilations.
 NATIVE_SECONDS: Final = 5.0
+#: Seconds that a fork waits for imports of other threads.
+IMPORT_SECONDS: Final = 2.0
+#: The packages whose imports it waits for.
+_IMPORTED: Final = frozenset(("dala", "llvmlite", "wgpu", "av", "PIL", "onnxruntime", "numpy"))
 
 
 class _Resettable(Protocol):
@@ -372,6 +377,7 @@ def _before() -> None:
 
     A thread that holds one may wait for another, so they are taken together or not at all.
     """
+    _wait_for_imports()
     end = time.monotonic() + NATIVE_SECONDS
     late: set[NativeLock] = set()  # broken in the child
     first = _adding
@@ -395,6 +401,25 @@ def _before() -> None:
                         guard.settle()
                 return
             _release()
+
+
+def _wait_for_imports() -> None:
+    """Wait until no other thread imports a module of ours, or one that we use.
+
+    In a child such a module is never complete, and its lock never free.
+    """
+    end = time.monotonic() + IMPORT_SECONDS
+    while _importing() and time.monotonic() < end:
+        time.sleep(0.001)
+
+
+def _importing() -> bool:
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] in _IMPORTED:
+            spec = getattr(module, "__spec__", None)
+            if getattr(spec, "_initializing", False):
+                return True
+    return False
 
 
 def _release() -> None:

@@ -150,6 +150,52 @@ def test_fork_waits_for_native_calls():
     assert out == "usable\n" * 6
 
 
+IMPORTING = """
+import importlib.abc, importlib.machinery, os, signal, sys, threading
+from dala import forks
+
+entered, wanted = threading.Event(), threading.Event()
+
+class Slow(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, name, path=None, target=None):
+        return importlib.machinery.ModuleSpec(name, self) if name == "dala.slow" else None
+    def exec_module(self, module):
+        entered.set()
+        assert wanted.wait(60)  # until the fork waits
+        module.answer = 42
+
+sys.meta_path.insert(0, Slow())
+seen = forks._importing
+def importing():
+    found = seen()
+    if found:
+        wanted.set()
+    return found
+forks._importing = importing
+forks.IMPORT_SECONDS = 60.0
+
+thread = threading.Thread(target=lambda: __import__("dala.slow"))
+thread.start()
+assert entered.wait(60)
+child = os.fork()
+if child == 0:
+    signal.alarm(30)
+    from dala.slow import answer
+    os._exit(answer)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+thread.join()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_fork_waits_for_imports():
+    """A module that another thread was importing would never be complete in the child."""
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTING], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "42\n", "")
+
+
 def test_native_call_that_does_not_end():
     out = run("""
         forks.NATIVE_SECONDS = 0.2
