@@ -25,8 +25,8 @@ SIZE, FPS = (1920, 1080), 30
 
 def background() -> Callable[[Frame], ImageLike]:
     """Return a function that blurs the background of a frame."""
-    from dala.ml import load_model
     from dala.ml.background import Background
+    from dala.ml.gpu import load_model
 
     work = Background(load_model("selfie"), radius=12, smooth=0.6)
     return work.process

@@ -336,13 +336,14 @@ def test_a_surface(tmp_path):
 
 
 def test_a_file_through_filters(tmp_path):
-    video.write(tmp_path / "in.mp4", [picture(v) for v in GRAYS], fps=40)
+    # Slow, so that a busy machine drops none.
+    video.write(tmp_path / "in.mp4", [picture(v) for v in GRAYS[:6]], fps=5)
     run = live.send(tmp_path / "in.mp4", tmp_path / "out", ["invert"], wait=True)
     found = levels(tmp_path / "out" / "live.m3u8")
     assert run.stats["shown"] == len(found)
-    wanted = {255 - v for v in GRAYS}
+    wanted = {255 - v for v in GRAYS[:6]}
     assert all(min(abs(f - w) for w in wanted) < 4 for f in found)
-    assert run.stats["frames_in"] + run.stats["dropped"] >= 16
+    assert run.stats["frames_in"] + run.stats["dropped"] >= 6
     run = live.send(tmp_path / "in.mp4", tmp_path / "b", lambda f: picture(3), wait=True)
     assert levels(tmp_path / "b" / "live.m3u8") == pytest.approx(
         [3] * int(run.stats["shown"]), abs=2

@@ -6,6 +6,7 @@ import pathlib
 import socket
 import subprocess
 import threading
+import time
 import warnings
 from dataclasses import replace
 from fractions import Fraction
@@ -220,6 +221,23 @@ def test_files_are_not_lost(tmp_path):
         video.open(tmp_path / "a.mp4", reconnect=5)
     with pytest.raises(ParameterError, match="reconnect must be a number of seconds"):
         video.open(tmp_path / "a.mp4", reconnect=-5)
+
+
+def test_work_that_takes_longer_than_a_frame_is_shown(tmp_path):
+    """Pictures that come late replace the repeated ones: none of them is lost."""
+    made = []
+
+    def slow(frame):
+        time.sleep(0.15)  # three frames
+        made.append(20 * len(made))
+        return np.full((48, 64, 3), made[-1], np.uint8)
+
+    run = live.send(camera.open("test", size=(64, 48), fps=20), tmp_path, slow, seconds=1.5)
+    found = levels(tmp_path / "live.m3u8")
+    seen = [level for level in made if any(abs(level - f) < 6 for f in found)]
+    assert run.stats["frames_in"] >= 2
+    assert len(seen) >= run.stats["frames_in"] - 1
+    assert run.stats["repeated"] > 0
 
 
 def test_a_camera_to_a_stream(tmp_path):

@@ -285,7 +285,7 @@ class SourceRun(LiveRun):
         return self._last is None or self.output.next_slot < self._last
 
     def _send_arriving(self) -> None:
-        output, slots = self.output, self._slots
+        output, slots, filled = self.output, self._slots, False
         silence = _SILENCE / float(output.fps)
         while self._more():
             wait = None
@@ -294,10 +294,15 @@ class SourceRun(LiveRun):
             item = self._take(wait)
             if item is not None:
                 slot = slots.slot(item.time, item.arrival)
+                if filled and slot < output.next_slot:
+                    slot = output.next_slot  # late, but newer than the picture that was repeated
+                    slots.skip(slot)
+                filled = False
                 if slot > output.next_slot:
                     output.repeat(slot - 1, self._sound)
                 output.put(item.frame, slot, captured=item.arrival, sound=self._sound)
             elif slots.started and self._clock() >= slots.due(output.next_slot) + silence:
+                filled = True
                 slots.skip(output.next_slot)
                 output.repeat(output.next_slot, self._sound)
 
@@ -310,7 +315,10 @@ class SourceRun(LiveRun):
                 continue
             time = item.time or 0.0
             if begin is None or zero is None:
+                # Before the clock starts: the first picture may take long.
+                output.put(item.frame, 0, captured=monotonic(), sound=self._sound)
                 begin, zero = self._clock(), time
+                continue
             slot = math.floor((time - zero) * rate + 0.5)
             wait = begin + float(slot / rate) - self._clock()
             if wait > 0:
