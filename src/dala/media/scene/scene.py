@@ -430,8 +430,11 @@ class Scene(
         >>> scene = Scene(64, 36, device="cpu")
         >>> scene.close()
         """
-        if self._closed:
-            return
+        with self._lock:  # after the frame that a thread renders
+            if not self._closed:
+                self._close()
+
+    def _close(self) -> None:
         self._closed = True
         untrack("scene", self.device, 0)
         self.animator.cancel_all()
