@@ -157,6 +157,22 @@ def test_slots_are_used_once_and_gaps_are_filled(tmp_path):
     assert (stats["shown"], stats["dropped"], stats["repeated"]) == (4, 3, 2)
 
 
+def test_slots_that_are_left_out_count_in_the_playlist(tmp_path):
+    with live.open(tmp_path, SIZE, fps=10) as sink:
+        for slot in range(0, 15, 2):
+            sink.skip(slot)
+            sink.put(picture(100), slot)
+            sink.flush()
+    with av.open(str(tmp_path / "live.m3u8")) as source:
+        stamps = [f.pts * f.time_base for f in source.decode(video=0)]
+    assert [float(stamp - stamps[0]) for stamp in stamps] == pytest.approx(
+        [slot / 10 for slot in range(0, 15, 2)]
+    )
+    lines = (tmp_path / "live.m3u8").read_text().splitlines()
+    lengths = [float(line[8:].rstrip(",")) for line in lines if line.startswith("#EXTINF:")]
+    assert sum(lengths) == pytest.approx(1.5, abs=0.01)
+
+
 def test_writing_by_a_clock(tmp_path):
     """Frames that arrive too early are dropped, and gaps are filled."""
     now = 0.0

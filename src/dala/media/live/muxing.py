@@ -52,6 +52,7 @@ class Muxer:
     def __init__(self, settings: StreamSettings) -> None:
         self._rate = Fraction(*settings["rate"])
         self._first: int | None = None
+        self._last: int | None = None
         self._output = pyav().open(
             settings["name"], "w", format=settings["muxer"], container_options=settings["options"]
         )
@@ -98,8 +99,10 @@ class Muxer:
         size, slot = packet.size, None
         if size and of_video:
             slot = round(packet.pts * packet.time_base * self._rate) + (self._first or 0)
-            if not packet.duration:
-                packet.duration = max(1, round(1 / self._rate / packet.time_base))
+            # HLS adds up durations, so that slots which were left out must count.
+            slots = slot - (slot - 1 if self._last is None else self._last)
+            packet.duration = max(1, round(slots / self._rate / packet.time_base))
+            self._last = slot
         if size:
             self._output.mux_one(packet)
         return Sent(size, slot)

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dala import forks
+from dala.errors import FreedError
 from dala.media.frame import Frame
 from dala.media.live.output import LiveOutput, SoundSource
 from dala.media.live.slots import SlotClock
@@ -185,7 +186,12 @@ class PacedRun(LiveRun):
 
     def _send_slot(self, slot: int) -> None:
         captured = monotonic()
-        picture = self._picture(slot)
+        try:
+            picture = self._picture(slot)
+        except FreedError:
+            if self._until():  # it was closed meanwhile, which is the end
+                return
+            raise
         if picture is None:
             self.output.repeat(slot, self._sound)
         else:
