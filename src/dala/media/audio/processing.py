@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from dala.media.audio.loudness import Loudness
 
 
-class SoundEffects:
+class SoundEffects(ABC):
     """The methods of ``Audio`` that libavfilter computes.
 
     >>> from dala.media import audio
@@ -219,8 +220,9 @@ class SoundEffects:
         check_room(call, len(sound) * 2, sound.channels)
         return self._like(filtered(stream, sound.samples))
 
+    @abstractmethod
     def _like(self, samples: Samples) -> Self:
-        raise NotImplementedError
+        """Return a sound with other samples, at the same rate and time."""
 
 
 def _audio(sound: SoundEffects) -> Audio:

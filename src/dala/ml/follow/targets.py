@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class WatchedTarget:
+class WatchedTarget(ABC):
     """A target of a watched video: of the largest, the surest, or the one with an id."""
 
     watch: Watcher
@@ -38,9 +39,9 @@ class WatchedTarget:
         one = self.watch.seen(shown, wait).pick(self.which)
         return None if one is None else self.sighting(one)
 
+    @abstractmethod
     def sighting(self, one: Element) -> Sighting | None:
         """Return where it is, of what was found."""
-        raise NotImplementedError
 
     def saved(self) -> Mapping[str, JsonData]:
         """Return what a scene file says about it."""
@@ -51,8 +52,9 @@ class WatchedTarget:
                 made[item.name] = list(value) if isinstance(value, tuple) else value
         return made
 
+    @abstractmethod
     def _own(self) -> dict[str, JsonData]:
-        raise NotImplementedError
+        """Return the facts of its kind for a scene file."""
 
 
 @dataclass(frozen=True)
