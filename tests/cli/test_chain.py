@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dala import cli
-from dala.cli import _chain as chain
+from dala.cli.common import chain
 from dala.errors import DalaError, ParameterError
 from dala.media import gpu
 

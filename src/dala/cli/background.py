@@ -7,10 +7,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict
 
-from dala.cli import _arguments as arguments
-from dala.cli import _inputs as inputs
-from dala.cli._inference import load
-from dala.cli._signals import Stopped, stopping
+from dala.cli.common import arguments, inputs
+from dala.cli.common.inference import load
+from dala.cli.common.signals import Stopped, stopping
 from dala.errors import ParameterError
 from dala.media.progress import Progress
 
@@ -140,7 +139,7 @@ def _picture(args: argparse.Namespace, work: Background) -> BackgroundReport:
 
 
 def _video(args: argparse.Namespace, work: Background) -> BackgroundReport:
-    from dala.cli._filter_video import open_planes, pixel_aspect
+    from dala.cli.common.filter_video import open_planes, pixel_aspect
     from dala.errors import VideoError
     from dala.gpu.compute import buffer_zeros
     from dala.media import video

@@ -9,9 +9,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, TypedDict
 
-from dala.cli import _arguments as arguments
-from dala.cli import _inputs as inputs
-from dala.cli._signals import Stopped, stopping
+from dala.cli.common import arguments, inputs
+from dala.cli.common.signals import Stopped, stopping
 from dala.errors import ParameterError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import json
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, TypedDict
 
-from dala.cli import _arguments as arguments
+from dala.cli.common import arguments
 from dala.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Join the videos and print a report."""
-    from dala.cli._signals import Stopped, stopping
+    from dala.cli.common.signals import Stopped, stopping
     from dala.media.scene.concat import concat_videos
 
     if args.out is None:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from time import perf_counter
 from typing import Final, TypedDict
 
-from dala.cli import _arguments as arguments
+from dala.cli.common import arguments
 from dala.errors import ParameterError
 
 EXAMPLES: Final = """\
@@ -61,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Cut the video and print a report."""
     import dala
-    from dala.cli._signals import Stopped, stopping
+    from dala.cli.common.signals import Stopped, stopping
     from dala.media.sources.seconds import seconds_of
     from dala.media.video.joining.cut import cut_video
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, TypedDict
 
-from dala.cli import _arguments as arguments
+from dala.cli.common import arguments
 from dala.extras import pip_install
 
 if TYPE_CHECKING:

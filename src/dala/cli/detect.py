@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from dala.cli import _arguments as arguments
-from dala.cli import _inference as inference
+from dala.cli.common import arguments, inference
 
 EXAMPLES: Final = """\
 examples:

@@ -8,11 +8,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from dala.cli import _arguments as arguments
-from dala.cli import _inference as inference
-from dala.cli import _inputs as inputs
-from dala.cli._chain import Json
-from dala.cli._signals import Stopped, stopping
+from dala.cli.common import arguments, inference, inputs
+from dala.cli.common.chain import Json
+from dala.cli.common.signals import Stopped, stopping
 from dala.errors import ParameterError
 from dala.media.progress import Progress
 

@@ -12,12 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NotRequired, TextIO, TypedDict
 
 from dala import forks
-from dala.cli import _arguments as arguments
-from dala.cli import _chain as chain
-from dala.cli import _filter_video as filter_video
-from dala.cli import _inputs as inputs
-from dala.cli._pipes import PIPE, piped
-from dala.cli._signals import Stopped, stopping
+from dala.cli.common import arguments, chain, filter_video, inputs
+from dala.cli.common.pipes import PIPE, piped
+from dala.cli.common.signals import Stopped, stopping
 from dala.errors import ParameterError
 from dala.media.notices import collected, notify
 from dala.media.progress import Progress

@@ -7,7 +7,7 @@ import inspect
 import json
 from typing import TYPE_CHECKING, Final, TypedDict
 
-from dala.cli import _chain as chain
+from dala.cli.common import chain
 from dala.errors import ParameterError, UnknownKernel, did_you_mean
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from dala.cli import _arguments as arguments
-from dala.cli import _chain as chain
-from dala.cli._signals import Stopped, stopping
+from dala.cli.common import arguments, chain
+from dala.cli.common.signals import Stopped, stopping
 from dala.errors import ParameterError
 from dala.media.notices import collected
 from dala.media.video.arguments import check_seconds

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Final, TypedDict
 
-from dala.cli._signals import Stopped, stopping
+from dala.cli.common.signals import Stopped, stopping
 from dala.errors import ModelNotFound, ParameterError, UnknownModel
 
 EXAMPLES: Final = """\

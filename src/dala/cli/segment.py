@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Final
 
-from dala.cli import _inference as inference
-from dala.cli._chain import Json
+from dala.cli.common import inference
+from dala.cli.common.chain import Json
 
 if TYPE_CHECKING:
     from dala.ml.results import Matte, Segmentation

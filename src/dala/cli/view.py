@@ -10,9 +10,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from dala.cli import _arguments as arguments
-from dala.cli import _chain as chain
-from dala.cli import _inputs as inputs
+from dala.cli.common import arguments, chain, inputs
 from dala.cli.filter import large_pictures
 from dala.errors import ParameterError
 

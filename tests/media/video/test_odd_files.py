@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dala
-from dala.cli._inputs import is_video
+from dala.cli.common.inputs import is_video
 from dala.media import video
 from dala.media.notices import MediaNotice
 from tests.media.video.clips import av, encode, number_of, numbered

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dala.cli._chain import Link
+    from dala.cli.common.chain import Link
     from dala.gpu import Surface
     from dala.media.scene.nodes.text import TextNode
 

@@ -25,7 +25,7 @@ Stamp = tuple[tuple[str, int, int], ...]
 
 def run(args: argparse.Namespace) -> int:
     """Show the scene until the window is closed, the time is over, or Ctrl-C."""
-    from dala.cli._signals import Stopped, stopping
+    from dala.cli.common.signals import Stopped, stopping
     from dala.cli.view import default_show
 
     show = args.show or default_show()

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
 from dala import forks
-from dala.cli import _chain as chain
-from dala.cli import _inputs as inputs
+from dala.cli.common import chain, inputs
 from dala.errors import ParameterError, VideoError
 from dala.media.notices import notify
 from dala.media.progress import Progress

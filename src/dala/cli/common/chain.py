@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
-from dala.cli import _arguments as arguments
+from dala.cli.common import arguments
 from dala.errors import ParameterError, UnknownParameter, did_you_mean
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
-from dala.cli import _inputs as inputs
-from dala.cli._chain import Json
-from dala.cli._signals import Stopped, stopping
+from dala.cli.common import inputs
+from dala.cli.common.chain import Json
+from dala.cli.common.signals import Stopped, stopping
 from dala.errors import ParameterError
 from dala.media.progress import Progress
 from dala.typing import NDArray
