@@ -30,7 +30,7 @@ import time
 import weakref
 from collections.abc import Callable
 from queue import SimpleQueue
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Final, ParamSpec, Protocol, TypeVar
 
 from dala.errors import DeviceError, FreedError
@@ -45,8 +45,11 @@ T = TypeVar("T")
 NATIVE_SECONDS: Final = 5.0
 #: Seconds that a fork waits for imports of other threads.
 IMPORT_SECONDS: Final = 2.0
-#: The packages whose imports it waits for.
-_IMPORTED: Final = frozenset(("dala", "llvmlite", "wgpu", "av", "PIL", "onnxruntime", "numpy"))
+#: The packages whose imports it waits for: ours, those that we use, and the standard library. A
+#: program's own module may run for as long as the program.
+_IMPORTED: Final = sys.stdlib_module_names | {
+    "dala", "llvmlite", "wgpu", "cffi", "rendercanvas", "av", "PIL", "onnxruntime", "numpy"
+}  # fmt: skip
 
 
 class _Resettable(Protocol):
@@ -373,11 +376,22 @@ def keep(made: object) -> None:
 
 # the hooks ---------------------------------------------------------------------------------------
 def _before() -> None:
+    """Take all native locks, or as many as are free in time, while no other thread imports."""
+    end = time.monotonic() + NATIVE_SECONDS + IMPORT_SECONDS
+    while True:
+        _wait_for_imports()
+        _take_native_locks()
+        # An import may have begun meanwhile, and may itself wait for a native lock.
+        if not _importing() or time.monotonic() > end:
+            return
+        _release()
+
+
+def _take_native_locks() -> None:
     """Take all native locks, or as many as are free in time.
 
     A thread that holds one may wait for another, so they are taken together or not at all.
     """
-    _wait_for_imports()
     end = time.monotonic() + NATIVE_SECONDS
     late: set[NativeLock] = set()  # broken in the child
     first = _adding
@@ -414,11 +428,20 @@ def _wait_for_imports() -> None:
 
 
 def _importing() -> bool:
-    for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] in _IMPORTED:
-            spec = getattr(module, "__spec__", None)
-            if getattr(spec, "_initializing", False):
-                return True
+    """Return whether another thread imports a module of ``_IMPORTED``.
+
+    The stacks tell it from the moment when the module is looked for; ``sys.modules`` only later.
+    """
+    own = threading.get_ident()
+    for thread, top in sys._current_frames().items():
+        frame: FrameType | None = top if thread != own else None
+        while frame is not None:
+            code = frame.f_code
+            if code.co_name == "_find_and_load" and code.co_filename.startswith("<frozen"):
+                name = frame.f_locals.get("name")
+                if not isinstance(name, str) or name.partition(".")[0] in _IMPORTED:
+                    return True
+            frame = frame.f_back
     return False
 
 

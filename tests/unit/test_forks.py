@@ -155,14 +155,22 @@ import importlib.abc, importlib.machinery, os, signal, sys, threading
 from dala import forks
 
 entered, wanted = threading.Event(), threading.Event()
+guard = forks.native_lock("Example")
 
 class Slow(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name, path=None, target=None):
-        return importlib.machinery.ModuleSpec(name, self) if name == "dala.slow" else None
+        if name != "dala.slow":
+            return None
+        if PART == "finding":
+            entered.set()
+            assert wanted.wait(60)  # until the fork waits
+        return importlib.machinery.ModuleSpec(name, self)
     def exec_module(self, module):
-        entered.set()
-        assert wanted.wait(60)  # until the fork waits
-        module.answer = 42
+        if PART != "finding":
+            entered.set()
+            assert wanted.wait(60)
+        with guard:  # a module may call a library
+            module.answer = 42
 
 sys.meta_path.insert(0, Slow())
 seen = forks._importing
@@ -175,8 +183,17 @@ forks._importing = importing
 forks.IMPORT_SECONDS = 60.0
 
 thread = threading.Thread(target=lambda: __import__("dala.slow"))
-thread.start()
-assert entered.wait(60)
+if PART == "later":  # it begins when the fork has all locks
+    take = forks._take_native_locks
+    def taken():
+        take()
+        if thread.ident is None:
+            thread.start()
+            assert entered.wait(60)
+    forks._take_native_locks = taken
+else:
+    thread.start()
+    assert entered.wait(60)
 child = os.fork()
 if child == 0:
     signal.alarm(30)
@@ -187,11 +204,16 @@ thread.join()
 """
 
 
+@pytest.mark.parametrize("part", ["finding", "running", "later"])
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-def test_fork_waits_for_imports():
+def test_fork_waits_for_imports(part):
     """A module that another thread was importing would never be complete in the child."""
     done = subprocess.run(
-        [sys.executable, "-c", IMPORTING], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", f"PART = {part!r}\n{IMPORTING}"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "42\n", "")
 
