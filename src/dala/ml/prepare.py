@@ -46,8 +46,9 @@ def preprocess(
 ) -> Buffer:
     """Convert a picture to an f32 input tensor: resize, normalize and lay out in one pass.
 
-    ``model="mobilenet_v2"`` gives exactly what ``predict`` feeds that model for the picture. The
-    plain defaults are no model's: the whole picture stretched to 224 x 224, with ImageNet's mean
+    ``model="mobilenet_v2"`` gives exactly what ``predict`` feeds that model for the picture; a
+    model of regions, such as "facemesh", takes the whole picture for a region. The plain defaults
+    are no model's: the whole picture stretched to 224 x 224, with ImageNet's mean
     and standard deviation, NCHW; "mobilenet_v2" itself takes the center of the picture. Bilinear
     with antialiasing is Pillow's filter without intermediate rounding, within 1/255 of it.
 
