@@ -9,17 +9,15 @@
 from __future__ import annotations
 
 import builtins
-import os
-import sys
-from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Final
 
-from dala.errors import ParameterError, VideoError, VideoNotFound, did_you_mean
+from dala.errors import ParameterError, VideoError
 from dala.media.video.arguments import check_rate
+from dala.media.video.decoding import devices
+from dala.media.video.decoding.devices import Camera
 from dala.media.video.reader import Reader
-from dala.media.video.source import VideoSource, lasting, pyav
+from dala.media.video.source import VideoSource, lasting
 
 __all__ = ["Camera", "list", "open"]
 
@@ -28,20 +26,6 @@ TEST: Final = "test"
 #: Seconds for which an unplugged camera is tried again.
 RECONNECT: Final = 3600.0
 _CALL: Final = "camera.open"
-_SYSFS: Final = Path("/sys/class/video4linux")
-
-
-@dataclass(frozen=True)
-class Camera:
-    """A camera of this machine: its number, its name, and the name FFmpeg has for it.
-
-    >>> Camera(0, "Integrated Camera", "/dev/video0").name
-    'Integrated Camera'
-    """
-
-    index: int
-    name: str
-    device: str
 
 
 def list() -> builtins.list[Camera]:
@@ -50,11 +34,7 @@ def list() -> builtins.list[Camera]:
     >>> all(camera.name for camera in list())
     True
     """
-    if sys.platform == "darwin":
-        return _enumerated("avfoundation")
-    if sys.platform == "win32":
-        return _enumerated("dshow")
-    return linux_cameras(_SYSFS)
+    return devices.cameras()
 
 
 def open(
@@ -118,34 +98,7 @@ def _source(camera: str | int, options: dict[str, str]) -> VideoSource:
         )
     if camera == TEST:
         return _generated(options)
-    found = _chosen(camera, list())
-    label = f"camera {found.index} ({found.name})"
-    if sys.platform == "darwin":
-        options = {"framerate": "30", "pixel_format": "nv12", **options}
-        return VideoSource(f"{found.device}:none", label, True, "avfoundation", options)
-    if sys.platform == "win32":
-        return VideoSource(f"video={found.device}", label, True, "dshow", options)
-    return VideoSource(found.device, label, True, "v4l2", options)
-
-
-def _chosen(camera: str | int, cameras: builtins.list[Camera]) -> Camera:
-    names = ", ".join(f"{c.index}: {c.name!r}" for c in cameras)
-    here = f"This machine has {names}." if cameras else "This machine has no camera."
-    if camera == "default":
-        if not cameras:
-            raise VideoNotFound(f"{_CALL}: {here} camera.open('test') opens a generated one.")
-        return cameras[0]
-    if isinstance(camera, int):
-        found = [c for c in cameras if c.index == camera]
-    else:
-        same = [c for c in cameras if camera in (c.name, c.device)]
-        found = same or [c for c in cameras if camera.lower() in c.name.lower()]
-    if not found:
-        hint = did_you_mean(camera, [c.name for c in cameras]) if isinstance(camera, str) else ""
-        raise VideoNotFound(f"{_CALL}: no camera {camera!r}.{hint} {here}")
-    if len(found) > 1:
-        raise ParameterError.invalid(_CALL, "camera", "the name of one camera", camera, here)
-    return found[0]
+    return devices.camera_source(devices.camera_of(camera, list(), _CALL), options)
 
 
 def _generated(options: dict[str, str]) -> VideoSource:
@@ -162,27 +115,3 @@ def _explained(error: VideoError, label: str) -> VideoError:
         return error
     advice = "Close the other program." if number == 16 else "Give this user access to cameras."
     return VideoError(f"{_CALL}: cannot open {label!r}: {reasons[number]}. {advice}")
-
-
-def linux_cameras(folder: Path) -> builtins.list[Camera]:
-    """Return the cameras that a folder of sysfs lists.
-
-    A camera may have several entries; those of index 0 have its pictures.
-    """
-    found = []
-    for entry in sorted(folder.glob("video*"), key=lambda path: (len(path.name), path.name)):
-        try:
-            name = (entry / "name").read_text(errors="replace").strip()
-            part = (entry / "index").read_text().strip()
-        except OSError:
-            continue
-        device = f"/dev/{entry.name}"
-        number = entry.name.removeprefix("video")
-        if part == "0" and number.isdigit() and (folder != _SYSFS or os.path.exists(device)):
-            found.append(Camera(int(number), name or device, device))
-    return found
-
-
-def _enumerated(kind: str) -> builtins.list[Camera]:
-    devices = [d for d in pyav().enumerate_input_devices(kind) if "video" in d.media_types]
-    return [Camera(n, str(d.description or d.name), str(d.name)) for n, d in enumerate(devices)]

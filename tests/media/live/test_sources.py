@@ -17,7 +17,9 @@ import pytest
 import dala
 from dala.errors import DeviceUnavailable, ParameterError, VideoError, VideoNotFound
 from dala.media import Scene, camera, live, screen, video
-from dala.media.camera import Camera, linux_cameras
+from dala.media.camera import Camera
+from dala.media.video.decoding import devices
+from dala.media.video.decoding.devices import linux_cameras
 from dala.media.video.source import lasting, source_of
 from tests.media.live.receivers import PATIENCE, av, free_port, levels, program, until
 
@@ -61,6 +63,37 @@ def test_cameras_that_sysfs_lists(tmp_path):
         Camera(10, "USB", "/dev/video10"),
     ]
     assert linux_cameras(tmp_path / "none") == []
+
+
+def test_cameras_by_number_are_the_same_for_all_calls(tmp_path, monkeypatch):
+    """``video.open(n)`` and ``camera.open(n)`` find and open devices in one way."""
+    monkeypatch.setattr(devices, "_SYSFS", tmp_path / "none")
+    monkeypatch.setattr(devices, "_DEV", tmp_path)
+    (tmp_path / "video70").touch()
+    (tmp_path / "video-other").touch()
+    assert camera.list() == [Camera(70, "/dev/video70", "/dev/video70")]
+    assert source_of(70) == devices.camera_source(camera.list()[0], {})
+    with pytest.raises(VideoNotFound, match=r"no camera 3\. This machine has 70: '/dev/video70'\."):
+        source_of(3)
+    with pytest.raises(ParameterError, match="a camera index of 0 or more, got -1"):
+        source_of(-1)
+
+
+@pytest.mark.parametrize(
+    ("platform", "format", "name", "options"),
+    [
+        ("linux", "v4l2", "cam", {"video_size": "64x48"}),
+        ("win32", "dshow", "video=cam", {"video_size": "64x48"}),
+        ("darwin", "avfoundation", "cam:none", {"pixel_format": "nv12", "framerate": "30"}),
+    ],
+)
+def test_cameras_of_each_platform(monkeypatch, platform, format, name, options):
+    monkeypatch.setattr("sys.platform", platform)
+    made = devices.camera_source(Camera(0, "Front", "cam"), {"video_size": "64x48"})
+    assert (made.format, made.name, made.live) == (format, name, True)
+    assert options.items() <= made.options.items()
+    assert made.options["video_size"] == "64x48"
+    assert made.label == "camera 0 (Front)"
 
 
 def test_which_camera(monkeypatch):

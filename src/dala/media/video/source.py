@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import sys
 from collections import deque
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -230,26 +229,11 @@ def _is_file(name: str, file: ByteStream) -> bool:
 
 
 def _camera(index: int, call: str) -> VideoSource:
+    from dala.media.video.decoding import devices
+
     if index < 0:
         raise ParameterError.invalid(call, "source", "a camera index of 0 or more", index)
-    label = f"camera {index}"
-    if sys.platform == "darwin":
-        options = {"framerate": "30", "pixel_format": "nv12"}
-        return VideoSource(f"{index}:none", label, True, "avfoundation", options)
-    if sys.platform == "win32":
-        av = pyav()
-        found = [d for d in av.enumerate_input_devices("dshow") if "video" in d.media_types]
-        if index >= len(found):
-            raise VideoNotFound(f"{call}: no {label}. This machine has {len(found)}.")
-        return VideoSource(f"video={found[index].name}", label, True, "dshow")
-    name = f"/dev/video{index}"
-    if not os.path.exists(name):
-        here = sorted(str(p) for p in Path("/dev").glob("video*"))
-        raise VideoNotFound(
-            f"{call}: no {label} ({name}). "
-            + (f"This machine has {', '.join(here)}." if here else "This machine has no camera.")
-        )
-    return VideoSource(name, f"{label} ({name})", True, "v4l2")
+    return devices.camera_source(devices.camera_of(index, devices.cameras(), call), {})
 
 
 def turn_of(decoded: DecodedFrame) -> int:
