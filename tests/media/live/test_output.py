@@ -370,3 +370,15 @@ def test_a_source_that_cannot_be_opened(tmp_path):
     with pytest.raises(VideoError, match="no such file"):
         live.send(tmp_path / "none.mp4", tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+@pytest.mark.parametrize("sound", [False, True])
+def test_a_stream_of_a_few_frames_is_readable(tmp_path, count, sound):
+    """Shorter than half a second, which FFmpeg rounds to 0, and than what its reader needs."""
+    with live.open(tmp_path, SIZE, fps=30, sound=sound) as sink:
+        send(sink, GRAYS[:count], tone if sound else None)
+    assert levels(tmp_path / "live.m3u8") == pytest.approx(GRAYS[:count], abs=2)
+    assert "#EXT-X-TARGETDURATION:1\n" in (tmp_path / "live.m3u8").read_text()
+    with video.open(tmp_path / "live.m3u8", playlists=True) as reader:
+        assert len(list(reader)) == count

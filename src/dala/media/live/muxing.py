@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 from typing import Final, NamedTuple, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
+from dala.media.live.playlist import complete_playlist
 from dala.media.video.source import AvObject, DecodedFrame, pyav
 
 #: Samples a second of the sound.
@@ -53,6 +55,7 @@ class Muxer:
         self._rate = Fraction(*settings["rate"])
         self._first: int | None = None
         self._last: int | None = None
+        self._playlist = Path(settings["name"]) if settings["muxer"] == "hls" else None
         self._output = pyav().open(
             settings["name"], "w", format=settings["muxer"], container_options=settings["options"]
         )
@@ -94,6 +97,8 @@ class Muxer:
     def close(self) -> None:
         """End the stream and disconnect."""
         self._output.close()
+        if self._playlist is not None:
+            complete_playlist(self._playlist)
 
     def _mux(self, packet: AvObject, of_video: bool) -> Sent:
         size, slot = packet.size, None
