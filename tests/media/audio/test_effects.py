@@ -11,7 +11,7 @@ import dala
 from dala.media import audio
 from dala.media.audio import Audio
 from dala.media.audio.effects import EFFECTS, effect_stream
-from dala.media.audio.loudness import measure
+from dala.media.audio.loudness import LoudnessMeter, measure
 from dala.media.audio.processing import SoundEffects
 from dala.media.notices import MediaNotice
 
@@ -241,6 +241,64 @@ def test_ebu_3341_cases_15_to_19_true_peak(divisor, amplitude, phase, expected):
     made = audio.tone(RATE / divisor, 0.5, amplitude=amplitude, phase=phase, layout="stereo")
     found = made.fade_in(0.05).fade_out(0.05).loudness().true_peak
     assert expected - 0.4 <= found <= expected + 0.2
+
+
+#: The signals of the cases 10, 11, 13 and 14, which differ by where a tone begins.
+STEPS = range(20)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_ebu_3341_cases_10_and_13_wherever_the_tone_begins(step):
+    short = loudness(parts((0.15 * step, -200), (3, -23), (1, -200)))
+    assert short.short_term == pytest.approx(-23.0, abs=0.1)
+    momentary = loudness(parts((0.02 * step, -200), (0.4, -23), (1, -200)))
+    assert momentary.momentary == pytest.approx(-23.0, abs=0.1)
+
+
+def largest(blocks):
+    """The largest short-term and momentary loudness after each block, as a live meter shows them.
+
+    The meter is not started anew, and a block is louder than all before it.
+    """
+    meter = LoudnessMeter("test", RATE, "stereo", true_peak=False)
+    found = []
+    for block in blocks:
+        meter.feed(block.samples)
+        found.append((meter.short_term, meter.momentary))
+    return found
+
+
+def test_ebu_3341_case_11_and_14_one_after_another():
+    tones = (parts((0.15 * n, -200), (3, -38 + n), (3 - 0.15 * n, -200)) for n in STEPS)
+    assert [s for s, _ in largest(tones)] == pytest.approx([-38 + n for n in STEPS], abs=0.1)
+    tones = (parts((0.02 * n, -200), (0.4, -38 + n), (0.4 - 0.02 * n, -200)) for n in STEPS)
+    assert [m for _, m in largest(tones)] == pytest.approx([-38 + n for n in STEPS], abs=0.1)
+
+
+@pytest.mark.parametrize("offset", range(4))
+def test_ebu_3341_cases_20_to_23_true_peak_between_samples(offset):
+    """A tone of fs/6 at half of full scale with one period of fs/4 at full scale, made at 4 fs.
+
+    Of the four samples between two, each of the cases keeps another one, so that the largest value
+    of the sound is on a sample, or a quarter or half a sample beside one.
+    """
+    fine, count = 4 * RATE, RATE
+    time = np.arange(count) / fine
+    step = np.full(count, 2 * np.pi / (4 * 6))
+    made = np.full(count, 0.5)
+    # The tone begins with 0, so that the period begins and ends where the wave crosses 0.
+    first = count // 2 // 24 * 24
+    step[first : first + 16] = 2 * np.pi / (4 * 4)
+    made[first : first + 16] = 1.0
+    phase = np.concatenate([[0.0], np.cumsum(step)[:-1]])
+    wave = made * np.sin(phase) * np.clip(np.minimum(time, time[::-1]) / 0.02, 0, 1)
+    spectrum = np.fft.rfft(wave)
+    spectrum[np.fft.rfftfreq(count, 1 / fine) >= RATE / 2] = 0  # what fs cannot hold
+    wave = np.fft.irfft(spectrum, count)
+    kept = wave[offset::4].astype(np.float32)
+    found = Audio(np.repeat(kept[:, None], 2, axis=1), RATE).loudness().true_peak
+    assert -0.4 <= found <= 0.2
+    assert 20 * np.log10(np.abs(wave).max()) == pytest.approx(found, abs=0.25)
 
 
 @pytest.mark.parametrize(

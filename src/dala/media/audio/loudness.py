@@ -15,12 +15,15 @@ from dala.media.audio.effects import effect_stream
 from dala.media.audio.graph import FilterStream, filtered
 from dala.media.notices import notify
 from dala.media.video.source import AvObject, pyav
+from dala.typing import NDArray
 
 if TYPE_CHECKING:
     from dala.media.audio.audio import Audio
 
 #: What the meter reports for silence.
 _SILENT: Final = -70.0
+#: Steps in a second in which the largest loudness is found.
+_STEPS: Final = 100
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,14 @@ class Loudness:
 class LoudnessMeter(FilterStream):
     """Measures the loudness of blocks of samples.
 
+    Args:
+        call: the call for messages.
+        rate: samples per second.
+        layout: the channels.
+        true_peak: measure between samples; else the largest sample is the peak. It takes most of
+            the time.
+        maxima: measure the largest momentary and short-term loudness.
+
     >>> import numpy as np
     >>> meter = LoudnessMeter("example", 48000, "mono")
     >>> meter.feed(np.zeros((48000, 1), np.float32))
@@ -58,17 +69,31 @@ class LoudnessMeter(FilterStream):
     0.0
     """
 
-    def __init__(self, call: str, rate: int, layout: str, *, true_peak: bool = True) -> None:
+    def __init__(
+        self, call: str, rate: int, layout: str, *, true_peak: bool = True, maxima: bool = True
+    ) -> None:
         peak = "true" if true_peak else "none"
         super().__init__(call, [("ebur128", f"metadata=1:peak={peak}")], rate, layout)
         self._last: dict[str, str] = {}
-        self._momentary = self._short = -math.inf
+        self._windows = _Windows(call, rate, layout) if maxima else None
         self._peak = 0.0
 
     def feed(self, block: Samples) -> None:
         """Measure a block."""
         self._peak = max(self._peak, float(np.abs(block).max(initial=0.0)))
+        if self._windows is not None:
+            self._windows.feed(block)
         self.process(block)
+
+    @property
+    def momentary(self) -> float:
+        """The largest loudness of any 0.4 s so far, in LUFS."""
+        return -math.inf if self._windows is None else self._windows.momentary
+
+    @property
+    def short_term(self) -> float:
+        """The largest loudness of any 3 s so far, in LUFS."""
+        return -math.inf if self._windows is None else self._windows.short_term
 
     def result(self) -> Loudness:
         """Return the loudness of all blocks. Nothing may be measured after."""
@@ -81,8 +106,8 @@ class LoudnessMeter(FilterStream):
         return Loudness(
             integrated=_lufs(found.get("I")),
             range=float(found.get("LRA", 0.0)),
-            momentary=self._momentary,
-            short_term=self._short,
+            momentary=self.momentary,
+            short_term=self.short_term,
             # The filter rounds to thousandths, which is too coarse for quiet sounds.
             true_peak=_decibels(max(float(found.get("true_peak", 0.0)), self._peak)),
             peak=_decibels(self._peak),
@@ -96,22 +121,107 @@ class LoudnessMeter(FilterStream):
                 frame: AvObject = self._sink.pull()
             except (av.BlockingIOError, av.EOFError):
                 return self._nothing
-            given = {key.removeprefix("lavfi.r128."): v for key, v in frame.metadata.items()}
-            self._last |= given
-            end = (frame.pts or 0) + frame.samples
-            if end >= self.rate * 4 // 10:
-                self._momentary = max(self._momentary, _lufs(given.get("M")))
-            if end >= self.rate * 3:
-                self._short = max(self._short, _lufs(given.get("S")))
+            self._last |= {key.removeprefix("lavfi.r128."): v for key, v in frame.metadata.items()}
+
+
+class _Windows:
+    """The largest loudness of any 0.4 s and of any 3 s, in steps of 10 ms.
+
+    The filter ``ebur128`` has steps of 0.1 s, in which a sound of 0.4 s is up to 0.5 LU too low.
+    """
+
+    def __init__(self, call: str, rate: int, layout: str) -> None:
+        steps = [("biquad", _biquad(*stage)) for stage in _weighting(rate)]
+        self._filters = FilterStream(call, steps, rate, layout)
+        self._weights = np.array([_weight(c.name) for c in pyav().AudioLayout(layout).channels])
+        self._rate = rate
+        self._rest: NDArray = np.zeros(0)
+        self._count = 0
+        self._powers: NDArray = np.zeros(0)
+        self.momentary = self.short_term = -math.inf
+
+    def feed(self, block: Samples) -> None:
+        """Measure a block."""
+        weighted = self._filters.process(block).astype(np.float64)
+        energy = np.concatenate([self._rest, np.square(weighted) @ self._weights])
+        first = self._count
+        # Steps begin at whole samples nearest to each 10 ms.
+        last = (first_sample(first, self._rate) + len(energy)) * _STEPS // self._rate
+        begin = [first_sample(n, self._rate) for n in range(first, last + 1)]
+        at = np.array(begin) - begin[0]
+        self._rest = energy[at[-1] :]
+        if last == first:
+            return
+        self._count = last
+        known = len(self._powers)
+        powers = np.concatenate([self._powers, np.add.reduceat(energy[: at[-1]], at[:-1])])
+        self.momentary = max(self.momentary, self._largest(powers, known, 0.4))
+        self.short_term = max(self.short_term, self._largest(powers, known, 3))
+        self._powers = powers[-(3 * _STEPS - 1) :]
+
+    def _largest(self, powers: NDArray, known: int, seconds: float) -> float:
+        """Return the loudness of the loudest window that ends with a new step."""
+        size = round(seconds * _STEPS)
+        sums = np.concatenate([[0.0], np.cumsum(powers)])
+        windows = sums[size:] - sums[:-size] if len(powers) >= size else sums[:0]
+        mean = float(windows[max(known - size + 1, 0) :].max(initial=0.0)) / (seconds * self._rate)
+        found = -0.691 + 10 * math.log10(mean) if mean > 0 else -math.inf
+        return found if found > _SILENT else -math.inf
+
+
+def first_sample(step: int, rate: int) -> int:
+    """Return the first sample of a step of 10 ms.
+
+    >>> [first_sample(step, 44100) for step in range(3)]
+    [0, 441, 882]
+    """
+    return -(-step * rate // _STEPS)
+
+
+def _weighting(rate: int) -> list[tuple[float, ...]]:
+    """Return b0, b1, b2, a1 and a2 of the two filters of ITU-R BS.1770 for a rate.
+
+    A shelf for the head and a high-pass, both by the bilinear transform of their analog forms, so
+    that at 48 kHz they have the coefficients of the recommendation.
+    """
+    k = math.tan(math.pi * 1681.974450955533 / rate)
+    q, high = 0.7071752369554196, 10 ** (3.999843853973347 / 20)
+    band = high**0.4996667741545416
+    a0 = 1 + k / q + k * k
+    shelf = (
+        (high + band * k / q + k * k) / a0,
+        2 * (k * k - high) / a0,
+        (high - band * k / q + k * k) / a0,
+        2 * (k * k - 1) / a0,
+        (1 - k / q + k * k) / a0,
+    )
+    k, q = math.tan(math.pi * 38.13547087602444 / rate), 0.5003270373238773
+    a0 = 1 + k / q + k * k
+    return [shelf, (1.0, -2.0, 1.0, 2 * (k * k - 1) / a0, (1 - k / q + k * k) / a0)]
+
+
+def _biquad(b0: float, b1: float, b2: float, a1: float, a2: float) -> str:
+    return f"b0={b0!r}:b1={b1!r}:b2={b2!r}:a0=1:a1={a1!r}:a2={a2!r}:precision=f64"
+
+
+def _weight(channel: str) -> float:
+    """Return the weight of a channel: none for low frequencies, more for what is behind."""
+    if channel.startswith("LFE"):
+        return 0.0
+    return 1.41 if channel.startswith(("B", "S", "TB")) else 1.0
 
 
 def measure(
-    call: str, blocks: Iterable[Samples], rate: int, layout: str, *, true_peak: bool = True
+    call: str,
+    blocks: Iterable[Samples],
+    rate: int,
+    layout: str,
+    *,
+    true_peak: bool = True,
+    maxima: bool = True,
 ) -> Loudness:
-    """Return the loudness of blocks of samples. Without ``true_peak`` it is several times faster,
-    and has the largest sample instead.
-    """
-    meter = LoudnessMeter(call, rate, layout, true_peak=true_peak)
+    """Return the loudness of blocks of samples; see ``LoudnessMeter`` for what may be left out."""
+    meter = LoudnessMeter(call, rate, layout, true_peak=true_peak, maxima=maxima)
     for block in blocks:
         meter.feed(block)
     return meter.result()
@@ -129,7 +239,9 @@ def normalized(sound: Audio, peak: float | None, loudness: float | None, limit: 
         return sound.samples * np.float32(from_decibels(wanted) / float(sound.peak))
     target = check_number(call, "loudness", loudness, -70.0, 0.0, "LUFS")
     check_number(call, "limit", limit, -24.0, 0.0, "dB")
-    found = measure(call, [sound.samples], sound.rate, sound.layout, true_peak=False).integrated
+    found = measure(
+        call, [sound.samples], sound.rate, sound.layout, true_peak=False, maxima=False
+    ).integrated
     if not math.isfinite(found):
         notify(f"{call}: the sound is silent, so it is left as it is.")
         return sound.samples

@@ -142,7 +142,7 @@ def _own_layout(source: VideoSource, track: AudioTrack, call: str) -> str:
 
 def _measured(sound: FileSound, call: str) -> tuple[float, float, int]:
     """Return the loudness of a track, its largest sample and its length."""
-    meter = LoudnessMeter(call, sound.rate, sound.layout, true_peak=False)
+    meter = LoudnessMeter(call, sound.rate, sound.layout, true_peak=False, maxima=False)
     length, peak = sound.exact_length(), 0.0
     for at in range(0, length, _PART):
         block = sound.render(at, min(_PART, length - at))
