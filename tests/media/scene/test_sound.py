@@ -158,6 +158,44 @@ def test_groups_and_inner_scenes_have_their_own_time(scene):
     assert np.array_equal(found, expected)
 
 
+def test_the_volume_of_groups(scene):
+    """Groups with and without a time of their own, inside each other, and inner scenes."""
+    sound = noise(1)
+    samples = sound.samples
+    scene.add_audio(sound)
+    group = scene.add_group(volume=0.5)
+    group.add_audio(sound, volume=0.5)
+    late = group.add_group(start=0.25, volume=0.5)
+    late.add_audio(sound)
+    with Scene(32, 16, device="cpu") as inner:
+        inner.add_audio(sound)
+        node = scene.add_scene(inner, volume=0.25, start=0.5)
+        scene.render()
+        drawn = scene.frame_count - scene.frames_skipped
+        expected = samples * 1.25
+        expected[12000:] += 0.25 * samples[:36000]
+        expected[24000:] += 0.25 * samples[:24000]
+        assert np.abs(heard(scene, 1, (1000, 333)) - expected).max() < 1e-6
+        group.volume = node.volume = late.volume = 0.0
+        scene.render()
+        assert scene.frame_count - scene.frames_skipped == drawn
+        assert np.abs(heard(scene, 1) - samples).max() < 1e-6
+
+
+def test_the_volume_of_a_group_is_animated_and_saved(scene, tmp_path):
+    sound = audio.tone(500, 1, amplitude=0.5)
+    sound.save(tmp_path / "tone.flac")
+    group = scene.add_group(volume=0.75)
+    group.add_audio(tmp_path / "tone.flac", volume=0.5)
+    assert scene_to_dict(scene)["nodes"][0]["volume"] == 0.75
+    scene.add_animation(group, "volume", 0, 1, duration=1)
+    found = heard(scene, 1)[:, 0]
+    ramp = np.arange(RATE) / RATE
+    assert np.abs(found - sound.samples[:, 0] * 0.5 * ramp).max() < 2e-3
+    with pytest.raises(dala.ParameterError, match="volume must be"):
+        scene.add_group(volume=-1)
+
+
 def test_effects(scene):
     tone = noise(0.5, seed=7)
     scene.add_audio(tone, effects=[("eq", {"bass": 6}), ("compressor", {"threshold": -30})])

@@ -122,6 +122,7 @@ class BuilderMethods:
         | tuple[float, float, float, ColorLike]
         | bool
         | None = None,
+        volume: float = 1.0,
     ) -> GroupNode: ...
     @overload
     def add_group(
@@ -161,6 +162,7 @@ class BuilderMethods:
         | tuple[float, float, float, ColorLike]
         | bool
         | None = None,
+        volume: float = 1.0,
     ) -> SceneNode: ...
     def add_image(
         self,
@@ -277,6 +279,7 @@ class BuilderMethods:
         | tuple[float, float, float, ColorLike]
         | bool
         | None = None,
+        volume: float = 1.0,
     ) -> SceneNode: ...
     def add_subtitles(
         self,
@@ -407,6 +410,7 @@ class BuilderMethods:
         | tuple[float, float, float, ColorLike]
         | bool
         | None = None,
+        volume: float = 1.0,
     ) -> TimelineNode: ...
     def add_video(
         self,

@@ -8,6 +8,7 @@ from dala.errors import ParameterError
 from dala.media.scene.boxes import container_size
 from dala.media.scene.builder import NodeBuilder
 from dala.media.scene.nodes import property_types as t
+from dala.media.scene.nodes.audio import VOLUME
 from dala.media.scene.nodes.json_types import FixedList, JsonNumber
 from dala.media.scene.nodes.nested import SceneNode
 from dala.media.scene.nodes.node import Content, Node
@@ -61,6 +62,8 @@ class GroupNode(Node, NodeBuilder):
     POSITIONAL = ("scene",)
     HOLDS = "nodes"
     __slots__ = ("canvas", "children")
+
+    volume = Property(1.0, VOLUME, "Factor of the sound of the nodes inside.", drawn=False)
 
     @classmethod
     def create(cls, scene: Scene, parent: GroupNode, given: t.Values) -> Node:
@@ -129,6 +132,8 @@ class GroupNode(Node, NodeBuilder):
 
     def changed(self, item: Property | None = None) -> None:
         """Mark the group as changed; the display list too, if its nodes are drawn one by one."""
+        if item is not None and not item.drawn:
+            return
         if self.display_item is not None and (item is None or not item.order) and not self.flat:
             self.display_item.touch()
         else:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 from dala.errors import ParameterError
 from dala.media.scene.compositor.pictures import LivePicture
 from dala.media.scene.nodes import property_types as t
+from dala.media.scene.nodes.audio import VOLUME
 from dala.media.scene.nodes.json_types import JsonType
 from dala.media.scene.nodes.node import Content, Node
-from dala.media.scene.nodes.properties import REQUIRED, Argument
+from dala.media.scene.nodes.properties import REQUIRED, Argument, Property
 from dala.media.scene.nodes.times import PLAY_ARGUMENTS
 from dala.media.sources.seconds import to_fraction
 
@@ -44,6 +45,8 @@ class SceneNode(Node):
     POSITIONAL = ("scene",)
     HOLDS = "scene"
     __slots__ = ("_frame", "_hidden", "_live", "_seen", "child", "owned")
+
+    volume = Property(1.0, VOLUME, "Factor of the sound of the inner scene.", drawn=False)
 
     def __init__(self, scene: Scene, parent: GroupNode, given: t.Values) -> None:
         child: Scene = given.pop("scene", None)

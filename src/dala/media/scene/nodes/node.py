@@ -369,6 +369,8 @@ class Node(ABC):
     # changes ----------------------------------------------------------------------------------
     def changed(self, item: Property | None = None) -> None:
         """Mark the node (and, if the property asks for it, the drawing order) as changed."""
+        if item is not None and not item.drawn:
+            return
         if item is not None and item.name in _TIMES:
             self.clip = self.clip.with_times(*(self.property_values[name] for name in _TIMES))
             self.scene._retime()

@@ -63,11 +63,12 @@ class Property:
         order: whether it decides which nodes are drawn, and in which order.
         moves: whether it changes nothing but where the node is.
         saved: whether scene files have it.
+        drawn: whether pictures depend on it; False for what is only heard.
         required: whether builder methods and scene files insist on it.
     """
 
     __slots__ = (
-        "animatable", "default", "description", "high", "low", "moves", "name", "order",
+        "animatable", "default", "description", "drawn", "high", "low", "moves", "name", "order",
         "required", "saved", "type", "unit",
     )  # fmt: skip
 
@@ -82,6 +83,7 @@ class Property:
         order: bool = False,
         moves: bool = False,
         saved: bool = True,
+        drawn: bool = True,
         required: bool = False,
     ) -> None:
         self.default = default
@@ -93,6 +95,7 @@ class Property:
         self.order = order
         self.moves = moves
         self.saved = saved
+        self.drawn = drawn
         self.required = required
         self.name = ""
 

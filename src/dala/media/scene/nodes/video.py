@@ -100,10 +100,11 @@ class VideoNode(Node):
         "_hidden", "_length", "_live", "_seen", "_size", "_source", "audio", "options", "stream",
     )  # fmt: skip
 
-    volume = Property(1.0, VOLUME, "Factor of its sound; 1 leaves it as it is.")
+    volume = Property(1.0, VOLUME, "Factor of its sound; 1 leaves it as it is.", drawn=False)
     pan = Property(
-        0.0, PAN, "Where its sound is: from -1, left, to 1, right; 0 leaves it as it is."
-    )
+        0.0, PAN, "Where its sound is: from -1, left, to 1, right; 0 leaves it as it is.",
+        drawn=False,
+    )  # fmt: skip
 
     end = Property(
         None, t.TimeType(optional=True, words=_POLICIES),
@@ -172,8 +173,6 @@ class VideoNode(Node):
 
     def changed(self, item: Property | None = None) -> None:
         """Mark the node as changed; its source follows its times."""
-        if item is not None and item.name in ("volume", "pan"):
-            return  # nothing looks different
         super().changed(item)
         if item is not None and item.name in ("start", "end") and self._source is not None:
             if item.name == "start":

@@ -208,21 +208,33 @@ class Voices:
         return list(self._tracks.values())
 
     def _track(self, node: Node) -> MixerTrack:
-        rate = self.rate
+        rate, volume = self.rate, self._volume(node)
         if isinstance(node, GroupNode):
             inner = Voices(self._scene, node, rate)
-            return MixerTrack(NodeVoice(node, inner, rate), start=0, close=inner.close)
+            voice = NodeVoice(node, inner, rate)
+            return MixerTrack(voice, start=0, close=inner.close, volume=volume)
         if isinstance(node, SceneNode):
             inner = Voices(node.child, node.child.container(), rate)
-            return MixerTrack(NodeVoice(node, inner, rate), start=0, close=inner.close)
+            voice = NodeVoice(node, inner, rate)
+            return MixerTrack(voice, start=0, close=inner.close, volume=volume)
         found = file_of(node)
         assert found is not None
         source = NodeSound(node, found, rate)
         return MixerTrack(
-            NodeVoice(node, source, rate), start=0, close=source.close,
-            volume=_Control(node, "volume", rate, 0.0, 1000.0),
+            NodeVoice(node, source, rate), start=0, close=source.close, volume=volume,
             pan=_Control(node, "pan", rate, -1.0, 1.0),
         )  # fmt: skip
+
+    def _volume(self, node: Node) -> Callable[[NDArray], NDArray]:
+        """Return the volume of a node, with those of the groups that it is passed out of."""
+        controls = []
+        at: Node | None = node
+        while at is not None and at is not self._group:
+            controls.append(_Control(at, "volume", self.rate, 0.0, 1000.0))
+            at = at.parent
+        if len(controls) == 1:
+            return controls[0]
+        return lambda places: np.prod(np.broadcast_arrays(*(c(places) for c in controls)), axis=0)
 
     def _duck(self) -> None:
         """Give ducked tracks their gain, from the tracks of the same clock that duck them."""
