@@ -7,9 +7,12 @@ Advice.``, and errors carry its parts as attributes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from copy import copy as shallow_copy
 from typing import Self, TypeAlias, TypeGuard
+
+from dala.describing import describe as describe
+from dala.describing import did_you_mean as did_you_mean
+from dala.describing import printable as printable
 
 __all__ = [
     "ArityError",
@@ -45,6 +48,8 @@ __all__ = [
     "ShaderError",
     "ShapeError",
     "ShapeMismatch",
+    "StorageError",
+    "StorageNotFound",
     "UnknownCommand",
     "UnknownDevice",
     "UnknownKernel",
@@ -125,17 +130,6 @@ class DalaError(Exception):
         return copy
 
 
-def printable(text: str) -> str:
-    r"""Return text that any UTF-8 stream takes: lone surrogates are escaped.
-
-    They come from file names that are not UTF-8 and from JSON, and would make printing fail.
-
-    >>> printable("caf\u00e9 \udce9") == "caf\u00e9 \\udce9"
-    True
-    """
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
 def _call_of(message: str) -> str | None:
     """
     >>> _call_of("Scene.render: time must be a number, got 'x'."), _call_of("No such thing.")
@@ -151,44 +145,6 @@ def _small(value: object) -> TypeGuard[Got]:
     if isinstance(value, tuple):
         return len(value) <= 16 and all(_small(item) for item in value)
     return value is None or isinstance(value, (bool, int, float))
-
-
-def describe(value: object) -> str:
-    """Return a short description of a value for an error message.
-
-    >>> describe("abc"), describe(2.5), describe([1, 2]), describe(object())
-    ("'abc'", '2.5', '[1, 2]', 'object')
-    >>> import numpy as np
-    >>> describe(np.zeros((4, 3), np.uint8))
-    'an array of shape (4, 3) and dtype uint8'
-    """
-    if isinstance(value, type):
-        return value.__name__
-    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-    if isinstance(shape, tuple) and shape and dtype is not None:
-        return f"an array of shape {shape} and dtype {dtype}"
-    plain = (str, bytes, bool, int, float, complex, tuple, list, dict, set, frozenset, range)
-    if value is None or isinstance(value, plain) or hasattr(value, "as_integer_ratio"):
-        try:
-            shown = repr(value)
-        except Exception:  # an element whose repr fails
-            return type(value).__name__
-        return shown if len(shown) <= 80 else f"{shown[:77]}..."
-    return type(value).__name__
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return "Did you mean ...?" for a misspelled name, or an empty string.
-
-    >>> did_you_mean("grayscal", ["grayscale", "blur"])
-    "Did you mean 'grayscale'?"
-    """
-    import difflib  # only mistakes need it
-
-    close = difflib.get_close_matches(name, sorted(known), n=3)
-    if not close:
-        return ""
-    return "Did you mean " + " or ".join(repr(c) for c in close) + "?"
 
 
 class ShapeError(DalaError, ValueError):
@@ -465,6 +421,14 @@ class AudioError(DalaError, OSError, ValueError):
 
 class AudioNotFound(AudioError, FileNotFoundError):
     """No such sound file."""
+
+
+class StorageError(DalaError, OSError):
+    """A file of a batch cannot be read or written. The message includes the storage's text."""
+
+
+class StorageNotFound(StorageError, FileNotFoundError):
+    """No such file, folder or bucket."""
 
 
 class ModelError(DalaError, ValueError):

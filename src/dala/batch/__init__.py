@@ -1,0 +1,1 @@
+"""Many videos, pictures and scenes, on one machine or on many."""

@@ -1,0 +1,242 @@
+"""Storage that fsspec reaches: S3, Google Cloud, Azure, HTTP, SFTP, memory."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import secrets
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypeAlias
+
+from dala import forks
+from dala.batch.storage.entries import Facts
+from dala.batch.storage.faults import CutShort, missing
+from dala.batch.storage.urls import WEB, join, name_of, parent, shown
+from dala.errors import StorageError
+
+#: A file system of fsspec, which has no types.
+FileSystem: TypeAlias = Any
+#: What a file system says about a file: a dict whose keys differ by storage.
+Details: TypeAlias = Any
+#: Options of a file system, such as ``endpoint_url``; keys and secrets among them.
+Options: TypeAlias = Mapping[str, object]
+
+#: Storage whose uploads appear whole or not at all. Elsewhere files are written under another name,
+#: and renamed.
+_WHOLE: Final = frozenset(("memory", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oss"))
+#: What tells that a file was replaced.
+_TAGS: Final = ("ETag", "etag", "md5Hash", "generation", "LastModified", "last_modified", "mtime",
+                "created")  # fmt: skip
+
+
+class RemotePlace:
+    """Files of one protocol of fsspec.
+
+    Args:
+        protocol: such as "s3".
+        options: those of its file system.
+        timeout: seconds that a request may take.
+    """
+
+    def __init__(self, protocol: str, options: Options, timeout: float) -> None:
+        self.protocol = protocol
+        self._options = dict(options)
+        self._timeout = timeout
+        self._generation = -1
+        self._system: FileSystem = None
+
+    @property
+    def system(self) -> FileSystem:
+        """The file system, made anew in a forked child."""
+        if self._system is None or self._generation != forks.generation():
+            try:
+                import fsspec  # type: ignore[import-untyped]
+            except ModuleNotFoundError:
+                raise missing("fsspec", "storage") from None
+            try:
+                # Listings must show what other machines have written since.
+                self._system = fsspec.filesystem(
+                    self.protocol, use_listings_cache=False, **self._options
+                )
+            except ImportError as error:
+                raise StorageError(
+                    f"storage: files of {self.protocol}:// need another package ({error})."
+                ) from None
+            self._generation = forks.generation()
+        return self._system
+
+    def _bounded(self) -> dict[str, float]:
+        """Return the argument that ends a request without an answer."""
+        return {"timeout": self._timeout} if getattr(self.system, "async_impl", False) else {}
+
+    def stat(self, url: str) -> Facts:
+        """Return the facts of a file."""
+        found = self.system.info(url, **self._bounded())
+        if found.get("type") == "directory":
+            raise IsADirectoryError(21, "Is a directory")
+        if found.get("size") is None:
+            raise StorageError(
+                f"storage: the server of {shown(url)!r} does not say how long the file is."
+            )
+        return _stored(url, found, name_of(url))
+
+    def is_folder(self, url: str) -> bool:
+        """Return whether there is such a folder."""
+        if self.protocol in WEB:
+            return False
+        return bool(self.system.isdir(url.rstrip("/")))
+
+    def scan(self, url: str) -> tuple[list[str], Iterator[Facts]]:
+        """Return the names of the folders in a folder, and its files, both sorted by name."""
+        if self.protocol in WEB:
+            raise StorageError(f"storage: {shown(url)!r} cannot be listed. Name its files.")
+        found = self.system.ls(url.rstrip("/"), detail=True)
+        own = url.partition("://")[2].strip("/")
+        folders: list[str] = []
+        files: list[tuple[str, Details]] = []
+        for facts in found:
+            whole = facts["name"].rstrip("/")
+            name = whole.rpartition("/")[2]
+            if whole.strip("/") == own or not name:
+                continue  # the marker of the folder itself
+            if facts["type"] == "directory":
+                folders.append(name)
+            else:
+                files.append((name, facts))
+        files.sort(key=lambda item: item[0])
+        made = (_stored(join(url, name), facts, name) for name, facts in files)
+        return sorted(set(folders)), made
+
+    def read(self, url: str, start: int, end: int) -> bytes:
+        """Return bytes of a file."""
+        if start >= end:
+            return b""
+        data = self.system.cat_file(url, start=start, end=end, **self._bounded())
+        if len(data) > end - start:
+            raise StorageError(
+                f"storage: the server of {shown(url)!r} does not send parts of files (HTTP ranges)."
+            )
+        if len(data) < end - start:
+            raise CutShort(f"storage: {shown(url)!r}: got {len(data):,} of {end - start:,} bytes.")
+        return bytes(data)
+
+    def write(self, url: str, data: bytes) -> None:
+        """Write a file, whole or not at all."""
+        self._refuse_web(url)
+        if self.protocol in _WHOLE:
+            self._make_folder(url)
+            self.system.pipe_file(url, data)
+            return
+        with self.part(url, "") as part:
+            part.path.write_bytes(data)
+            part.complete()
+
+    def create(self, url: str, data: bytes) -> None:
+        """Write a file, or raise FileExistsError.
+
+        S3 and memory refuse the second of two writers; other storage is asked before.
+        """
+        self._refuse_web(url)
+        if self.protocol in ("s3", "s3a", "memory", "gs", "gcs"):
+            self._make_folder(url)
+            try:
+                self.system.pipe_file(url, data, mode="create")
+            except OSError as error:
+                response = getattr(error.__cause__, "response", None) or {}
+                code = str(response.get("Error", {}).get("Code", ""))
+                if code in ("PreconditionFailed", "412", "ConditionalRequestConflict"):
+                    raise FileExistsError(17, "File exists") from error
+                raise
+            return
+        if self.system.exists(url):
+            raise FileExistsError(17, "File exists")
+        self.write(url, data)
+
+    def remove(self, url: str) -> None:
+        """Remove a file."""
+        self._refuse_web(url)
+        self.system.rm_file(url)
+
+    def remove_tree(self, url: str) -> None:
+        """Remove a folder with all that is in it."""
+        self._refuse_web(url)
+        self.system.rm(url.rstrip("/"), recursive=True)
+
+    def part(self, url: str, suffix: str) -> RemotePart:
+        """Return a new file on this machine, which is sent when it is complete."""
+        self._refuse_web(url)
+        return RemotePart(self, url, suffix)
+
+    def send(self, source: Path, url: str) -> None:
+        """Copy a file of this machine to storage, where it appears whole or not at all."""
+        self._make_folder(url)
+        if self.protocol in _WHOLE:
+            self.system.put_file(str(source), url)
+        else:
+            name = join(parent(url), f".{name_of(url)}.{secrets.token_hex(4)}.dala.part")
+            try:
+                self.system.put_file(str(source), name)
+                self.system.mv(name, url)
+            except BaseException:
+                with contextlib.suppress(Exception):
+                    self.system.rm_file(name)
+                raise
+        sent, size = self.stat(url).size, source.stat().st_size
+        if sent != size:
+            raise CutShort(
+                f"storage: {shown(url)!r} has {sent:,} of {size:,} bytes after the copy."
+            )
+
+    def _make_folder(self, url: str) -> None:
+        if self.protocol not in _WHOLE:  # elsewhere a folder is a part of the name
+            self.system.makedirs(parent(url), exist_ok=True)
+
+    def _refuse_web(self, url: str) -> None:
+        if self.protocol in WEB:
+            raise StorageError(f"storage: {shown(url)!r} cannot be written: HTTP is only read.")
+
+
+class RemotePart:
+    """A file that is written in a temporary folder, and sent to storage when it is complete."""
+
+    def __init__(self, place: RemotePlace, url: str, suffix: str) -> None:
+        self._place = place
+        self._url = url
+        number, name = tempfile.mkstemp(suffix=suffix or ".part", prefix="dala-")
+        os.close(number)
+        self.path = Path(name)
+        forks.finalize(self, functools.partial(_unlink, self.path))
+
+    def complete(self) -> None:
+        """Send the file."""
+        self._place.send(self.path, self._url)
+        self.discard()
+
+    def discard(self) -> None:
+        """Remove what was written."""
+        _unlink(self.path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.discard()
+
+
+def _unlink(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)
+
+
+def _stored(url: str, facts: Details, path: str) -> Facts:
+    tag = next((str(facts[name]) for name in _TAGS if facts.get(name) is not None), "")
+    return Facts(url, int(facts.get("size") or 0), tag.strip('"'), path)

@@ -1,0 +1,197 @@
+"""Names of files in storage: local paths and URLs, and the roots that a job is kept to."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Iterable
+from typing import Final
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from dala.errors import ParameterError, did_you_mean
+
+#: Kinds of storage, by the protocol of their URLs. Those of fsspec that run code, name other
+#: storage or read archives are not among them: a URL leads to one file of one place.
+PROTOCOLS: Final = (
+    "file", "memory", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oss", "http",
+    "https", "sftp", "ssh", "smb", "hdfs", "webhdfs",
+)  # fmt: skip
+#: Those that are only read, and cannot be listed.
+WEB: Final = frozenset(("http", "https"))
+
+_PROTOCOL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+
+
+def protocol_of(url: str) -> str:
+    """Return the protocol of a URL in lower case; "file" for a path.
+
+    Raises:
+        ParameterError: storage of this kind is not supported.
+
+    >>> protocol_of("s3://films/a.mp4"), protocol_of("films/a.mp4"), protocol_of("C:/a.mp4")
+    ('s3', 'file', 'file')
+    """
+    if not isinstance(url, str):
+        raise ParameterError.invalid("storage", "url", "a path or a URL as text", type(url))
+    if "\0" in url or "\n" in url:
+        raise ParameterError.invalid("storage", "url", "a path or a URL on one line", url)
+    found = _PROTOCOL.match(url)
+    if found is None:
+        return "file"
+    name = found[1].lower()
+    if name == "local":
+        return "file"
+    if name not in PROTOCOLS:
+        advice = did_you_mean(name, PROTOCOLS) or f"Protocols: {', '.join(PROTOCOLS)}."
+        raise ParameterError.invalid(
+            "storage", "url", "a path or the URL of a known storage", shown(url), advice
+        )
+    return name
+
+
+def is_local(url: str) -> bool:
+    """Return whether a URL is that of a file of this machine, or one it has mounted.
+
+    >>> is_local("films/a.mp4"), is_local("file:///films/a.mp4"), is_local("s3://films/a.mp4")
+    (True, True, False)
+    """
+    return protocol_of(url) == "file"
+
+
+def local_path(url: str) -> str:
+    """Return the path of a local URL.
+
+    >>> local_path("file:///films/a%20b.mp4"), local_path("films/a%20b.mp4")
+    ('/films/a b.mp4', 'films/a%20b.mp4')
+    """
+    found = _PROTOCOL.match(url)
+    return url if found is None else unquote(url[found.end() :])
+
+
+def join(url: str, *names: str) -> str:
+    """Return the URL of a file below a folder.
+
+    >>> join("s3://films/out/", "a", "b.mp4"), join("out", "b.mp4")
+    ('s3://films/out/a/b.mp4', 'out/b.mp4')
+    """
+    made = url
+    for name in names:
+        if not made or made.endswith("/"):
+            made += name.lstrip("/") if made else name
+        else:
+            made += "/" + name.lstrip("/")
+    return made
+
+
+def parent(url: str) -> str:
+    """Return the folder of a file.
+
+    >>> parent("s3://films/out/b.mp4"), parent("b.mp4"), parent("/b.mp4")
+    ('s3://films/out', '.', '/')
+    """
+    found = _PROTOCOL.match(url)
+    head = "" if found is None else url[: found.end()]
+    rest = url[len(head) :]
+    folder = rest.rpartition("/")[0]
+    if folder or head:
+        return head + folder
+    return "/" if rest.startswith("/") else "."
+
+
+def name_of(url: str) -> str:
+    """Return the last part of a URL, without the query of a web address.
+
+    >>> name_of("s3://films/out/b.mp4"), name_of("https://example.com/b.mp4?key=1")
+    ('b.mp4', 'b.mp4')
+    """
+    path = urlsplit(url).path if protocol_of(url) in WEB else url
+    return path.rstrip("/").rpartition("/")[2]
+
+
+def shown(url: str) -> str:
+    """Return a URL for messages and tables: without passwords, and without a query.
+
+    >>> shown("https://me:secret@example.com/a.mp4?signature=1")
+    'https://example.com/a.mp4'
+    >>> shown("films/what?.mp4")
+    'films/what?.mp4'
+    """
+    found = _PROTOCOL.match(url)
+    if found is None:
+        return url
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return f"{found[0]}..."
+    if "@" not in parts.netloc and found[1].lower() not in WEB:
+        return url
+    place = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, place, parts.path, "", ""))
+
+
+def plain(url: str) -> str:
+    """Return the one form of a URL by which it is compared: absolute, without ``.`` and ``..``.
+
+    >>> plain("s3://films/a/../b/./c.mp4"), plain("S3A://films//c.mp4")
+    ('s3://films/b/c.mp4', 's3://films/c.mp4')
+    """
+    protocol = protocol_of(url)
+    if protocol == "file":
+        return os.path.abspath(local_path(url)).replace(os.sep, "/")
+    if protocol in WEB:
+        parts = urlsplit(url)
+        path = posixpath.normpath(parts.path) if parts.path else "/"
+        return f"{protocol}://{parts.netloc.lower()}{'/' + path.lstrip('/')}"
+    protocol = {"s3a": "s3", "gcs": "gs", "ssh": "sftp"}.get(protocol, protocol)
+    found = _PROTOCOL.match(url)
+    assert found is not None
+    rest = url[found.end() :]
+    place, _, path = rest.lstrip("/").partition("/")
+    if place in (".", ".."):
+        place, path = "", rest
+    # "/" in front keeps ".." from leaving the bucket.
+    inside = posixpath.normpath("/" + path).lstrip("/")
+    return f"{protocol}://{place}/{inside}".rstrip("/")
+
+
+class Roots:
+    """The places that a job reads and writes: what is outside of them is refused.
+
+    A plan or a manifest of unknown origin cannot make a worker read or replace files
+    that the job's caller did not name.
+
+    Args:
+        urls: folders and files.
+
+    >>> roots = Roots(["s3://films/in", "out"])
+    >>> roots.contain("s3://films/in/a.mp4"), roots.contain("s3://films/in/../secret.mp4")
+    (True, False)
+    """
+
+    def __init__(self, urls: Iterable[str]) -> None:
+        self.urls = tuple(dict.fromkeys(plain(url) for url in urls))
+
+    def contain(self, url: str) -> bool:
+        """Return whether a URL is one of the roots, or below one."""
+        name = plain(url)
+        return any(name == root or name.startswith(root.rstrip("/") + "/") for root in self.urls)
+
+    def check(self, call: str, url: str, *, writes: bool = False) -> None:
+        """Raise ParameterError for a URL outside of the roots.
+
+        Links of the file system are followed for what is written.
+        """
+        inside = self.contain(url)
+        if inside and writes and is_local(url):
+            folder = os.path.realpath(os.path.dirname(os.path.abspath(local_path(url))))
+            real = Roots(os.path.realpath(r) for r in self.urls if is_local(r))
+            inside = real.contain(join(folder, os.path.basename(local_path(url))))
+        if not inside:
+            listed = ", ".join(map(shown, self.urls)) or "nothing"
+            raise ParameterError.invalid(
+                call, "url", f"a file of the job, which is kept to {listed}", shown(url)
+            )
+
+    def __repr__(self) -> str:
+        return f"Roots([{', '.join(repr(shown(url)) for url in self.urls)}])"
