@@ -1,6 +1,7 @@
 # Every target creates its virtual environment on first use.
 #   make demo    render a video and a picture to out/     make bench   run the benchmarks with their peers
 #   make test    lint and all tests                       make lint    style, types and layers only
+#   make docs    build the site to build/site            make docs-serve   show it while you write
 #   make fuzz MINUTES=10   mutated input for everything that reads bytes
 # Use another Python: make PYTHON=python3.13 ...
 
@@ -12,7 +13,7 @@ OLDEST := .venv-oldest
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak test-long fuzz lint bench test-oldest clean
+.PHONY: help demo test docs docs-serve soak test-long fuzz lint bench test-oldest clean
 .DELETE_ON_ERROR:
 
 help:
@@ -46,6 +47,14 @@ lint: $(VENV)/.ready-dev
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+
+# The site, to build/site. It needs no network; a warning is an error, and a crawl checks every page.
+docs: $(VENV)/.ready-dev
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet
+	$(VENV)/bin/python -m website.crawl build/site
+
+docs-serve: $(VENV)/.ready-dev
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs serve --livereload --watch src --watch website
 
 bench: $(BENCH)/.ready
 	$(BENCH)/bin/python -m benchmarks $(ARGS)

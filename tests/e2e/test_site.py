@@ -1,0 +1,194 @@
+"""The site: built as ``make docs`` does, crawled, and opened in a browser."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import re
+import shutil
+
+import pytest
+
+from tests.support.house import public_things
+from tests.support.site import build, served
+from website import crawl, docstrings, links, llms, pages, reference
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    assert build(folder) == ""  # no warning
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser():
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("Chromium is not on this machine (Debian: apt-get install chromium)")
+    playwright = pytest.importorskip("playwright.sync_api")
+    flags = ["--no-sandbox", "--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader"]
+    with playwright.sync_playwright() as started:
+        found = started.chromium.launch(executable_path=program, args=flags)
+        yield found
+        found.close()
+
+
+def test_a_crawl_finds_nothing_wrong(site):
+    assert list(crawl.problems(site)) == []
+
+
+def test_every_public_name_has_an_anchor(site):
+    anchors = {}
+    for name, _ in public_things():
+        package = name.rpartition(".")[0]
+        if package not in anchors:
+            pages = (site / "reference" / package).glob("*.html")
+            anchors[package] = {anchor for page in pages for anchor in crawl.read(page).ids}
+        assert name in anchors[package]
+
+
+def test_the_reference_has_types_errors_and_examples(site):
+    text = (site / "reference" / "dala.media.video" / "index.md").read_text(encoding="utf-8")
+    section = text.partition("## open {")[2].partition("\n## ")[0]
+    assert "| `source` |" in section
+    assert "| raises |" in section
+    assert "```python" in section
+    assert re.search(r"\[Source\]\(https://\S+/src/dala/media/video/\S+\.py#L\d+\)", section)
+
+
+def test_no_page_speaks_reST(site):
+    found = [
+        page.name
+        for page in site.rglob("*.md")
+        if re.search(r":(func|class|meth|mod|data|attr):`", page.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+
+
+def test_search_finds_what_people_look_for(site, browser):
+    page = browser.new_page()
+    requests = []
+    page.on("request", lambda request: requests.append(request.url))
+    with served(site) as address:
+        page.goto(f"{address}index.html")
+        page.wait_for_load_state("networkidle")
+        assert [url for url in requests if not url.startswith(address)] == []
+        assert not any("search_index" in url for url in requests)  # only when it is needed
+        for words, expected in {
+            "rotate": "media/filters.html#rotate",
+            "green screen": "media/filters.html#chroma_key",
+            "numpy": "reference/dala.gpu.compute/Buffer.html",
+            "out of memory": "limits.html",
+        }.items():
+            page.goto(f"{address}index.html?q={words.replace(' ', '%20')}")
+            results = page.locator("a.md-search-result__link")
+            results.first.wait_for(state="attached")
+            targets = results.evaluate_all("links => links.map(link => link.href)")
+            targets = [re.sub(r"\?h=[^#]*", "", target) for target in targets]
+            assert any(expected in target for target in targets), (words, targets)
+    page.close()
+
+
+def test_pages_fit_a_phone_and_the_dark(site, browser):
+    context = browser.new_context(viewport={"width": 360, "height": 740}, color_scheme="dark")
+    page = context.new_page()
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+    with served(site) as address:
+        for name in ("index.html", "media/filters.html", "reference/dala.gpu/Surface.html"):
+            page.goto(address + name)
+            page.wait_for_load_state("networkidle")
+            assert page.evaluate("document.documentElement.scrollWidth") <= 360, name
+            color = page.evaluate("getComputedStyle(document.body).backgroundColor")
+            assert max(map(int, re.findall(r"\d+", color)[:3])) < 80, (name, color)
+    context.close()
+    assert errors == []
+
+
+# the parts ---------------------------------------------------------------------------------------
+
+
+def test_a_crawl_finds_what_is_wrong(tmp_path):
+    (tmp_path / "index.html").write_text(
+        '<title>a</title><a href="b.html#c">x</a><a href="d.html">y</a>'
+        '<img src="e.png"><script src="https://f.example/g.js"></script><p id="h"><p id="h">'
+        '<a href="../index.html">z</a>',
+        encoding="utf-8",
+    )
+    (tmp_path / "b.html").write_text("<title></title>", encoding="utf-8")
+    (tmp_path / "s.css").write_text("a { b: url(https://i.example/j) }", encoding="utf-8")
+    (tmp_path / "llms.txt").write_text("- [k](l.md)", encoding="utf-8")
+    assert set(crawl.problems(tmp_path)) == {
+        "b.html: no title",
+        "index.html: no anchor b.html#c",
+        "index.html: a link leads nowhere: d.html",
+        "index.html: a link leads nowhere: ../index.html",
+        "index.html: picture without alternative text: e.png",
+        "index.html: nothing at e.png",
+        "index.html: loads https://f.example/g.js",
+        "index.html: id 'h' is there 2 times",
+        "s.css: loads https://i.example/j",
+        "b.md: no Markdown beside the page",
+        "b.md: not in llms.txt",
+        "index.md: no Markdown beside the page",
+        "index.md: not in llms.txt",
+        "llms.txt: nothing at l.md",
+    }
+
+
+@pytest.mark.parametrize("module", [docstrings, links, llms, pages, reference])
+def test_examples_of_the_generator(module):
+    assert doctest.testmod(module).failed == 0
+
+
+def test_links_out_of_docs():
+    assert (
+        links.rewrite("[`a` b](../x.py) `[c](../d)` [e](f.md)", "g.md", "https://r", {})
+        == "[`a` b](https://r/blob/HEAD/x.py) `[c](../d)` [e](f.md)"
+    )
+    assert links.move("[a](docs/b.md#c)", "X.md", "project/x.md") == "[a](../b.md#c)"
+
+
+def test_docstrings_become_markdown():
+    found = docstrings.parse(
+        """Add two.
+
+        More of ``it``::
+
+            add(1, 2)
+
+        Args:
+            a, b (pixels): the numbers, which
+                are added.
+
+        Raises:
+            ParameterError: one is not.
+
+        >>> add(1, 2)
+        3
+        """
+    )
+    assert found.summary == "Add two."
+    assert found.items["Args"] == {"a, b": "pixels; the numbers, which are added."}
+    assert found.items["Raises"] == {"ParameterError": "one is not."}
+    assert found.body.splitlines() == [
+        "More of `it`:", "", "```python", "add(1, 2)", "```", "", "```pycon", ">>> add(1, 2)", "3",
+        "```",
+    ]  # fmt: skip
+
+
+def test_long_signatures_have_a_line_for_each_parameter():
+    def call(
+        first: int, *, second: str = "x", third: dict[str, tuple[float, float]] | None = None
+    ) -> None: ...
+
+    assert reference.shown_signature("call", inspect.signature(call)).splitlines() == [
+        "call(",
+        "    first: int,",
+        "    *,",
+        "    second: str = 'x',",
+        "    third: dict[str, tuple[float, float]] | None = None,",
+        ") -> None",
+    ]

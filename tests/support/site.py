@@ -1,0 +1,49 @@
+"""The site, built once for all tests of a module, and served on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import http.server
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def build(folder: pathlib.Path) -> str:
+    """Build the site into a folder, as ``make docs`` does; returns what MkDocs printed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "DALA_DEVICE": "cpu"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def served(folder: pathlib.Path) -> Iterator[str]:
+    """Serve a folder on loopback; yields its address."""
+    handler = functools.partial(_Quiet, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()
