@@ -5,18 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NotRequired, TextIO, TypedDict
+from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
 from dala import forks
 from dala.cli.common import arguments, chain, filter_video, inputs
 from dala.cli.common.pipes import PIPE, piped
 from dala.cli.common.signals import Stopped, stopping
 from dala.errors import ParameterError
-from dala.media.notices import collected, notify
+from dala.media.notices import collected
 from dala.media.progress import Progress
 
 if TYPE_CHECKING:
@@ -43,11 +41,8 @@ into place when they are complete. `dala kernels` lists the filters.
 
 #: As ``video.write`` takes them; a test compares.
 ENCODERS: Final = ("auto", "x264", "nvenc", "qsv", "videotoolbox", "vaapi", "amf")
-#: The default quality of JPEG and WebP.
+#: The default quality of JPEG and WebP, as of ``filter_picture``; a test compares.
 _QUALITY: Final = 92
-#: Formats with 16 bits.
-_DEEP: Final = (".png", ".tif", ".tiff")
-_LOSSY: Final = (".jpg", ".jpeg", ".webp", ".avif")
 
 
 #: A filtered file, and one that failed.
@@ -249,6 +244,8 @@ def _files(args: argparse.Namespace, names: list[str], out: str) -> FilterReport
     for (source, target), moves in zip(pairs, moving, strict=True):
         if inputs.is_video(target.name) and not moves:
             raise ParameterError(f"'{source}' is a picture, and '{target}' is the name of a video.")
+    from dala.media.pictures.filtering import large_pictures
+
     inputs.refuse_overwriting([*sources, *chain.files(args.chain)], targets)
     pictures = [pair for pair, moves in zip(pairs, moving, strict=True) if not moves]
     videos = [pair for pair, moves in zip(pairs, moving, strict=True) if moves]
@@ -337,32 +334,22 @@ def _filter_one(
     source: Path,
     target: Path,
 ) -> Made:
-    import numpy as np
-
-    from dala.media.files import MODES, read_picture, store
-    from dala.media.pictures.profiles import fits
+    from dala.media.pictures.filtering import filter_picture
 
     if not target.parent.is_dir():
         raise FileNotFoundError(f"there is no folder '{target.parent}'. Make it first.")
-    found = read_picture(source, args.max_pixels, color=args.color, depth=_depth(target))
-    pixels = np.asarray(pipeline.process(found.pixels, filters))
-    kind = target.suffix.lower()
-    options: dict[str, int | bytes] = {}
-    if kind in _LOSSY:
-        options["quality"] = args.quality or _QUALITY
-    if found.profile and fits(found.profile, MODES[pixels.shape[2:]]):
-        options["icc_profile"] = found.profile
-    if pixels.dtype == np.float32:
-        top, dtype = (65535, np.uint16) if found.bits > 8 and kind in _DEEP else (255, np.uint8)
-        pixels = np.rint(np.clip(np.nan_to_num(pixels), 0, 1) * top).astype(dtype)
-    store(target, pixels, options, background=args.background)
-    height, width = pixels.shape[:2]
+    width, height = filter_picture(
+        pipeline,
+        filters,
+        source,
+        target,
+        target.suffix,
+        max_pixels=args.max_pixels,
+        quality=args.quality,
+        color=args.color,
+        background=args.background,
+    )
     return {"in": str(source), "out": str(target), "width": width, "height": height}
-
-
-def _depth(target: Path) -> str | None:
-    """Return the depth to read: 16 bits are kept where the result can hold them."""
-    return "stored" if target.suffix.lower() in _DEEP else None
 
 
 def _report(
@@ -379,38 +366,3 @@ def _report(
         "failed": failed,
         "seconds": round(seconds, 3),
     }
-
-
-@contextmanager
-def large_pictures() -> Iterator[None]:
-    """Disable Pillow's limit of pixels; --max-pixels is checked instead, and can be raised.
-
-    Pillow's warnings about odd files become notices.
-    """
-    try:
-        from PIL import Image
-    except ImportError:
-        yield  # an error is raised when the first picture is opened
-        return
-    before, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
-    with warnings.catch_warnings():
-        plain = warnings.showwarning
-
-        def show(
-            message: Warning | str,
-            category: type[Warning],
-            filename: str,
-            lineno: int,
-            file: TextIO | None = None,
-            line: str | None = None,
-        ) -> None:
-            if "PIL" in Path(filename).parts:
-                notify(f"Pillow: {message}")
-            else:
-                plain(message, category, filename, lineno, file, line)
-
-        warnings.showwarning = show
-        try:
-            yield
-        finally:
-            Image.MAX_IMAGE_PIXELS = before

@@ -11,7 +11,6 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dala.cli.common import arguments, chain, inputs
-from dala.cli.filter import large_pictures
 from dala.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -65,6 +64,8 @@ def run(args: argparse.Namespace) -> int:
         raise FileNotFoundError(f"there is no file {name!r}.")
     end = None if args.seconds is None else monotonic() + args.seconds
     show = args.show or default_show()
+    from dala.media.pictures.filtering import large_pictures
+
     with large_pictures():
         filters = chain.load(args.chain, args.max_pixels)
         frames = _video(args, name) if moving else _picture(args, name)

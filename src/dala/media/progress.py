@@ -69,14 +69,19 @@ def line(done: int, total: int | None, seconds: float, unit: str) -> str:
     rate = done / seconds if seconds > 0 else 0.0
     speed = f"{rate:.1f} fps" if unit == "frames" else f"{rate:.1f}/s"
     if total is None or total < done:
-        return f"{done} {unit}  {speed}  {_clock(seconds)}"
+        return f"{done} {unit}  {speed}  {clock_text(seconds)}"
     share = done / total if total else 1.0
     bar = ("#" * int(24 * share)).ljust(24)
-    left = _clock((total - done) / rate) if rate else "?"
+    left = clock_text((total - done) / rate) if rate else "?"
     return f"[{bar}] {share:4.0%}  {done}/{total} {unit}  {speed}  {left} left"
 
 
-def _clock(seconds: float) -> str:
+def clock_text(seconds: float) -> str:
+    """Return seconds as a clock shows them.
+
+    >>> clock_text(6.2), clock_text(3661)
+    ('0:06', '1:01:01')
+    """
     whole = round(seconds)
     hours, rest = divmod(whole, 3600)
     if hours:
