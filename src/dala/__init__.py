@@ -5,6 +5,7 @@
 - ``dala.gpu``: surfaces; ``dala.gpu.compute``: buffers, kernels, pipelines
 - ``dala.media``: images, video, scenes; ``dala.ml``: models; ``dala.samples``: photographs and
   videos for examples
+- ``dala.batch``: the same work over many files, processes and machines
 - ``dala.use("cpu")``, ``with dala.device("webgpu"):``, ``dala.devices()``: the device to run on
 - ``with dala.limits(time=, iterations=, memory=):``: limits on what work may spend
 - ``dala.doctor()``: a report on the machine; ``dala.diagnostics()``: live resources
@@ -22,6 +23,7 @@ from dala.lazy import attach
 
 TYPE_CHECKING = False  # importing typing for it would take 5 ms
 if TYPE_CHECKING:
+    from dala import batch as batch
     from dala import errors as errors
     from dala import gpu as gpu
     from dala import media as media
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 #: Subpackages and modules, imported on first use.
-_ROOMS = ("errors", "gpu", "media", "ml", "samples")
+_ROOMS = ("batch", "errors", "gpu", "media", "ml", "samples")
 
 #: The module of each function and class; the errors are those of ``dala.errors``.
 _HOMES = {

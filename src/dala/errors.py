@@ -18,6 +18,7 @@ __all__ = [
     "ArityError",
     "AudioError",
     "AudioNotFound",
+    "BatchError",
     "BufferTooLarge",
     "Cancelled",
     "ColorError",
@@ -445,6 +446,10 @@ class ModelNotFound(ModelError, FileNotFoundError):
     """A model's weights are not available. The message says how to get them."""
 
 
+class BatchError(DalaError, RuntimeError):
+    """A job over many files cannot run or has failed. The message names the files."""
+
+
 class SceneFileError(ParameterError):
     """A scene file is invalid. ``problems`` lists every problem with its place in the file.
 
@@ -454,10 +459,8 @@ class SceneFileError(ParameterError):
     def __init__(self, name: str, problems: list[str]) -> None:
         self.name = name
         self.problems = list(problems)
-        lines = [f"{name}: {problem}" for problem in self.problems[:10]]
-        if len(self.problems) > len(lines):
-            lines.append(f"{name}: and {len(self.problems) - len(lines)} more.")
-        super().__init__("\n".join(lines))
+        more = [f"and {len(problems) - 10} more."] if len(problems) > 10 else []
+        super().__init__("\n".join(f"{name}: {text}" for text in [*self.problems[:10], *more]))
 
     def __reduce__(self) -> tuple[type[SceneFileError], tuple[str, list[str]]]:
         return type(self), (self.name, self.problems)

@@ -1,1 +1,42 @@
-"""Many videos, pictures and scenes, on one machine or on many."""
+"""The same work over many files, on one machine or many, with one identical result.
+
+``batch.videos``, ``batch.images`` and ``batch.scenes`` describe a job. ``job.plan()`` says what it
+would do, ``job.run()`` does it: in processes of this machine, or on a Ray cluster. Tasks are a few
+hundred bytes; workers read and write files themselves.
+
+>>> from dala import batch
+>>> job = batch.images("photos/**/*.jpg", out="small/{path}.webp", chain=["grayscale"])
+>>> job.out.name_of("/photos/a/b.jpg", "/photos").endswith("/small/a/b.webp")
+True
+"""
+
+from __future__ import annotations
+
+from dala.lazy import attach
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dala.batch.jobs import BatchJob as BatchJob
+    from dala.batch.pictures import images as images
+    from dala.batch.plans import Plan as Plan
+    from dala.batch.report import BatchReport as BatchReport
+    from dala.batch.report import Failure as Failure
+    from dala.batch.tasks import BatchTask as BatchTask
+    from dala.batch.tasks import Result as Result
+    from dala.batch.tasks import run_task as run_task
+
+_HOMES = {
+    "Failure": "dala.batch.report",
+    "BatchJob": "dala.batch.jobs",
+    "Plan": "dala.batch.plans",
+    "BatchReport": "dala.batch.report",
+    "Result": "dala.batch.tasks",
+    "BatchTask": "dala.batch.tasks",
+    "images": "dala.batch.pictures",
+    "run_task": "dala.batch.tasks",
+}
+
+__all__ = list(_HOMES)
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = attach(__name__, _HOMES)

@@ -1,0 +1,191 @@
+"""The driver of a job: gives tasks to a runner, tries failed ones again, and keeps count.
+
+It holds only the tasks that are on their way, so its memory does not grow with the job.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias
+
+from dala.batch.display import Display
+from dala.batch.events import Event, Failed, Finished, Progressed, Started
+from dala.batch.manifest import Manifest
+from dala.batch.report import BatchReport, Failure
+from dala.batch.runners import Runner
+from dala.batch.tasks import BatchTask, Result
+
+#: What a job yields: tasks, and files that fail before there is a task.
+Step: TypeAlias = "BatchTask | Failure"
+
+#: Workers that a task may lose before it counts as the cause.
+_LOSSES: Final = 5
+#: Notices that a report keeps.
+_NOTICES: Final = 200
+
+
+class Work(Protocol):
+    """What the driver needs to know of a job."""
+
+    def tasks(self, manifest: Manifest) -> Iterator[Step]:
+        """Yield the first tasks, lazily and in an order that does not change."""
+
+    def follow(self, task: BatchTask, result: Result, manifest: Manifest) -> Iterable[Step]:
+        """Return the tasks that a finished one makes possible."""
+
+    def finished(self, task: BatchTask, manifest: Manifest) -> Result | None:
+        """Return the result of a task that an earlier run has done; None to do it."""
+
+    def files_of(self, task: BatchTask, result: Result) -> int:
+        """Return how many results a finished task completes."""
+
+
+@dataclass
+class _Flight:
+    """A task on its way."""
+
+    task: BatchTask
+    tries: int = 1
+    losses: int = 0
+
+
+class Driver:
+    """Runs the tasks of a job on a runner.
+
+    Args:
+        work: the job.
+        runner: where tasks run; it is started.
+        manifest: the records.
+        retries: how often a task that failed is tried again.
+        display: shows progress.
+    """
+
+    def __init__(
+        self, work: Work, runner: Runner, manifest: Manifest, retries: int, display: Display
+    ) -> None:
+        self._work = work
+        self._runner = runner
+        self._manifest = manifest
+        self._retries = retries
+        self._display = display
+        self._steps: Iterator[Step] = iter(())
+        self._next: deque[Step] = deque()
+        self._flights: dict[str, _Flight] = {}
+        #: Groups (videos) of which a task was given up: their other tasks are not begun.
+        self._given_up: set[str] = set()
+        self.report = BatchReport(work=manifest.work)
+
+    def run(self) -> BatchReport:
+        """Run all tasks. Failures are part of the report."""
+        start = time.monotonic()
+        self._steps = self._work.tasks(self._manifest)
+        more = True
+        try:
+            while more or self._flights or self._next:
+                more = self._fill()
+                if self._flights:
+                    for event in self._runner.wait(0.5):
+                        self._happened(event)
+                    self._display.draw()
+        finally:
+            self.report.seconds = round(time.monotonic() - start, 3)
+        return self.report
+
+    def _fill(self) -> bool:
+        """Submit as many tasks as the runner takes; return whether there may be more."""
+        while len(self._flights) < self._runner.capacity():
+            # Follow-ups first: they complete files, and free what these hold.
+            step = self._next.popleft() if self._next else next(self._steps, None)
+            if step is None:
+                return False
+            if isinstance(step, Failure):
+                self._fail(step, "")
+                continue
+            if step.group and step.group in self._given_up:
+                continue
+            before = self._work.finished(step, self._manifest)
+            if before is not None:
+                self.report.resumed += 1
+                self._display.skipped(step)
+                self._complete(step, before)
+                continue
+            self._flights[step.id] = _Flight(step)
+            self._display.submitted(step)
+            self._runner.submit(step)
+        return True
+
+    def _happened(self, event: Event) -> None:
+        flight = self._flights.get(event.id)
+        if flight is None:
+            return  # of a worker that was taken for lost
+        if isinstance(event, Started):
+            self._display.started(flight.task, event.worker)
+        elif isinstance(event, Progressed):
+            self._display.progressed(flight.task, event.frames)
+        elif isinstance(event, Finished):
+            if event.result.failures:
+                self._partly_failed(flight, event.result)
+                return
+            del self._flights[event.id]
+            self._count(event.result)
+            self._display.finished(flight.task, event.result)
+            self._complete(flight.task, event.result)
+        else:
+            self._failed(flight, event)
+
+    def _partly_failed(self, flight: _Flight, result: Result) -> None:
+        """Try a group again of which some files failed, or report these."""
+        task, failures = flight.task, result.failures
+        if flight.tries <= self._retries and not all(f.final for f in failures):
+            self._again(flight, Failed(task.id, failures[0].error, result.worker))
+            return
+        del self._flights[task.id]
+        self._count(result)
+        self._display.finished(task, result)
+        self._complete(task, result)
+        for one in failures:
+            self._fail(Failure(one.label, one.error, flight.tries), "")
+        self._manifest.record_failure(task.id, task.label, "; ".join(f.error for f in failures))
+
+    def _again(self, flight: _Flight, event: Failed) -> None:
+        self.report.retries += 1
+        flight.tries += 1
+        self._display.retried(flight.task, event)
+        self._runner.submit(flight.task)
+
+    def _failed(self, flight: _Flight, event: Failed) -> None:
+        task = flight.task
+        if event.lost:
+            self.report.lost += 1
+            flight.losses += 1
+        again = flight.losses <= _LOSSES if event.lost else flight.tries <= self._retries
+        if again and not event.final:
+            self._again(flight, event)
+            return
+        del self._flights[task.id]
+        self._display.gave_up(task)
+        self._fail(Failure(task.label, event.error, flight.tries), task.group)
+        self._manifest.record_failure(task.id, task.label, event.error)
+
+    def _fail(self, failure: Failure, group: str) -> None:
+        self.report.failures.append(failure)
+        if group:
+            self._given_up.add(group)
+
+    def _count(self, result: Result) -> None:
+        report = self.report
+        report.tasks += 1
+        report.frames += result.frames
+        report.cpu_seconds += result.cpu_seconds
+        report.bytes_read += result.bytes_read
+        report.bytes_written += result.bytes_written
+        for notice in result.notices:
+            if notice not in report.notices and len(report.notices) < _NOTICES:
+                report.notices.append(notice)
+
+    def _complete(self, task: BatchTask, result: Result) -> None:
+        self.report.files += self._work.files_of(task, result)
+        self._next.extend(self._work.follow(task, result, self._manifest))

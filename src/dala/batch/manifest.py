@@ -1,0 +1,186 @@
+"""The manifest of a job: a small file for each finished task, so that a job goes on after anything.
+
+The folder of a job, beside its results, has the plan (``plan.json``), an index of each video
+(``index/``), unfinished results (``parts/``), and a record of each task that is done (``done/``) or
+was given up (``failed/``). Every file appears whole or not at all. Workers write the records, after
+the files that these speak of: if one of them dies, what it has recorded is there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from dala import forks
+from dala.batch import storage
+from dala.batch.tasks import JsonObject, Result
+from dala.errors import BatchError, ParameterError
+
+#: Seconds between two signs of life of a driver.
+_BEAT: Final = 5.0
+#: Seconds after which a silent driver counts as gone.
+_SILENT: Final = 30.0
+
+
+class Manifest:
+    """The records in the folder of a job.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     manifest = Manifest(folder)
+    ...     manifest.record(Result("clip-0", 30, 1.0, 1.0))
+    ...     manifest.result_of("clip-0").frames, manifest.result_of("clip-1")
+    (30, None)
+    """
+
+    def __init__(self, work: str) -> None:
+        self.work = work
+
+    def file(self, *parts: str) -> str:
+        """Return the name of a file in the folder of the job."""
+        return storage.join(self.work, *parts)
+
+    # the plan -----------------------------------------------------------------------------------
+    def header(self) -> JsonObject | None:
+        """Return the plan that the folder was made for; None if there is none."""
+        try:
+            found = json.loads(storage.read_bytes(self.file("plan.json")))
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise BatchError(
+                f"batch: {self.file('plan.json')!r} is damaged ({error}). Remove the folder, or "
+                "run without resume."
+            ) from None
+        return found if isinstance(found, dict) else None
+
+    def begin(self, header: JsonObject, resume: bool) -> bool:
+        """Keep the plan, and the records if the same plan is resumed; return whether it is.
+
+        Raises:
+            BatchError: another plan is to be resumed.
+        """
+        before = self.header() if resume else None
+        if before is not None and before != header:
+            changed = sorted(k for k in {*before, *header} if before.get(k) != header.get(k))
+            raise BatchError(
+                f"batch: the job in {self.work!r} cannot be resumed: {', '.join(changed)} "
+                "differ from its plan. Run it without resume to start over."
+            )
+        if before is None:
+            self.clear()
+            storage.write_bytes(self.file("plan.json"), json.dumps(header, indent=1).encode())
+        return before is not None
+
+    def clear(self) -> None:
+        """Remove all records and unfinished results; the indexes of videos stay."""
+        for folder in ("done", "failed", "parts"):
+            storage.remove_tree(self.file(folder))
+        storage.remove(self.file("plan.json"))
+
+    # records ------------------------------------------------------------------------------------
+    def record(self, result: Result) -> None:
+        """Keep the record of a finished task."""
+        storage.write_bytes(self.file("done", f"{result.id}.json"), result.to_json().encode())
+
+    def result_of(self, id: str) -> Result | None:
+        """Return the record of a task; None if it is not done."""
+        try:
+            return Result.from_json(storage.read_bytes(self.file("done", f"{id}.json")))
+        except FileNotFoundError:
+            return None
+        except ParameterError:
+            return None  # the task is done again
+
+    def forget(self, id: str) -> None:
+        """Remove the record of a task, so that it is done again."""
+        storage.remove(self.file("done", f"{id}.json"))
+
+    def record_failure(self, id: str, label: str, error: str) -> None:
+        """Keep why a task was given up."""
+        text = json.dumps({"id": id, "label": label, "error": error}, indent=1)
+        storage.write_bytes(self.file("failed", f"{id}.json"), text.encode())
+
+    # one driver at a time -----------------------------------------------------------------------
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Be the only driver of the job within the block.
+
+        A driver gives a sign of life every few seconds. One on this machine that has ended, and one
+        that was silent for half a minute, no longer counts.
+
+        Raises:
+            BatchError: another driver runs the job.
+        """
+        name, token = self.file("driver.json"), secrets.token_hex(8)
+        while not storage.create(name, _sign(token)):
+            other = self._driver(name)
+            if other is None:
+                continue  # it has just ended
+            if _is_alive(other):
+                since = time.strftime("%H:%M:%S", time.localtime(_number(other, "since")))
+                raise BatchError(
+                    f"batch: another driver (process {other.get('process')} on "
+                    f"{other.get('machine')}) has run this job since {since}. Wait for it, or stop "
+                    f"it first. The job is in {self.work!r}."
+                )
+            storage.remove(name)
+        began = time.time()
+        ended = forks.event()
+
+        def beat() -> None:
+            while not ended.wait(_BEAT):
+                found = self._driver(name)
+                if found is not None and found.get("token") == token:
+                    storage.write_bytes(name, _sign(token, began))
+
+        thread = forks.thread(beat, name="dala batch driver")
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+            found = self._driver(name)
+            if found is not None and found.get("token") == token:
+                storage.remove(name)
+
+    def _driver(self, name: str) -> JsonObject | None:
+        try:
+            found = json.loads(storage.read_bytes(name))
+        except (FileNotFoundError, ValueError):
+            return None
+        return found if isinstance(found, dict) else None
+
+
+def _sign(token: str, since: float | None = None) -> bytes:
+    now = time.time()
+    return json.dumps({
+        "machine": socket.gethostname(), "process": os.getpid(), "token": token,
+        "since": since or now, "beat": now,
+    }).encode()  # fmt: skip
+
+
+def _number(values: JsonObject, key: str) -> float:
+    found = values.get(key)
+    return float(found) if isinstance(found, int | float) else 0.0
+
+
+def _is_alive(other: JsonObject) -> bool:
+    if time.time() - _number(other, "beat") > _SILENT:
+        return False
+    if other.get("machine") != socket.gethostname():
+        return True
+    try:
+        os.kill(int(_number(other, "process")), 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -1,0 +1,88 @@
+"""What a job would do, before it is run."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+
+from dala.batch.report import Failure
+from dala.batch.tasks import Json
+
+
+@dataclass
+class Plan:
+    """The size of a job, and an estimate of its time.
+
+    >>> print(Plan("videos", files=2, chunks=6, key_frames=120, frames=9000, seconds=300.0))
+    2 videos, 6 chunks, 120 key frames, 9000 frames (5:00)
+    """
+
+    #: The kind of files: "videos", "pictures" or "scenes".
+    what: str
+    files: int = 0
+    #: Pieces that are encoded on their own; of pictures, groups.
+    chunks: int = 0
+    key_frames: int = 0
+    frames: int = 0
+    #: Seconds of video.
+    seconds: float = 0.0
+    bytes_read: int = 0
+    #: An estimate from the calibration; None without one.
+    bytes_written: int | None = None
+    #: Minutes that one worker would take, by the calibration; None without one.
+    worker_minutes: float | None = None
+    #: Minutes of a local run with its default number of processes; None without a calibration.
+    minutes: float | None = None
+    workers: int = 1
+    #: Videos that are not split, each with the reason.
+    whole: list[str] = field(default_factory=list)
+    #: Files that cannot be read.
+    unreadable: list[Failure] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Json]:
+        """Return the plan as values of JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        from dala.media.progress import clock_text
+
+        parts = [f"{self.files} {self.what}"]
+        if self.chunks:
+            parts.append(f"{self.chunks} {'groups' if self.what == 'pictures' else 'chunks'}")
+        if self.key_frames:
+            parts.append(f"{self.key_frames} key frames")
+        if self.frames:
+            parts.append(f"{self.frames} frames")
+        text = ", ".join(parts)
+        if self.seconds:
+            text += f" ({clock_text(self.seconds)})"
+        lines = [text]
+        if self.bytes_read:
+            lines.append(f"reads {_size(self.bytes_read)}")
+            if self.bytes_written is not None:
+                lines[-1] += f", writes about {_size(self.bytes_written)}"
+        if self.minutes is not None:
+            many = f"{self.workers} process{'' if self.workers == 1 else 'es'}"
+            lines.append(f"about {_minutes(self.minutes)} with {many} here (an estimate)")
+        lines += [f"not split: {text}" for text in self.whole[:10]]
+        if len(self.whole) > 10:
+            lines.append(f"and {len(self.whole) - 10} more are not split")
+        lines += [f"cannot be read: {failure}" for failure in self.unreadable[:10]]
+        return "\n".join(lines)
+
+
+def _minutes(minutes: float) -> str:
+    if minutes < 1:
+        return f"{minutes * 60:.1f} s"
+    return f"{minutes:.1f} minutes" if minutes < 120 else f"{minutes / 60:.1f} hours"
+
+
+def _size(count: int) -> str:
+    """Return a number of bytes for people.
+
+    >>> _size(512), _size(2_500_000)
+    ('512 bytes', '2.5 MB')
+    """
+    for unit, size in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} bytes"

@@ -1,0 +1,179 @@
+"""Tasks in processes of this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import deque
+from queue import Empty, SimpleQueue
+from typing import Final
+
+from dala import forks
+from dala.batch.events import Event, Failed, Finished, Progressed, Started
+from dala.batch.runners import Resources
+from dala.batch.tasks import BatchTask, Result
+
+#: Seconds that a worker has to end by itself.
+_GRACE: Final = 5.0
+
+
+class _Worker:
+    """A process, the task that it does, and the thread that reads what it says."""
+
+    def __init__(self, number: int, heard: SimpleQueue[tuple[_Worker, str | None]]) -> None:
+        environment = dict(os.environ)
+        environment.setdefault("OPENBLAS_NUM_THREADS", "1")
+        # What this process can import, the other can.
+        environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
+        self.number = number
+        self.task: BatchTask | None = None
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "dala.batch.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            text=True,
+            encoding="utf-8",
+            start_new_session=True,  # Ctrl-C is for the driver
+        )
+        self.name = f"process {self.process.pid}"
+        self._heard = heard
+        self._thread = forks.thread(self._listen, name="dala batch worker")
+        self._thread.start()
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        with contextlib.suppress(ValueError, OSError):
+            for line in self.process.stdout:
+                self._heard.put((self, line))
+        self._heard.put((self, None))
+
+    def give(self, task: BatchTask) -> None:
+        """Send a task."""
+        self.task = task
+        assert self.process.stdin is not None
+        with contextlib.suppress(OSError):  # a process that has died is noticed by its silence
+            self.process.stdin.write(task.to_json() + "\n")
+            self.process.stdin.flush()
+
+    def end(self, kill: bool) -> None:
+        """End the process."""
+        if kill:
+            self.process.kill()
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
+        try:
+            self.process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self._thread.join()
+        self.process.stdout.close()
+
+
+class LocalRunner:
+    """Runs tasks in processes of this machine, one task in each at a time.
+
+    A process that dies is replaced; its task is reported as lost.
+    """
+
+    name = "local"
+
+    def __init__(self, resources: Resources) -> None:
+        self._count = _workers(resources)
+        self._workers: list[_Worker] = []
+        self._heard: SimpleQueue[tuple[_Worker, str | None]] = forks.simple_queue()
+        self._waiting: deque[BatchTask] = deque()
+
+    @property
+    def processes(self) -> list[int]:
+        """The ids of the processes."""
+        return [worker.process.pid for worker in self._workers]
+
+    def start(self) -> str:
+        """Start the processes."""
+        for number in range(self._count):
+            self._workers.append(_Worker(number, self._heard))
+        return f"{self._count} process{'' if self._count == 1 else 'es'}"
+
+    def capacity(self) -> int:
+        """Return how many tasks it takes: one more for each process, so that none waits."""
+        return 2 * self._count
+
+    def submit(self, task: BatchTask) -> None:
+        """Begin a task, now or when a process is free."""
+        self._waiting.append(task)
+        self._deal()
+
+    def _deal(self) -> None:
+        for worker in self._workers:
+            if worker.task is None and self._waiting:
+                worker.give(self._waiting.popleft())
+
+    def wait(self, seconds: float) -> list[Event]:
+        """Return what the processes said since the last call."""
+        events: list[Event] = []
+        end = time.monotonic() + seconds
+        while True:
+            left = max(0.0, end - time.monotonic())
+            try:
+                worker, line = self._heard.get(timeout=0 if events else min(left, 0.5))
+            except Empty:
+                if events or not left:
+                    break
+                continue
+            events += self._lost(worker) if line is None else self._said(worker, line)
+        self._deal()
+        return events
+
+    def _said(self, worker: _Worker, line: str) -> list[Event]:
+        what = json.loads(line)
+        kind, id = what["event"], what.get("id", "")
+        if kind == "started":
+            return [Started(id, worker.name)]
+        if kind == "progressed":
+            return [Progressed(id, what["frames"])]
+        if kind in ("finished", "failed"):
+            worker.task = None
+        if kind == "finished":
+            return [Finished(id, Result.from_json(what["result"]))]
+        if kind == "failed":
+            return [Failed(id, what["error"], worker.name, final=what["final"])]
+        return []
+
+    def _lost(self, worker: _Worker) -> list[Event]:
+        """Replace a process that has ended."""
+        if worker not in self._workers:
+            return []
+        worker.end(kill=True)
+        code = worker.process.returncode
+        self._workers[self._workers.index(worker)] = _Worker(worker.number, self._heard)
+        if worker.task is None:
+            return []
+        why = f"by signal {-code}" if code < 0 else f"with code {code}"
+        text = f"its worker ({worker.name}) ended {why}"
+        return [Failed(worker.task.id, text, worker.name, lost=True)]
+
+    def stop(self, cancel: bool) -> None:
+        """End all processes."""
+        workers, self._workers = self._workers, []
+        self._waiting.clear()
+        for worker in workers:
+            if cancel:
+                worker.process.kill()
+        for worker in workers:
+            worker.end(kill=cancel)
+
+
+def _workers(resources: Resources) -> int:
+    if resources.workers is not None:
+        return resources.workers
+    if resources.device not in ("cpu", "reference"):
+        return max(1, int(1 / resources.gpus)) if resources.gpus else 1
+    return max(1, int((os.cpu_count() or 1) / max(1.0, resources.cpus or resources.threads)))
