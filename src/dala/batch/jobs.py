@@ -81,7 +81,14 @@ class BatchJob(ABC):
         return {"version": _VERSION, **self._what(), "environment": fixed}
 
     def task(
-        self, id: str, kind: str, label: str, part: JsonObject, **more: float | str
+        self,
+        id: str,
+        kind: str,
+        label: str,
+        part: JsonObject,
+        *,
+        weight: float = 1.0,
+        group: str = "",
     ) -> BatchTask:
         """Return a task of this job."""
         return BatchTask(

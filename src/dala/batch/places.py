@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import Final, TypeAlias
 
 from dala.batch import storage
+from dala.batch.storage import Facts, Roots
 from dala.errors import ParameterError, did_you_mean
 from dala.typing import PathLike
 
@@ -128,12 +129,7 @@ def check_name(name: str, roots: Sequence[str], call: str) -> str:
     >>> check_name("/v/a.mp4", ["/v"], "videos")
     '/v/a.mp4'
     """
-    parts = name.split("/")
-    inside = any(name == root or name.startswith(root.rstrip("/") + "/") for root in roots)
-    if not inside or ".." in parts or "\0" in name:
-        raise ParameterError.invalid(
-            call, "name", f"in {', '.join(map(repr, roots)) or 'a folder of the job'}", name
-        )
+    Roots(roots).check(call, name)
     return name
 
 
@@ -142,18 +138,17 @@ def check_target(name: str, roots: Sequence[str], call: str) -> str:
 
     Raises:
         ParameterError: it is in none, or a link leads out of it.
+
+    >>> check_target("memory://out/a.mp4", ["memory://out"], "videos")
+    'memory://out/a.mp4'
     """
-    check_name(name, roots, call)
-    if not storage.is_url(name):
-        real = os.path.realpath(os.path.dirname(name))
-        own = [os.path.realpath(root) for root in roots if not storage.is_url(root)]
-        check_name(real, own, call)
+    Roots(roots).check(call, name, writes=True)
     return name
 
 
 def find_files(
     patterns: Sequence[str], suffixes: frozenset[str], call: str
-) -> Iterator[tuple[storage.Facts, str]]:
+) -> Iterator[tuple[Facts, str]]:
     """Yield the files of patterns, each with the root of its pattern; a file once.
 
     Args:
