@@ -1,0 +1,385 @@
+// Taking the work home: code to copy, files to save, renders and exported pages.
+import { useSignal } from "@preact/signals";
+import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { ask, catalogue, code, dialog, jobs, loop, state, tab, toast } from "../store";
+import type { Job } from "../types";
+import { Icon } from "../ui/icons";
+import { Dialog, IconButton, MenuButton } from "../ui/parts";
+
+const TITLES: { [as: string]: string } = {
+  python: "Python", command: "command line", preset: "preset", scene: "scene.json",
+};
+
+/** Copy a text; false where the browser does not allow it, as without a secure connection. */
+async function toClipboard(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export async function copyAs(as: "python" | "command" | "preset" | "scene"): Promise<void> {
+  const reply = await ask("copy", { as });
+  if (!reply) return;
+  code.value = { title: TITLES[as], text: String(reply.text) };
+  const view = { label: "View", run: () => (dialog.value = "code") };
+  if (await toClipboard(code.value.text)) toast("done", `Copied as ${TITLES[as]}.`, view);
+  else dialog.value = "code";
+}
+
+export async function saveText(as: "preset" | "scene", name: string): Promise<void> {
+  const reply = await ask("copy", { as });
+  if (reply) download(name, String(reply.text));
+}
+
+/** Save a text as a file of this computer. */
+function download(name: string, text: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+export async function saveScene(): Promise<void> {
+  const reply = await ask("scene_save");
+  if (reply) toast("done", `Saved ${reply.path ?? "the scene"}.`);
+}
+
+async function saveKernel(card: string): Promise<void> {
+  const reply = await ask("kernel_save", { card });
+  if (reply) toast("done", `Saved ${reply.path ?? "the kernel"}.`);
+}
+
+export function HomeMenu(): JSX.Element {
+  const none = state.value.active === null;
+  const scene = state.value.scene !== null;
+  const kernel = state.value.chain.find((each) => each.kind === "kernel" && each.path);
+  return (
+    <MenuButton
+      label="Take it home"
+      text="Take it home"
+      icon="home"
+      class="primary"
+      items={[
+        { label: "Copy as Python", icon: "code", disabled: none, run: () => void copyAs("python") },
+        { label: "Copy as command line", icon: "terminal", disabled: none, run: () => void copyAs("command") },
+        null,
+        ...(scene
+          ? [
+              { label: "Save scene.json", icon: "save" as const, hint: "Ctrl S", run: () => void saveScene() },
+              { label: "Download scene.json", icon: "layers" as const, run: () => void saveText("scene", "scene.json") },
+            ]
+          : []),
+        ...(kernel
+          ? [{ label: "Save the kernel", icon: "save" as const, run: () => void saveKernel(kernel.id) }]
+          : []),
+        { label: "Save as a preset", icon: "bookmark", disabled: none, run: () => void saveText("preset", "chain.json") },
+        null,
+        { label: "Render to a file…", icon: "film", disabled: none, run: () => (dialog.value = "render") },
+        {
+          label: "Export as a web page",
+          icon: "web",
+          disabled: none,
+          run: () => void ask("export").then((reply) => reply && toast("notice", "The page is being made.")),
+        },
+      ]}
+    />
+  );
+}
+
+export function CodeDialog(): JSX.Element {
+  const area = useRef<HTMLTextAreaElement>(null);
+  const { title, text } = code.value;
+  useEffect(() => area.current?.select(), []);
+  return (
+    <Dialog title={`As ${title}`} class="code" onClose={() => (dialog.value = null)}>
+      <textarea ref={area} class="code-text" readOnly spellcheck={false} aria-label={`As ${title}`} rows={Math.min(22, text.split("\n").length + 1)} value={text} data-testid="code" />
+      <footer class="dialog-foot">
+        <button
+          type="button"
+          class="button primary"
+          data-focus
+          onClick={async () => {
+            if (!(await toClipboard(text))) {
+              area.current!.select();
+              document.execCommand("copy");
+            }
+            dialog.value = null;
+            toast("done", `Copied as ${title}.`);
+          }}
+        >
+          <Icon name="copy" /> Copy
+        </button>
+      </footer>
+    </Dialog>
+  );
+}
+
+const VIDEO = ["mp4", "webm", "mkv", "gif", "webp", "png"];
+const PICTURE = ["png", "jpg", "webp"];
+
+export function RenderDialog(): JSX.Element {
+  const current = tab.value;
+  const moving = current !== null && (current.duration ?? 0) > 0;
+  const known = catalogue.value.formats;
+  const formats = (moving ? (known?.video ?? VIDEO) : (known?.picture ?? PICTURE)).map((each) => each.replace(/^\./, ""));
+  const format = useSignal(formats[0]);
+  const crf = useSignal(20);
+  const quality = useSignal(92);
+  const path = useSignal("");
+  const part = useSignal(false);
+  const video = ["mp4", "webm", "mkv", "mov"].includes(format.value);
+  const lossy = ["jpg", "jpeg", "webp"].includes(format.value);
+  async function start(): Promise<void> {
+    const options: { [key: string]: unknown } = {};
+    if (video) options.crf = crf.value;
+    if (lossy) options.quality = quality.value;
+    if (part.value && loop.value) [options.from, options.to] = loop.value;
+    const values: { [key: string]: unknown } = { format: format.value, options };
+    if (path.value.trim()) values.path = path.value.trim();
+    const reply = await ask("render", values);
+    if (reply) dialog.value = null;
+  }
+  return (
+    <Dialog title="Render to a file" class="render" onClose={() => (dialog.value = null)}>
+      <form
+        class="form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void start();
+        }}
+      >
+        <div class="field">
+          <span class="field-label">Format</span>
+          <div class="segments" role="radiogroup" aria-label="Format">
+            {formats.map((each) => (
+              <button
+                key={each}
+                type="button"
+                role="radio"
+                class="segment"
+                aria-checked={format.value === each}
+                onClick={() => (format.value = each)}
+              >
+                {each}
+              </button>
+            ))}
+          </div>
+        </div>
+        {video ? (
+          <label class="field">
+            <span class="field-label">Quality (CRF)</span>
+            <input
+              type="range"
+              class="range"
+              min={10}
+              max={40}
+              step={1}
+              value={crf.value}
+              style={{ "--filled": `${((crf.value - 10) / 30) * 100}%` }}
+              onInput={(event) => (crf.value = Number(event.currentTarget.value))}
+            />
+            <output>{crf.value}</output>
+            <span class="quiet">Lower is better and larger.</span>
+          </label>
+        ) : null}
+        {lossy ? (
+          <label class="field">
+            <span class="field-label">Quality</span>
+            <input
+              type="range"
+              class="range"
+              min={40}
+              max={100}
+              step={1}
+              value={quality.value}
+              style={{ "--filled": `${((quality.value - 40) / 60) * 100}%` }}
+              onInput={(event) => (quality.value = Number(event.currentTarget.value))}
+            />
+            <output>{quality.value}</output>
+          </label>
+        ) : null}
+        {moving && loop.value ? (
+          <label class="field check">
+            <input type="checkbox" checked={part.value} onChange={(event) => (part.value = event.currentTarget.checked)} />
+            Only the loop, {loop.value[0].toFixed(2)} to {loop.value[1].toFixed(2)} seconds
+          </label>
+        ) : null}
+        <label class="field">
+          <span class="field-label">File</span>
+          <input
+            type="text"
+            class="box text"
+            placeholder="Empty: download with the browser"
+            spellcheck={false}
+            value={path.value}
+            onInput={(event) => (path.value = event.currentTarget.value)}
+          />
+          <span class="quiet">A path in one of the folders of the studio.</span>
+        </label>
+        <footer class="dialog-foot">
+          <button type="submit" class="button primary" data-focus>
+            <Icon name="film" /> Render
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
+
+/** Renders and exports that are under way or finished. */
+export function Jobs(): JSX.Element | null {
+  const shown = jobs.value.filter((job) => job.state === "running" || job.state === "done");
+  if (shown.length === 0) return null;
+  return (
+    <section class="jobs" aria-label="Renders">
+      {shown.map((job) => (
+        <JobRow key={job.id} job={job} />
+      ))}
+    </section>
+  );
+}
+
+function JobRow({ job }: { job: Job }): JSX.Element {
+  const running = job.state === "running";
+  const share = job.total ? Math.min(job.done / job.total, 1) : 0;
+  return (
+    <div class={`job ${job.state}`} data-testid="job" data-state={job.state}>
+      <div class="job-text">
+        <b>{job.title ?? "Render"}</b>
+        <small>
+          {running
+            ? `${job.done}${job.total ? ` of ${job.total}` : ""}${job.rate ? `, ${job.rate.toFixed(0)} a second` : ""}`
+            : (job.path ?? "Finished")}
+        </small>
+      </div>
+      {running ? (
+        <>
+          <progress max={1} value={job.total ? share : undefined} aria-label={`${job.title ?? "Render"}: progress`} />
+          <button type="button" class="button small" onClick={() => void ask("cancel", { job: job.id })}>
+            Cancel
+          </button>
+        </>
+      ) : (
+        <>
+          {job.download ? (
+            <a class="button small primary" href={target(job.download)} download>
+              <Icon name="home" size={15} /> Download
+            </a>
+          ) : null}
+          <IconButton
+            icon="close"
+            size={14}
+            label="Remove from the list"
+            onClick={() => (jobs.value = jobs.value.filter((each) => each.id !== job.id))}
+          />
+        </>
+      )}
+    </div>
+  );
+}
+
+/** The address of a download: the server names its id, or its path under the application. */
+function target(download: string): string {
+  return download.includes("/") ? download.replace(/^\//, "") : `download/${download}`;
+}
+
+export function PlanDialog(): JSX.Element {
+  const host = useRef<HTMLDivElement>(null);
+  const text = useSignal<string | null>(null);
+  const passes = useSignal<number | null>(null);
+  useEffect(() => {
+    void ask("plan").then((reply) => {
+      if (!reply) {
+        dialog.value = null;
+        return;
+      }
+      text.value = String(reply.text ?? "");
+      passes.value = typeof reply.passes === "number" ? reply.passes : null;
+      if (!host.current) return;
+      const svg = new DOMParser().parseFromString(String(reply.svg), "image/svg+xml").documentElement;
+      if (svg.nodeName !== "svg") return;
+      svg.querySelectorAll("script, foreignObject, style").forEach((each) => each.remove());
+      svg.setAttribute("role", "img");
+      svg.setAttribute("aria-label", "The fused plan");
+      host.current.replaceChildren(document.importNode(svg, true));
+    });
+  }, []);
+  return (
+    <Dialog title="The fused plan" class="plan" onClose={() => (dialog.value = null)}>
+      {passes.value !== null ? (
+        <p class="quiet">
+          {state.value.chain.filter((each) => each.on).length} cards run in {passes.value === 1 ? "one pass" : `${passes.value} passes`} over the picture.
+        </p>
+      ) : null}
+      <div class="plan-picture" ref={host} data-testid="plan" />
+      {text.value ? <pre class="plan-text">{text.value}</pre> : null}
+    </Dialog>
+  );
+}
+
+export function PresetsDialog(): JSX.Element {
+  const input = useRef<HTMLInputElement>(null);
+  const presets = catalogue.value.presets ?? [];
+  const none = state.value.active === null;
+  async function load(file: File): Promise<void> {
+    let value: unknown;
+    try {
+      value = JSON.parse(await file.text());
+    } catch {
+      toast("error", `${file.name} is not JSON.`);
+      return;
+    }
+    if (await ask("preset", { value })) dialog.value = null;
+  }
+  return (
+    <Dialog title="Presets" class="presets" onClose={() => (dialog.value = null)}>
+      <p class="quiet">A preset is a chain as a JSON file. It replaces the chain; undo brings the old one back.</p>
+      {presets.length > 0 ? (
+        <ul class="chips">
+          {presets.map((preset) => (
+            <li key={preset.name}>
+              <button
+                type="button"
+                class="chip"
+                disabled={none}
+                onClick={() => void ask("preset", { value: preset.value }).then((reply) => reply && (dialog.value = null))}
+              >
+                <Icon name="spark" size={15} /> {preset.title ?? preset.name}
+              </button>
+            </li>
+          ))}
+        </ul>
+      ) : null}
+      <footer class="dialog-foot spread">
+        <button type="button" class="button" disabled={none} onClick={() => input.current?.click()}>
+          <Icon name="folder" /> Load a preset…
+        </button>
+        <button type="button" class="button" disabled={none} onClick={() => void copyAs("preset")}>
+          <Icon name="copy" /> Copy
+        </button>
+        <button type="button" class="button primary" data-focus disabled={none} onClick={() => void saveText("preset", "chain.json")}>
+          <Icon name="save" /> Save this chain
+        </button>
+      </footer>
+      <input
+        ref={input}
+        type="file"
+        class="hidden"
+        tabIndex={-1}
+        accept=".json,application/json"
+        aria-label="Load a preset"
+        data-testid="preset-file"
+        onChange={(event) => {
+          const file = event.currentTarget.files?.[0];
+          event.currentTarget.value = "";
+          if (file) void load(file);
+        }}
+      />
+    </Dialog>
+  );
+}

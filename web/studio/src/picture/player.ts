@@ -1,0 +1,157 @@
+// Pictures from bytes: H.264 through WebCodecs, JPEG, or raw pixels. The newest picture wins.
+import type { PictureHeader } from "../types";
+
+export interface Shown {
+  image: CanvasImageSource & { close?: () => void };
+  header: PictureHeader;
+}
+
+type Which = PictureHeader["which"];
+
+interface Line {
+  decoder: VideoDecoder | null;
+  /** Codec and size that the decoder was configured for. */
+  shape: string;
+  /** Headers of pictures that are inside the decoder, by sequence number. */
+  inside: Map<number, PictureHeader>;
+  needsKey: boolean;
+}
+
+export class Player {
+  shown: { after: Shown | null; before: Shown | null } = { after: null, before: null };
+  frames = 0;
+  onFrame: () => void = () => {};
+  onTime: (time: number) => void = () => {};
+  onFallback: () => void = () => {};
+  private broken = false;
+  private generation = 0;
+  private lines: { [which in Which]: Line } = { after: line(), before: line() };
+
+  constructor(private readonly acknowledge: (sequence: number) => void) {}
+
+  /** The codec to ask for. WebCodecs exists in secure contexts only. */
+  codec(h264: boolean): "h264" | "jpeg" {
+    return h264 && !this.broken && typeof VideoDecoder !== "undefined" ? "h264" : "jpeg";
+  }
+
+  /** Forget everything, as after a change of the tab. */
+  reset(): void {
+    this.generation++;
+    for (const which of ["after", "before"] as const) {
+      close(this.lines[which]);
+      this.lines[which] = line();
+      this.shown[which]?.image.close?.();
+      this.shown[which] = null;
+    }
+    this.onFrame();
+  }
+
+  drop(which: Which): void {
+    this.shown[which]?.image.close?.();
+    this.shown[which] = null;
+  }
+
+  take(header: PictureHeader, payload: Uint8Array<ArrayBuffer>): void {
+    if (header.codec.startsWith("avc1")) this.decode(header, payload);
+    else void this.still(header, payload);
+  }
+
+  private async still(header: PictureHeader, payload: Uint8Array<ArrayBuffer>): Promise<void> {
+    const generation = this.generation;
+    let image: ImageBitmap;
+    try {
+      image =
+        header.codec === "jpeg"
+          ? await createImageBitmap(new Blob([payload], { type: "image/jpeg" }))
+          : await createImageBitmap(
+              new ImageData(new Uint8ClampedArray(payload), header.width, header.height),
+            );
+    } catch {
+      this.seen(header);
+      return;
+    }
+    this.seen(header);
+    if (generation === this.generation) this.show(image, header);
+    else image.close();
+  }
+
+  private decode(header: PictureHeader, payload: Uint8Array<ArrayBuffer>): void {
+    const at = this.lines[header.which];
+    const shape = `${header.codec} ${header.width} ${header.height}`;
+    if (at.decoder === null || at.shape !== shape || at.decoder.state === "closed") {
+      close(at);
+      at.shape = shape;
+      at.needsKey = true;
+      const generation = this.generation;
+      at.decoder = new VideoDecoder({
+        output: (frame) => {
+          const own = at.inside.get(frame.timestamp);
+          at.inside.delete(frame.timestamp);
+          if (own === undefined || generation !== this.generation) {
+            frame.close();
+            return;
+          }
+          this.seen(own);
+          this.show(frame, own);
+        },
+        error: () => this.fail(),
+      });
+      at.decoder.configure({
+        codec: header.codec,
+        codedWidth: header.width,
+        codedHeight: header.height,
+        optimizeForLatency: true,
+      });
+    }
+    if (at.needsKey && !header.key) {
+      this.seen(header);
+      return;
+    }
+    at.needsKey = false;
+    at.inside.set(header.seq, header);
+    try {
+      at.decoder.decode(
+        new EncodedVideoChunk({ type: header.key ? "key" : "delta", timestamp: header.seq, data: payload }),
+      );
+    } catch {
+      this.fail();
+    }
+  }
+
+  /** A moment is taken when its result is; the original comes before it. */
+  private seen(header: PictureHeader): void {
+    if (header.which === "after") this.acknowledge(header.seq);
+  }
+
+  private fail(): void {
+    if (this.broken) return;
+    this.broken = true;
+    this.reset();
+    this.onFallback();
+  }
+
+  private show(image: Shown["image"], header: PictureHeader): void {
+    const old = this.shown[header.which];
+    if (old && old.header.seq > header.seq && old.header.tab === header.tab) {
+      image.close?.();
+      return;
+    }
+    old?.image.close?.();
+    this.shown[header.which] = { image, header };
+    if (header.which === "after") {
+      this.frames++;
+      this.onTime(header.time);
+    }
+    this.onFrame();
+  }
+}
+
+function line(): Line {
+  return { decoder: null, shape: "", inside: new Map(), needsKey: true };
+}
+
+function close(at: Line): void {
+  if (at.decoder && at.decoder.state !== "closed") at.decoder.close();
+  at.decoder = null;
+  at.inside.clear();
+}
