@@ -50,7 +50,7 @@ lint: $(VENV)/.ready-dev
 
 # The site, to build/site. It needs no network; a warning is an error, and a crawl checks every page.
 docs: $(VENV)/.ready-dev
-	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build
 	$(VENV)/bin/python -m website.crawl build/site
 
 docs-serve: $(VENV)/.ready-dev

@@ -146,9 +146,24 @@ def table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
     """
     lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     for row in rows:
-        cells = (" ".join(cell.split()).replace("|", "\\|") for cell in row)
+        cells = (_cell(" ".join(cell.split())) for cell in row)
         lines.append(f"| {' | '.join(cells)} |")
     return [*lines, ""]
+
+
+def _cell(text: str) -> str:
+    """Return the text of a cell without pipes that would end it.
+
+    In code a backslash would be shown, so code with a pipe becomes HTML.
+    """
+
+    def code(match: re.Match[str]) -> str:
+        if "|" not in match[1]:
+            return match[0]
+        return "<code>" + re.sub(r"[|*_<>&\[\]]", lambda c: f"&#{ord(c[0])};", match[1]) + "</code>"
+
+    text = re.sub(r"`([^`]+)`", code, text)
+    return re.sub(r"(?<!\\)\|", r"\\|", text)
 
 
 def sections(found: Docstring, types: Mapping[str, tuple[str, str]]) -> list[str]:

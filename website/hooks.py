@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ for folder in (ROOT, ROOT / "src"):
 from mkdocs.structure.files import File, Files  # noqa: E402
 
 from website import links, llms, pages  # noqa: E402
+from website.catalogue.pictures import Pictures  # noqa: E402
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -21,8 +23,13 @@ if TYPE_CHECKING:
 
 ASSETS = ROOT / "website" / "assets"
 
+#: Parts of a page whose spaces matter.
+_KEPT = re.compile(r"(<(?:pre|script|textarea|style)\b.*?</(?:pre|script|textarea|style)>)", re.S)
+
 #: The generated pages of the running build, by their path.
 _generated: dict[str, pages.Generated] = {}
+#: The generated pictures of the running build, by their path.
+_pictures: dict[str, pathlib.Path] = {}
 #: The Markdown of every page of the running build, as it is published beside the page.
 _markdown: dict[str, str] = {}
 
@@ -31,8 +38,12 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Generate pages, and put them where the navigation names their folder."""
     _generated.clear()
     _markdown.clear()
-    _generated.update(pages.generate())
-    config.nav = pages.navigation(config.nav, _generated)
+    pictures = Pictures()
+    _generated.update(pages.generate(pictures))
+    _pictures.clear()
+    _pictures.update(pictures.files)
+    nav = pages.complete(config.nav, pathlib.Path(config.docs_dir))
+    config.nav = pages.navigation(nav, _generated)
     return config
 
 
@@ -40,6 +51,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add generated pages and the assets of the site."""
     for path, page in _generated.items():
         files.append(File.generated(config, path, content=page.text))
+    for path, file in _pictures.items():
+        files.append(File.generated(config, path, abs_src_path=str(file)))
     for path in sorted(ASSETS.rglob("*")):
         if path.is_file():
             name = f"assets/{path.relative_to(ASSETS).as_posix()}"
@@ -60,6 +73,18 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return markdown
 
 
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Drop indentation, a third of a page, except in code."""
+    parts = _KEPT.split(output)
+    return "".join(p if n % 2 else re.sub(r"\n\s+", "\n", p) for n, p in enumerate(parts))
+
+
 def on_post_build(config: MkDocsConfig) -> None:
-    """Write the Markdown of every page beside it, and ``llms.txt``."""
-    llms.write(pathlib.Path(config.site_dir), _markdown, config)
+    """Write the Markdown of every page beside it, and ``llms.txt``; drop what no page loads."""
+    site = pathlib.Path(config.site_dir)
+    llms.write(site, _markdown, config)
+    for path in [*site.rglob("*.map"), *site.glob("assets/javascripts/lunr/**/*.js")]:
+        path.unlink()
+    for path in [*site.glob("assets/**/*.js"), *site.glob("assets/**/*.css")]:
+        text = path.read_text(encoding="utf-8")
+        path.write_text(re.sub(r"\n/[/*]# sourceMappingURL=\S+(?: \*/)?", "", text), "utf-8")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from website import links, reference
+from website import catalogue, links, reference
+from website.catalogue.pictures import Pictures
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -35,14 +36,18 @@ class Generated:
     source: str = ""
 
 
-def generate() -> dict[str, Generated]:
-    """Return every generated page by its path below ``docs``, in the order of the navigation."""
+def generate(pictures: Pictures) -> dict[str, Generated]:
+    """Return every generated page by its path below ``docs``, in the order of the navigation.
+
+    Args:
+        pictures: gets the pictures of the catalogue.
+    """
     found: dict[str, Generated] = {}
     for source, page in MIRRORED.items():
         if page != "index.md":
             text = (ROOT / source).read_text(encoding="utf-8")
             found[page] = Generated(links.move(text, source, page), "", source)
-    for path, (title, text) in reference.pages().items():
+    for path, (title, text) in (catalogue.pages(pictures) | reference.pages()).items():
         found[path] = Generated(text, title)
     return found
 
@@ -58,6 +63,39 @@ def navigation(nav: list[Entry], generated: Mapping[str, Generated]) -> list[Ent
         return tree(entry, generated) if entry.endswith("/") else entry
 
     return [fill(entry) for entry in nav]
+
+
+def complete(nav: list[Entry], docs: pathlib.Path) -> list[Entry]:
+    """Return the navigation with every page of ``docs``: those it does not name follow the guides.
+
+    Pages of ``docs/design`` follow those in "Design".
+    """
+    named = set(_leaves(nav))
+    for path in sorted(docs.rglob("*.md")):
+        name = path.relative_to(docs).as_posix()
+        if name not in named:
+            _section(nav, "Design" if name.startswith("design/") else "Guides").append(name)
+    return nav
+
+
+def _leaves(entry: Entry) -> Iterator[str]:
+    if isinstance(entry, str):
+        yield entry
+    else:
+        for inner in entry.values() if isinstance(entry, dict) else entry:
+            yield from _leaves(inner)
+
+
+def _section(entry: Entry, title: str) -> list[Entry] | None:
+    """Return the list of entries under a title."""
+    if isinstance(entry, dict):
+        for name, inner in entry.items():
+            if name == title and isinstance(inner, list):
+                return inner
+    for inner in entry.values() if isinstance(entry, dict) else entry:
+        if not isinstance(inner, str) and (found := _section(inner, title)) is not None:
+            return found
+    return None
 
 
 def tree(folder: str, generated: Mapping[str, Generated]) -> list[Entry]:

@@ -7,11 +7,20 @@ import inspect
 import re
 import shutil
 
+import numpy as np
 import pytest
 
+from dala.cli import COMMANDS, parse
+from dala.gpu.compute import kernels
+from dala.media.filters.declarations import declared
+from dala.media.scene.nodes.registry import NODE_TYPES
+from dala.media.sources.easing import EASINGS
+from dala.media.transitions.declarations import TRANSITIONS
+from dala.ml.models import NAMES
 from tests.support.house import public_things
 from tests.support.site import build, served
 from website import crawl, docstrings, links, llms, pages, reference
+from website.catalogue import models, nodes, programs
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +66,48 @@ def test_the_reference_has_types_errors_and_examples(site):
     assert re.search(r"\[Source\]\(https://\S+/src/dala/media/video/\S+\.py#L\d+\)", section)
 
 
+def test_the_catalogue_has_everything_that_is_declared(site):
+    folder = site / "catalogue"
+
+    def missing(part, names):
+        return [name for name in names if not (folder / part / f"{name}.html").is_file()]
+
+    assert missing("filters", declared()) == []
+    assert missing("operations", set(kernels()) - set(declared()) - set(NAMES)) == []
+    assert missing("nodes", NODE_TYPES) == []
+    assert missing("models", NAMES) == []
+    assert missing("commands", COMMANDS) == []
+    easings = (folder / "easings" / "index.html").read_text(encoding="utf-8")
+    assert [name for name in EASINGS if f"<code>{name}</code>" not in easings] == []
+    assert set(TRANSITIONS) <= set(crawl.read(folder / "transitions" / "index.html").ids)
+    assert set(nodes.PROGRAMS) == set(NODE_TYPES)  # each has a picture
+
+
+@pytest.mark.parametrize("name", sorted(declared()))
+def test_the_command_line_of_a_filter_means_its_example(name):
+    spec = declared()[name]
+    option = programs.command(spec)
+    if not option:
+        assert spec.kind == "conversion"
+        return
+    ((found, given),) = parse(["filter", "in.png", "out.png", *option.split(" ", 1)])[2].chain
+    assert found == name
+    if name not in ("remap", "lut_apply"):  # whose example is a file
+        example = eval(f"dict({spec.example})")
+        for key, value in example.items():
+            flat = np.ravel(value).tolist() if name == "color_matrix" else value
+            got = given[key] if isinstance(value, str | list) else np.asarray(given[key]).tolist()
+            assert got == (list(flat) if isinstance(flat, tuple) or key == "matrix" else flat) or (
+                list(got) == flat
+            )
+
+
+@pytest.mark.parametrize("task", models.COMMANDS)
+def test_the_commands_of_models_are_accepted(task):
+    _, *words = models.COMMANDS[task].format(name="selfie").split()
+    assert parse(words)[0] == words[0]
+
+
 def test_no_page_speaks_reST(site):
     found = [
         page.name
@@ -76,8 +127,8 @@ def test_search_finds_what_people_look_for(site, browser):
         assert [url for url in requests if not url.startswith(address)] == []
         assert not any("search_index" in url for url in requests)  # only when it is needed
         for words, expected in {
-            "rotate": "media/filters.html#rotate",
-            "green screen": "media/filters.html#chroma_key",
+            "rotate": "catalogue/filters/rotate.html",
+            "green screen": "catalogue/filters/chroma_key.html",
             "numpy": "reference/dala.gpu.compute/Buffer.html",
             "out of memory": "limits.html",
         }.items():

@@ -16,9 +16,9 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 
 def build(folder: pathlib.Path) -> str:
-    """Build the site into a folder, as ``make docs`` does; returns what MkDocs printed."""
+    """Build the site into a folder, as ``make docs`` does; returns what MkDocs warned of."""
     done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(folder)],
+        [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(folder)],
         cwd=ROOT,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "DALA_DEVICE": "cpu"},
         capture_output=True,
@@ -27,7 +27,8 @@ def build(folder: pathlib.Path) -> str:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    lines = (done.stdout + done.stderr).splitlines()
+    return "\n".join(line for line in lines if not line.startswith("INFO "))
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):

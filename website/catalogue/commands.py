@@ -1,0 +1,58 @@
+"""A page for every command of the command line."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+from collections.abc import Iterator
+from unittest import mock
+
+from dala.cli import COMMANDS, help_line
+from website.catalogue.pictures import Pictures
+from website.docstrings import parse, table
+
+
+def pages(pictures: Pictures) -> dict[str, tuple[str, str]]:
+    """Return the pages of all commands, and their list."""
+    rows = [(f"[`dala {name}`]({name}.md)", _sentence(name)) for name in COMMANDS]
+    lines = [
+        "# Commands",
+        "",
+        "The commands of `dala`, with their help texts. The guide is [the command line](../../command-line.md).",
+        "",
+        *table(("command", ""), rows),
+    ]
+    found = {"index": ("Commands", "\n".join(lines))}
+    return found | {name: (f"dala {name}", "\n".join(_page(name))) for name in COMMANDS}
+
+
+def _sentence(name: str) -> str:
+    line = help_line(name)
+    return f"{line[0].upper()}{line[1:]}."
+
+
+def _page(name: str) -> Iterator[str]:
+    module = importlib.import_module(f"dala.cli.{name}")
+    doc = parse(module.__doc__)
+    yield from (f"# dala {name}", "", doc.summary, "", doc.body, "")
+    examples = module.EXAMPLES.partition("\n")[2]
+    if examples.strip():
+        lines = [line.strip() for line in examples.splitlines() if line.strip()]
+        yield from ("## Examples", "", "```sh", *(_commented(line) for line in lines), "```", "")
+    yield from ("## All options", "", "```text", help_text(name).rstrip(), "```", "")
+
+
+def _commented(line: str) -> str:
+    """Return an example with its remark as a comment of the shell."""
+    command, gap, remark = line.partition("  ")
+    return f"{command}  # {remark.strip()}" if gap and command.startswith("dala") else line
+
+
+def help_text(name: str) -> str:
+    """Return the help text of a command, 100 columns wide."""
+    module = importlib.import_module(f"dala.cli.{name}")
+    with mock.patch.dict(os.environ, {"COLUMNS": "100", "NO_COLOR": "1"}):
+        parser = argparse.ArgumentParser(prog=f"dala {name}", allow_abbrev=False)
+        module.configure(parser)
+        return parser.format_help()

@@ -1,0 +1,115 @@
+"""A page for every operation and kernel that is not a filter of pictures."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+
+from dala.gpu.compute import kernels
+from dala.gpu.compute.kernel import find
+from dala.gpu.compute.kernels.filter import parameter_of
+from dala.gpu.compute.operation import Operation
+from dala.media.filters.declarations import declared
+from dala.media.filters.generate import row
+from dala.ml.models import NAMES
+from website.catalogue import costs
+from website.catalogue.pictures import Pictures
+from website.docstrings import parse, table
+
+#: What each domain of kernels is about, by the module that declares it.
+DOMAINS = {
+    "elementwise": "Numbers",
+    "reduce": "Reductions",
+    "scan": "Reductions",
+    "norm": "Reductions",
+    "linalg": "Linear algebra",
+    "conv": "Linear algebra",
+    "fft": "Linear algebra",
+    "reshape": "Shapes",
+    "hdr": "Color",
+    "deep": "Color",
+    "generate": "Pictures",
+    "signal": "Linear algebra",
+}
+
+
+def pages(pictures: Pictures) -> dict[str, tuple[str, str]]:
+    """Return the pages of all operations, and their list."""
+    names = [name for name in kernels() if name not in declared() and name not in NAMES]
+    found = {"index": ("Operations", "\n".join(_index(names)))}
+    for name in names:
+        found[name] = (name, "\n".join(_page(name)))
+    return found
+
+
+def _domain(name: str) -> str:
+    kernel = find(name)
+    module = type(kernel).__module__ if isinstance(kernel, Operation) else ""
+    if not module.startswith("dala.gpu.compute.kernels."):
+        module = "elementwise" if name != "generate_gradient" else "generate"
+    return DOMAINS.get(module.rpartition(".")[2], "Pictures")
+
+
+def _index(names: list[str]) -> Iterator[str]:
+    yield from (
+        "# Operations",
+        "",
+        "Kernels for numbers and arrays: run them by name with `run_kernel`, in pipelines, or through the "
+        "functions and operators of buffers.",
+        "",
+        "Guides: [linear algebra](../../compute/operations/linalg.md), [reductions](../../compute/operations/reduce.md), "
+        "[color](../../compute/operations/color.md), [geometry](../../compute/operations/geometry.md), "
+        "[buffers as arrays](../../compute/arrays.md).",
+        "",
+    )
+    domains: dict[str, list[str]] = {}
+    for name in names:
+        domains.setdefault(_domain(name), []).append(name)
+    for domain in sorted(domains):
+        yield from (f"## {domain}", "")
+        yield from table(
+            ("operation", ""),
+            [(f"[`{n}`]({n}.md)", parse(find(n).__doc__).summary) for n in domains[domain]],
+        )
+
+
+def _page(name: str) -> Iterator[str]:
+    kernel = find(name)
+    doc = parse(inspect.cleandoc(kernel.__doc__ or ""))
+    yield from (f"# {name}", "", doc.summary, "", doc.body, "")
+    yield from ("## Inputs", "", ", ".join(f"`{n}`" for n in kernel.inputs) or "none", "")
+    if isinstance(kernel, Operation):
+        yield from (f"Dtypes: {', '.join(f'`{d}`' for d in kernel.dtypes)}.", "")
+    if kernel.params:
+        described = doc.items.get("Args", {})
+        yield from ("## Parameters", "", "| parameter | default | range | |", "|---|---|---|---|")
+        for declaration in kernel.params:
+            p = parameter_of(declaration)
+            text = row(p)
+            if p.name in described:
+                text = text.rstrip("| ") + f" | {described[p.name]} |"
+            yield text
+        yield ""
+    given = ", ".join(kernel.inputs)
+    params = [p.name for p in kernel.params]
+    more = f", {{{', '.join(f'{chr(34)}{p}{chr(34)}: ...' for p in params)}}}" if params else ""
+    yield from (
+        "## Python",
+        "",
+        "```py",
+        f'run_kernel("{name}", [{given}], out{more})',
+        f'run_kernel_async("{name}", [{given}], out{more})      # returns a Command',
+        "```",
+        "",
+        f"`dala kernels {name}` prints this page in a terminal.",
+        "",
+    )
+    figures = list(costs.rows(name))
+    if figures:
+        yield from (
+            "## Cost",
+            "",
+            "Minimum over interleaved rounds; [method](../../project/speed.md#method).",
+            "",
+        )
+        yield from table(("measured", "Dala", "peers"), figures)
