@@ -295,6 +295,12 @@ class Reader(AsyncIterating[Frame]):
             del decoded, found  # keep no reference to a frame that the caller has
             yield made.pop()
 
+    def where(self, wanted: Callable[[Fraction], bool]) -> Iterator[Frame]:
+        """Iterate as usual, but convert and yield only the frames whose time is wanted."""
+        while (decoded := self._next()) is not None:
+            if wanted(decoded.pts * Fraction(decoded.time_base)):
+                yield self._converted(decoded, *self._planes(decoded))
+
     def _next(self) -> DecodedFrame | None:
         """Return the next decoded frame; None after the last."""
         self._opened("next")
