@@ -1,5 +1,7 @@
 """A worker process of a local run: tasks come in as lines of JSON, events go out as lines of JSON.
 
+The first line has the options of storage.
+
 ``python -m dala.batch.worker`` reads standard input until it ends, so it ends with its driver.
 Nothing is pickled, and the script that started the job is not imported again.
 """
@@ -12,6 +14,7 @@ import signal
 import sys
 from typing import IO, Final
 
+from dala.batch import storage
 from dala.batch.tasks import BatchTask, run_task
 from dala.errors import MissingPackage, ParameterError
 
@@ -24,6 +27,7 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver gets Ctrl-C, and ends its workers
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what libraries print must not become events
+    storage.configure(json.loads(sys.stdin.readline() or "null"))
     _say(out, {"event": "ready"})
     for line in sys.stdin:
         _work(line, out)

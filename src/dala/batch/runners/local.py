@@ -13,6 +13,7 @@ from queue import Empty, SimpleQueue
 from typing import Final
 
 from dala import forks
+from dala.batch import storage
 from dala.batch.events import Event, Failed, Finished, Progressed, Started
 from dala.batch.runners import Resources
 from dala.batch.tasks import BatchTask, Result
@@ -41,6 +42,9 @@ class _Worker:
             start_new_session=True,  # Ctrl-C is for the driver
         )
         self.name = f"process {self.process.pid}"
+        assert self.process.stdin is not None
+        with contextlib.suppress(OSError):
+            self.process.stdin.write(json.dumps(storage.current().options) + "\n")
         self._heard = heard
         self._thread = forks.thread(self._listen, name="dala batch worker")
         self._thread.start()

@@ -54,7 +54,7 @@ class RemotePlace:
         """The file system, made anew in a forked child."""
         if self._system is None or self._generation != forks.generation():
             try:
-                import fsspec  # type: ignore[import-untyped]
+                import fsspec
             except ModuleNotFoundError:
                 raise missing("fsspec", "storage") from None
             try:
