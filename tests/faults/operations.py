@@ -496,6 +496,7 @@ COMMANDS: dict[str, Callable[[Path], list[str]] | None] = {
     "models": lambda folder: [],
     "poses": None,
     "segment": None,
+    "studio": None,
     "view": None,
 }
 

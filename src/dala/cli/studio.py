@@ -1,0 +1,121 @@
+"""Open a studio in the browser: pictures, videos, scenes and kernels, live."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Final
+
+from dala.cli.common import arguments
+from dala.errors import MissingPackage, ParameterError
+from dala.extras import pip_install
+
+EXAMPLES: Final = """\
+examples:
+  dala studio                          a photograph to try things on
+  dala studio photo.jpg
+  dala studio clip.mp4 --no-browser    prints the address, and opens nothing
+  dala studio camera                   the first camera; camera:1, camera:test
+  dala studio scene.json
+  dala studio kernel.py                edit a kernel, and see what it does
+  dala studio --host 0.0.0.0 --tls     for a phone in the same network
+
+The first line is the address, with a secret: who has it can use the studio. Pages can open and
+write files in the folder of SOURCE (or the current one) and in those of --folder. Ctrl-C ends it.
+"""
+
+OPTIONS: Final[arguments.Options] = {
+    "--no-browser": {"action": "store_true", "help": "do not open the browser"},
+    "--host": {
+        "default": "127.0.0.1",
+        "metavar": "ADDRESS",
+        "help": "the address to listen on (127.0.0.1: only this machine)",
+    },
+    "--port": {
+        "type": arguments.integer(0, 65535),
+        "default": 0,
+        "metavar": "N",
+        "help": "the port (a free one)",
+    },
+    "--tls": {
+        "action": "store_true",
+        "help": "serve with a certificate made on the spot, and print a QR code: for phones",
+    },
+    "--folder": {
+        "action": "append",
+        "metavar": "FOLDER",
+        "help": "another folder whose files pages may open and write",
+    },
+    **arguments.DEVICE,
+}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
+    parser.add_argument(
+        "source",
+        nargs="?",
+        metavar="SOURCE",
+        help="a picture, a video, camera, a scene file or a kernel file",
+    )
+    arguments.add_options(parser, OPTIONS)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until Ctrl-C or SIGTERM."""
+    try:
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+        import websockets  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise MissingPackage(
+            f"studio: {error.name} is not installed. Run: {pip_install('studio')}"
+        ) from None
+    from dala.studio.application import app
+    from dala.studio.server import serve
+
+    source: str | None = args.source
+    camera = None
+    if source is not None and (source == "camera" or source.startswith("camera:")):
+        camera = source.partition(":")[2] or "default"
+        source = None
+    if source is not None and not Path(source).is_file():
+        raise FileNotFoundError(f"there is no file {source!r}.")
+    folders = [*(args.folder or []), *([] if source else [Path.cwd()])]
+    for folder in folders:
+        if not Path(folder).is_dir():
+            raise ParameterError.invalid("studio", "--folder", "a folder that exists", str(folder))
+    studio = app(source, folders=folders, device=args.device)
+    try:
+        if camera is not None:
+            studio.session.do({"do": "open", "camera": camera})
+        elif source is None:
+            studio.session.do({"do": "open", "sample": "coffee"})
+    except BaseException:
+        studio.close()
+        raise
+
+    def ready(address: str) -> None:
+        print(address, flush=True)
+        if args.tls:
+            from dala.studio.tls import qr_code
+
+            print(qr_code(address), flush=True)
+        if not args.no_browser:
+            _open(address)
+
+    serve(studio, args.host, args.port, tls=args.tls, ready=ready)
+    return 0
+
+
+def _open(address: str) -> None:
+    """Open the browser, or say that there is none."""
+    import webbrowser
+
+    try:
+        opened = webbrowser.open(address)
+    except webbrowser.Error:
+        opened = False
+    if not opened:
+        print("dala studio: no browser was found. Open the address above.", file=sys.stderr)

@@ -1,0 +1,1 @@
+"""The cards of a chain: filters, kernels and models, with their values."""

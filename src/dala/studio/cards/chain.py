@@ -1,0 +1,186 @@
+"""A chain that is ready to run: filters and kernels fused, models between them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Final
+
+import numpy as np
+
+from dala.errors import DalaError, MissingPackage, ModelError
+from dala.media.filters.pipeline import FramePipeline
+from dala.media.filters.plans import Filter, FilterValue
+from dala.resources import Closing
+from dala.studio.cards.card import Card
+from dala.studio.cards.models import ModelRunner, load
+from dala.studio.cards.values import LoadedFiles, checked, link_of, required
+from dala.typing import ImageLike, NDArray
+
+#: Frames may be of any size that fits into memory.
+_LARGEST: Final = 1 << 20
+#: Models that are kept loaded.
+_MODELS: Final = 4
+
+
+@dataclass(frozen=True)
+class CardProblem:
+    """Why a card is left out of the chain.
+
+    >>> CardProblem("c1", "needs a lut").card
+    'c1'
+    """
+
+    card: str
+    text: str
+
+
+@dataclass(frozen=True)
+class ReadyCard:
+    """A card that is ready: an item of a list of filters, or a model."""
+
+    card: str
+    filter: Filter | None
+    model: ModelRunner | None = None
+
+
+class ChainRunner(Closing):
+    """Prepares chains and runs them on frames; one thread at a time.
+
+    Args:
+        files: the files that cards may name.
+        device: the device; the current one by default.
+    """
+
+    def __init__(self, files: LoadedFiles, device: str | None) -> None:
+        self._files = files
+        self._pipeline = FramePipeline(_LARGEST, _LARGEST, device=device)
+        self._single = FramePipeline(_LARGEST, _LARGEST, device=device)
+        self._models: dict[str, ModelRunner] = {}
+
+    @property
+    def device(self) -> str:
+        """The device that chains run on."""
+        return self._pipeline.device
+
+    @property
+    def passes(self) -> int:
+        """Passes over memory of the last list of filters."""
+        return self._pipeline.passes
+
+    # preparing --------------------------------------------------------------------------------
+    def prepare(self, cards: Sequence[Card]) -> tuple[list[ReadyCard], list[CardProblem]]:
+        """Return the cards that can run, in order, and what keeps the others from it."""
+        links: list[ReadyCard] = []
+        problems: list[CardProblem] = []
+        for card in cards:
+            if not card.on:
+                continue
+            try:
+                if needs := required(card):
+                    listed = " and ".join(needs)
+                    problems.append(CardProblem(card.id, f"{card.name}: {listed} must be set."))
+                    continue
+                links.append(self._link(card, checked(card, self._files)))
+            except (DalaError, OSError, ValueError, MemoryError) as error:
+                problems.append(CardProblem(card.id, describe_error(error)))
+        return links, problems
+
+    def _link(self, card: Card, values: Mapping[str, FilterValue]) -> ReadyCard:
+        if card.kind != "model":
+            return ReadyCard(card.id, link_of(card, values))
+        key = json.dumps([card.name, dict(card.params)], sort_keys=True)
+        found = self._models.pop(key, None)
+        if found is None:
+            while len(self._models) >= _MODELS:
+                self._models.pop(next(iter(self._models))).close()
+            try:
+                found = load(card.name, card.params, self._pipeline.device)
+            except (ModelError, MissingPackage):
+                raise
+        self._models[key] = found
+        return ReadyCard(card.id, None, found)
+
+    # running ----------------------------------------------------------------------------------
+    def run(self, picture: ImageLike, links: Sequence[ReadyCard]) -> ImageLike:
+        """Return the result of a chain for a picture; neighboring filters are one fused list."""
+        group: list[Filter] = []
+        for link in links:
+            if link.filter is not None:
+                group.append(link.filter)
+                continue
+            assert link.model is not None
+            picture = link.model.process(pixels_of(self._filtered(picture, group)))
+            group = []
+        return self._filtered(picture, group)
+
+    def _filtered(self, picture: ImageLike, group: list[Filter]) -> ImageLike:
+        return self._pipeline.process(picture, group) if group else picture
+
+    def costs(
+        self,
+        picture: ImageLike,
+        links: Sequence[ReadyCard],
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> dict[str, float]:
+        """Return the milliseconds of each card on its own, one after another."""
+        made: dict[str, float] = {}
+        for link in links:
+            if stopped():
+                break
+            start = perf_counter()
+            picture = self._alone(picture, link)
+            pixels_of(picture)  # waits for the device
+            made[link.card] = (perf_counter() - start) * 1e3
+        return made
+
+    def culprit(self, picture: ImageLike, links: Sequence[ReadyCard]) -> CardProblem | None:
+        """Return the first card that fails on a picture, and why; None if none does."""
+        for link in links:
+            try:
+                picture = self._alone(picture, link)
+                pixels_of(picture)
+            except Exception as error:
+                return CardProblem(link.card, describe_error(error))
+        return None
+
+    def _alone(self, picture: ImageLike, link: ReadyCard) -> ImageLike:
+        if link.model is not None:
+            return link.model.process(pixels_of(picture))
+        assert link.filter is not None
+        return self._single.process(picture, [link.filter])
+
+    def explain(self) -> str:
+        """Return the plan of the last frame."""
+        return self._pipeline.explain()
+
+    def close(self) -> None:
+        """Free all buffers and models."""
+        for model in self._models.values():
+            model.close()
+        self._models.clear()
+        self._pipeline.close()
+        self._single.close()
+
+
+def describe_error(error: BaseException) -> str:
+    """Return the text of an error for the page.
+
+    >>> describe_error(ValueError("no such thing"))
+    'no such thing'
+    """
+    if isinstance(error, KeyError) and error.args:
+        return str(error.args[0])
+    return str(error) or type(error).__name__
+
+
+def pixels_of(picture: ImageLike) -> NDArray:
+    """Return a picture as an array of shape (height, width) or (height, width, channels).
+
+    >>> pixels_of(np.zeros((2, 3, 4), np.uint8)).shape
+    (2, 3, 4)
+    """
+    made: NDArray = np.asarray(picture)
+    return made

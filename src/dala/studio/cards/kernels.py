@@ -1,0 +1,205 @@
+"""Kernels from text: compiled, with what is wrong with them and where.
+
+The text may be a kernel file: imports of Dala and the decorator ``@kernel`` mean nothing here, and
+are skipped. Nothing of it is executed as Python.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from dala.budget import Limits
+from dala.errors import DalaError, KernelSyntaxError
+from dala.gpu.compute.kernel import Kernel, registered
+from dala.gpu.compute.kernels.filter import FilterParam, parameter_of
+from dala.gpu.compute.lang.parser import declare
+from dala.gpu.compute.lang.source import from_text
+from dala.media.filters.plans import check
+from dala.studio.catalogue.parameters import JsonObject
+from dala.studio.limits import StudioLimits
+
+#: Modules whose names need no import in a kernel.
+_KNOWN: Final = ("dala", "__future__")
+_WORD: Final = re.compile(r"\w+|\S")
+_BOUNDS: Final = StudioLimits()
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """A mistake in a kernel's text: lines and columns from 1, the end exclusive.
+
+    >>> Diagnostic(1, 5, 1, 8, "the name 'foo' is not defined").json()["column"]
+    5
+    """
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    message: str
+
+    def json(self) -> JsonObject:
+        """Return it as the protocol has it."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """The kernel of a text, or what is wrong with it.
+
+    >>> compile_kernel("def half(px: Pixel): return rgba(px.rgb * 0.5, px.a)").diagnostics
+    ()
+    """
+
+    text: str
+    kernel: Kernel | None
+    diagnostics: tuple[Diagnostic, ...] = ()
+    params: tuple[FilterParam, ...] = ()
+
+    def code(self) -> dict[str, str]:
+        """Return the generated code: WGSL and LLVM."""
+        if self.kernel is None:
+            return {"wgsl": "", "llvm": ""}
+        made: dict[str, str] = {}
+        for target in ("wgsl", "llvm"):
+            try:
+                made[target] = self.kernel.source(target)
+            except DalaError as error:
+                made[target] = f"; {error}" if target == "llvm" else f"// {error}"
+        return made
+
+
+@lru_cache(128)
+def compile_kernel(text: str, limits: StudioLimits = _BOUNDS) -> CompiledKernel:
+    """Compile a kernel's text, with limits on what each run may spend.
+
+    >>> found = compile_kernel("def half(px: Pixel): return rgba(px.rgb * amont, px.a)")
+    >>> found.diagnostics[0].column, found.diagnostics[0].end_column
+    (43, 48)
+    """
+    body, problem = _without_imports(text)
+    if problem is not None:
+        return CompiledKernel(text, None, (problem,))
+    # Leading empty lines are removed before the text is parsed, so lines are counted from there.
+    skipped = len(body) - len(body.lstrip("\n"))
+    body = body.lstrip("\n")
+    if not body.strip():
+        message = "there is no kernel yet. Write def name(px: Pixel): return ..."
+        return CompiledKernel(text, None, (Diagnostic(1, 1, 1, 1, message),))
+    name = _name(body)
+    try:
+        declaration = declare(from_text(body, name), lookup=registered)
+        bounds = Limits(limits.kernel_time, limits.kernel_iterations, limits.kernel_memory)
+        kernel = Kernel(name, declaration, bounds)
+        if not kernel.inputs:
+            message = "the first input must be the picture: def name(px: Pixel) or (img: Image)."
+            return CompiledKernel(text, None, (_at(text, 1 + skipped, 1, message),))
+        if len(kernel.inputs) > 1:
+            message = "a kernel of a chain has one input, the picture. Others cannot be given here."
+            return CompiledKernel(text, None, (_at(text, 1 + skipped, 1, message),))
+        missing = [p.name for p in kernel.params if p.required]
+        if missing:
+            message = f"the parameter {missing[0]!r} needs a default, such as {missing[0]}=1.0."
+            return CompiledKernel(text, None, (_at(text, 1 + skipped, 1, message),))
+        check((kernel, {}), name)
+    except KernelSyntaxError as error:
+        message = f"{error.problem}. {error.advice}" if error.advice else error.problem
+        line, column = (error.lineno or 1) + skipped, error.offset or 1
+        return CompiledKernel(text, None, (_at(text, line, column, message),))
+    except DalaError as error:
+        return CompiledKernel(text, None, (_at(text, 1 + skipped, 1, str(error)),))
+    params = tuple(_described(p, kernel.doc) for p in map(parameter_of, kernel.params))
+    return CompiledKernel(text, kernel, (), params)
+
+
+def _described(p: FilterParam, doc: str) -> FilterParam:
+    """Return a parameter with its line of the docstring's ``Args:`` section, if there is one."""
+    found = re.search(rf"^\s*{re.escape(p.name)}(?: \(([^)]*)\))?: (.+)$", doc, re.M)
+    if found is None:
+        return p
+    return FilterParam(**{**vars(p), "unit": found[1] or "", "doc": found[2].strip()})
+
+
+def _name(body: str) -> str:
+    """Return the name of the last function."""
+    found = re.findall(r"^def\s+(\w+)", body, re.M)
+    return found[-1] if found else "kernel"
+
+
+def _without_imports(text: str) -> tuple[str, Diagnostic | None]:
+    """Return the text with imports, decorators and module docstrings blank; or what is refused."""
+    body = text.replace("\r\n", "\n")
+    try:
+        tree = ast.parse(body)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return body, None  # the kernel parser reports it
+    lines = body.split("\n")
+    blank: list[tuple[int, int]] = []
+    for item in tree.body:
+        if isinstance(item, ast.Import | ast.ImportFrom):
+            problem = _refused(item, text)
+            if problem is not None:
+                return body, problem
+            blank.append((item.lineno, item.end_lineno or item.lineno))
+        elif isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant):
+            blank.append((item.lineno, item.end_lineno or item.lineno))
+        elif isinstance(item, ast.FunctionDef):
+            blank += [(d.lineno, d.end_lineno or d.lineno) for d in item.decorator_list]
+    for first, last in blank:
+        if any(not _alone(lines[n - 1], body) for n in range(first, last + 1)):
+            continue
+        lines[first - 1 : last] = [""] * (last - first + 1)
+    return "\n".join(lines), None
+
+
+def _alone(line: str, body: str) -> bool:
+    """Return whether a line holds nothing but an import, a decorator or a text."""
+    return ";" not in line or '"' in line or "'" in line
+
+
+def _refused(item: ast.Import | ast.ImportFrom, text: str) -> Diagnostic | None:
+    names = [a.name for a in item.names] if isinstance(item, ast.Import) else [item.module or ""]
+    if all(name.partition(".")[0] in _KNOWN for name in names):
+        return None
+    message = "a kernel can only compute, and cannot import. Remove the line."
+    return _at(text, item.lineno, item.col_offset + 1, message)
+
+
+def _at(text: str, line: int, column: int, message: str) -> Diagnostic:
+    """Return a diagnostic that covers the expression or the word at a position."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    line = min(max(line, 1), len(lines))
+    end = _expression_end(text, line, column)
+    if end is not None:
+        return Diagnostic(line, column, *end, message)
+    shown = lines[line - 1]
+    column = min(max(column, 1), len(shown) + 1)
+    found = _WORD.match(shown, column - 1)
+    return Diagnostic(line, column, line, found.end() + 1 if found else len(shown) + 1, message)
+
+
+def _expression_end(text: str, line: int, column: int) -> tuple[int, int] | None:
+    """Return where the largest expression that starts at a position ends."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
+    lines: Sequence[str] = text.replace("\r\n", "\n").split("\n")
+
+    def characters(row: int, offset: int) -> int:
+        return len(lines[row - 1].encode()[:offset].decode(errors="ignore")) + 1
+
+    best: tuple[int, int] | None = None
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.expr) or node.lineno != line:
+            continue
+        if characters(line, node.col_offset) != column or node.end_lineno is None:
+            continue
+        end = node.end_lineno, characters(node.end_lineno, node.end_col_offset or 0)
+        best = end if best is None else max(best, end)
+    return best

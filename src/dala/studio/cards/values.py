@@ -1,0 +1,187 @@
+"""Values of cards: JSON of a page, checked and loaded as filters take them."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, TypeVar, cast
+
+import numpy as np
+
+from dala import forks
+from dala.errors import DalaError, ParameterError
+from dala.gpu.compute.kernels.filter import FilterParam
+from dala.media.filters.plans import Filter, FilterValue, check
+from dala.studio.cards.card import Card
+from dala.studio.catalogue.parameters import Json, kind_of
+from dala.studio.folders import Folders
+from dala.typing import NDArray
+
+T = TypeVar("T")
+
+#: The most numbers of a list.
+_LONGEST: Final = 4096
+#: Files that are kept loaded.
+_KEPT: Final = 16
+
+
+class LoadedFiles:
+    """Pictures, tables and maps that cards name, loaded once and again when the file changes.
+
+    >>> LoadedFiles(Folders([]), 1000).max_pixels
+    1000
+    """
+
+    def __init__(self, folders: Folders, max_pixels: int) -> None:
+        self.folders = folders
+        self.max_pixels = max_pixels
+        self._lock = forks.lock()
+        self._made: OrderedDict[tuple[str, str, int], FilterValue] = OrderedDict()
+
+    def picture(self, path: Path) -> NDArray:
+        """Return a picture as pixels.
+
+        Raises:
+            OSError, DalaError: it cannot be read.
+        """
+        from dala.media.files import load
+
+        return cast(
+            "NDArray",
+            self._once("picture", path, lambda: np.asarray(load(path, self.max_pixels))),
+        )
+
+    def lut(self, path: Path) -> FilterValue:
+        """Return a color table."""
+        from dala.media.filters.luts import load_lut
+
+        return self._once("lut", path, lambda: load_lut(path))
+
+    def map(self, path: Path) -> FilterValue:
+        """Return an array."""
+        from dala.media.files import load_array
+
+        return self._once("map", path, lambda: load_array(path))
+
+    def _once(self, kind: str, path: Path, load: Callable[[], FilterValue]) -> FilterValue:
+        key = kind, str(path), os.stat(path).st_mtime_ns
+        with self._lock:
+            if key in self._made:
+                self._made.move_to_end(key)
+                return self._made[key]
+        made = load()
+        with self._lock:
+            self._made[key] = made
+            while len(self._made) > _KEPT:
+                self._made.popitem(last=False)
+        return made
+
+
+def required(card: Card) -> list[str]:
+    """Return the parameters that a card still needs.
+
+    >>> required(Card("c1", "filter", "resize"))
+    ['size']
+    """
+    return [
+        p.name for p in card.parameters.values() if p.required and card.params.get(p.name) is None
+    ]
+
+
+def loaded(card: Card, files: LoadedFiles) -> dict[str, FilterValue]:
+    """Return a card's values as its filter takes them, with files loaded.
+
+    Raises:
+        ParameterError: a value has the wrong form, or a file cannot be read.
+    """
+    known = card.parameters
+    return {
+        name: _value(card.name, known[name], value, files)
+        for name, value in card.params.items()
+        if name in known and value is not None
+    }
+
+
+def checked(card: Card, files: LoadedFiles) -> Mapping[str, FilterValue]:
+    """Return a card's loaded values, after its filter has accepted them.
+
+    Raises:
+        ParameterError: a value is refused.
+    """
+    values = loaded(card, files)
+    if card.kind == "model":
+        return values
+    if not required(card):
+        try:
+            check(link_of(card, values), card.name)
+        except KeyError as error:  # an unknown parameter is also a KeyError
+            raise ParameterError(str(error.args[0] if error.args else error)) from None
+    return values
+
+
+def link_of(card: Card, values: Mapping[str, FilterValue]) -> Filter:
+    """Return a filter or kernel card as an item of a list of filters."""
+    if card.kind == "filter":
+        return card.name, values
+    kernel = card.kernel.kernel
+    if kernel is None:
+        raise ParameterError(f"{card.name}: {card.kernel.diagnostics[0].message}")
+    return kernel, values
+
+
+def _value(call: str, p: FilterParam, value: Json, files: LoadedFiles) -> FilterValue:
+    kind = kind_of(p)
+    if kind in ("lut", "map") or (kind == "picture" and isinstance(value, str)):
+        path = files.folders.existing(value, call, argument=p.name)
+        load = {"lut": files.lut, "map": files.map, "picture": files.picture}[kind]
+        try:
+            return load(path)
+        except DalaError as error:
+            raise ParameterError(str(error), call=call, argument=p.name) from error
+        except OSError as error:
+            text = f"{call}: {p.name}: cannot read {path.name!r}: {error.strerror or error}."
+            raise ParameterError(text, call=call, argument=p.name) from error
+    if kind == "curve":
+        return _points(call, p.name, value)
+    if isinstance(value, bool):
+        if kind not in ("bool", "choice"):
+            raise ParameterError.invalid(call, p.name, "a number", value)
+        return value
+    if isinstance(value, int | float):
+        return _finite(call, p.name, value)
+    if isinstance(value, str):
+        if kind != "choice":
+            raise ParameterError.invalid(call, p.name, "numbers", value)
+        return value
+    if isinstance(value, list) and len(value) <= _LONGEST:
+        missing = kind == "size"  # one side may be chosen by the filter
+        made = [None if v is None and missing else _finite(call, p.name, v) for v in value]
+        return cast("FilterValue", tuple(made))
+    raise ParameterError.invalid(call, p.name, "a number, a word or a list of numbers", value)
+
+
+def _finite(call: str, name: str, value: Json) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
+        raise ParameterError.invalid(call, name, "a number", value)
+    return value
+
+
+def _is_finite(value: int | float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond the range of floats
+        return False
+
+
+def _points(call: str, name: str, value: Json) -> list[tuple[float, float]]:
+    if not isinstance(value, list) or len(value) > _LONGEST:
+        raise ParameterError.invalid(call, name, "a list of [x, y]", value)
+    made: list[tuple[float, float]] = []
+    for item in value:
+        if not isinstance(item, list) or len(item) != 2:
+            raise ParameterError.invalid(call, name, "a list of [x, y]", item)
+        made.append((_finite(call, name, item[0]), _finite(call, name, item[1])))
+    return made

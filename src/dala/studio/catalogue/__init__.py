@@ -1,0 +1,1 @@
+"""What the page can offer: filters, models, kernels, nodes and the language, from declarations."""

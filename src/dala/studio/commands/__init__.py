@@ -1,0 +1,1 @@
+"""What pages can ask for, by name: one function each."""

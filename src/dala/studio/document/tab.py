@@ -1,0 +1,170 @@
+"""A tab: a source with its chain, its time and its undo history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from time import monotonic
+
+from dala.errors import ParameterError
+from dala.studio.cards.card import Card
+from dala.studio.catalogue.parameters import Json, JsonObject, parameter
+from dala.studio.document.history import History
+from dala.studio.sources.source import StudioSource
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What undo restores: the cards, and the scene file of a scene tab."""
+
+    cards: tuple[Card, ...] = ()
+    scene: object = None
+
+
+class Tab:
+    """A source with its chain, its time and its undo history.
+
+    Args:
+        id: the handle of the tab.
+        source: what it shows.
+        undo: steps of undo that are kept.
+    """
+
+    def __init__(self, id: str, source: StudioSource, undo: int) -> None:
+        self.id = id
+        self.source = source
+        self.contents = Contents()
+        self.history: History[Contents] = History(undo)
+        #: Whether the file differs from what the tab shows (scenes and kernel files).
+        self.dirty = False
+        #: Why cards are left out, by card.
+        self.problems: dict[str, str] = {}
+        #: Size of the last result.
+        self.result: tuple[int, int] | None = None
+        self.loop: tuple[Fraction, Fraction] | None = None
+        self._time = Fraction(0)
+        self._started: float | None = monotonic() if source.live else None
+        self._serial = 0
+        #: How often the time was set.
+        self.seeks = 0
+
+    # cards ------------------------------------------------------------------------------------
+    def next_card(self) -> str:
+        """Return the handle of a new card."""
+        self._serial += 1
+        return f"c{self._serial}"
+
+    def card(self, id: Json, call: str) -> tuple[int, Card]:
+        """Return the place of a card, and the card.
+
+        Raises:
+            ParameterError: there is no such card.
+        """
+        for number, card in enumerate(self.contents.cards):
+            if card.id == id:
+                return number, card
+        raise ParameterError.invalid(call, "card", "the id of a card", id)
+
+    def change(self, cards: tuple[Card, ...], mark: object = None) -> None:
+        """Replace the cards; undo returns to the present ones."""
+        if cards != self.contents.cards:
+            self.history.add(self.contents, mark)
+            self.contents = replace(self.contents, cards=cards)
+
+    def change_scene(self, scene: object, mark: object = None) -> None:
+        """Replace the scene file; undo returns to the present one."""
+        self.history.add(self.contents, mark)
+        self.contents = replace(self.contents, scene=scene)
+
+    # time -------------------------------------------------------------------------------------
+    @property
+    def playing(self) -> bool:
+        """Whether time advances."""
+        return self._started is not None
+
+    def time(self, now: Callable[[], float] = monotonic) -> Fraction:
+        """Return the time that is shown now; reaching the end of the source stops there."""
+        if self._started is None:
+            return self._time
+        time = self._time + Fraction(now() - self._started).limit_denominator(10**6)
+        if self.loop is not None and time >= self.loop[1]:
+            first, last = self.loop
+            time = first + (time - first) % (last - first)
+        elif self.source.duration is not None and time >= self.source.duration:
+            self._time, self._started = self.end, None
+            return self._time
+        return time
+
+    @property
+    def end(self) -> Fraction:
+        """The time of the last picture."""
+        if self.source.duration is None:
+            return Fraction(10**6)
+        return max(self.source.duration - self.frame, Fraction(0))
+
+    @property
+    def frame(self) -> Fraction:
+        """The duration of one picture."""
+        return 1 / self.source.rate if self.source.rate else Fraction(1, 25)
+
+    def play(self) -> None:
+        """Let time advance; from the beginning if it is at the end."""
+        if not self.playing and self.source.rate is not None:
+            if self.loop is not None and not self.loop[0] <= self._time < self.loop[1]:
+                self._time = self.loop[0]
+            elif self._time >= self.end:
+                self._time = Fraction(0)
+            self._started = monotonic()
+
+    def pause(self) -> None:
+        """Stop time."""
+        if not self.source.live:
+            self._time, self._started = self.time(), None
+
+    def seek(self, time: Fraction) -> None:
+        """Go to a time; what plays continues from there."""
+        if self.source.live:
+            return
+        self.seeks += 1
+        self._time = min(max(time, Fraction(0)), self.end)
+        if self._started is not None:
+            self._started = monotonic()
+
+    def step(self, frames: int) -> None:
+        """Pause, and go some pictures forward or back."""
+        self.pause()
+        number = (self._time / self.frame + Fraction(1, 1000)).__floor__() + frames
+        self.seek(number * self.frame)
+
+    # state ------------------------------------------------------------------------------------
+    def facts(self) -> JsonObject:
+        """Return the tab as the state lists it."""
+        return {"id": self.id, **self.source.facts(), "dirty": self.dirty}
+
+    def chain(self) -> list[Json]:
+        """Return the cards as the state lists them."""
+        return [self._card(card) for card in self.contents.cards]
+
+    def scene(self) -> Json:
+        """Return the tree of a scene tab; None for other tabs."""
+        return self.source.tree()
+
+    def _card(self, card: Card) -> JsonObject:
+        made: JsonObject = {
+            "id": card.id,
+            "kind": card.kind,
+            "name": card.name,
+            "title": card.title,
+            "on": card.on,
+            "params": dict(card.params),
+            "error": self.problems.get(card.id),
+        }
+        if card.kind == "kernel":
+            made |= {
+                "text": card.text,
+                "path": card.path,
+                "diagnostics": list[Json](card.diagnostics),
+                "declared": [parameter(p) for p in card.kernel.params],
+            }
+        return made

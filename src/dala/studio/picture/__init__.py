@@ -1,0 +1,1 @@
+"""Pictures for pages: rendering, scaling, encoding, charts and costs."""

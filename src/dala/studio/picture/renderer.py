@@ -1,0 +1,280 @@
+"""The render thread: the active tab's picture through its chain, once for all viewers."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from time import monotonic, perf_counter
+from typing import Final
+
+from dala import forks
+from dala.errors import DalaError
+from dala.studio.cards.card import Card
+from dala.studio.cards.chain import CardProblem, ChainRunner, ReadyCard, describe_error
+from dala.studio.catalogue.parameters import JsonObject
+from dala.studio.document.tab import Tab
+from dala.studio.picture.channels import Publisher
+from dala.studio.picture.moment import RenderedMoment
+from dala.studio.viewer import Viewer
+from dala.typing import ImageLike
+
+#: Seconds between messages with statistics, and between measurements of each card.
+_STATS: Final = 0.5
+_COSTS: Final = 2.0
+#: Seconds without a change after which cards are measured.
+_QUIET: Final = 0.25
+#: The shortest time between two pictures, in seconds.
+_FASTEST: Final = 1 / 120
+
+
+@dataclass(frozen=True)
+class RenderEvents:
+    """What the renderer reports to its session, from its own thread."""
+
+    #: Problems of a tab's cards changed.
+    problems: Callable[[Tab, dict[str, str]], None]
+    #: The size of a tab's result changed.
+    result: Callable[[Tab, tuple[int, int]], None]
+    #: A tab stopped playing at its end.
+    stopped: Callable[[Tab], None]
+    stats: Callable[[JsonObject], None]
+    failed: Callable[[str], None]
+
+
+class StudioRenderer:
+    """A thread that renders the active tab when it changes, and at its rate while it plays.
+
+    Args:
+        active: returns the active tab, or None.
+        viewers: returns the connected viewers.
+        runner: runs chains.
+        events: what happens is reported to.
+    """
+
+    def __init__(
+        self,
+        active: Callable[[], Tab | None],
+        viewers: Callable[[], Sequence[Viewer]],
+        runner: ChainRunner,
+        events: RenderEvents,
+    ) -> None:
+        self._active, self._viewers = active, viewers
+        self._runner, self._events = runner, events
+        self._changed = forks.condition()
+        #: Held while a tab renders; a thread that closes or edits a source takes it.
+        self.busy = forks.rlock()
+        self._dirty = True
+        self._closed = False
+        self._numbers = itertools.count(1)
+        self._prepared: tuple[Tab, tuple[Card, ...], list[ReadyCard]] | None = None
+        #: Cards that failed on a picture, by their ids, and the problem; a change clears them.
+        self._failed: dict[tuple[str, str], tuple[Card, str]] = {}
+        self._frame: tuple[str, int] | None = None
+        self._last: tuple[Tab, ImageLike, list[ReadyCard]] | None = None
+        self._told = ""
+        self._costs: dict[str, float] = {}
+        self._measured = self._reported = 0.0
+        self._stale = True
+        self._total = 0.0
+        self._times: deque[float] = deque(maxlen=60)
+        self.dropped = 0
+        self.publisher = Publisher(viewers, runner.device)
+        self._thread = forks.thread(self._run, name="dala-studio-renderer")
+        self._thread.start()
+
+    def change(self) -> None:
+        """Render again, as something changed."""
+        with self._changed:
+            self._dirty = self._stale = True
+            self._changed.notify_all()
+
+    def look(self) -> None:
+        """Look again at what viewers want; nothing else changed."""
+        with self._changed:
+            self._changed.notify_all()
+        self.publisher.wake()
+
+    def forget(self, tab: Tab) -> None:
+        """Drop what is kept of a tab that is closed."""
+        with self.busy:
+            if self._last is not None and self._last[0] is tab:
+                self._last = None
+            if self._prepared is not None and self._prepared[0] is tab:
+                self._prepared = None
+            self._failed = {k: v for k, v in self._failed.items() if k[0] != tab.id}
+            if self.publisher.moment is not None and self.publisher.moment.tab == tab.id:
+                self.publisher.publish(None)
+
+    def close(self) -> None:
+        """End the threads."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._thread.join()
+        self.publisher.close()
+        self._last = self._prepared = None
+
+    # the thread -------------------------------------------------------------------------------
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._closed and (wait := self._wait()) != 0:
+                    if not self._changed.wait(wait) and not self._closed:
+                        break
+                if self._closed:
+                    return
+                dirty, self._dirty = self._dirty, False
+            tab = self._active()
+            try:
+                if tab is not None and self._someone_looks():
+                    if dirty or self._is_next(tab):
+                        self._render(tab, dirty)
+                    self._report(tab)
+                elif dirty:
+                    with self._changed:
+                        self._dirty = True  # until someone looks
+            except Exception as error:  # the thread outlives whatever a picture did
+                self._tell(describe_error(error))
+
+    def _someone_looks(self) -> bool:
+        return any(v.wants_pictures for v in self._viewers())
+
+    def _wait(self) -> float | None:
+        """Return the seconds until there is something to do; None for nothing in sight."""
+        tab = self._active()
+        if tab is None or not self._someone_looks():
+            return None
+        if self._dirty:
+            return 0
+        waits: list[float] = []
+        if tab.playing:
+            if self._is_next(tab):
+                return 0
+            rate = float(tab.source.rate or 30)
+            time = float(tab.time())
+            waits.append(max((int(time * rate) + 1) / rate - time, _FASTEST))
+        if self._stale:
+            waits.append(
+                max(self._times[-1] + _QUIET - monotonic(), _FASTEST) if self._times else _QUIET
+            )
+        return min(waits, default=None)
+
+    def _is_next(self, tab: Tab) -> bool:
+        """Return whether a picture is due that was not rendered."""
+        return tab.playing and self._frame != (tab.id, self._number(tab, tab.time()))
+
+    def _number(self, tab: Tab, time: Fraction) -> int:
+        return int(time * (tab.source.rate or 30))
+
+    def _render(self, tab: Tab, dirty: bool) -> None:
+        if not dirty and not any(v.has_room for v in self._viewers()):
+            self._frame = tab.id, self._number(tab, tab.time())
+            self.dropped += 1
+            return
+        playing = tab.playing
+        with self.busy:
+            start = perf_counter()
+            time = tab.time()
+            self._frame = tab.id, self._number(tab, time)
+            before = tab.source.at(time)
+            if before is None:
+                if tab.source.live:
+                    with self._changed:
+                        self._frame = None
+                return
+            links, problems = self._links(tab)
+            begun = perf_counter()
+            after = self._processed(tab, before, links, problems)
+            moment = RenderedMoment(
+                next(self._numbers), tab.id, time, before, after, self._runner.device
+            )
+            size = moment.size  # waits for the device
+            self._total = (perf_counter() - begun) * 1e3
+            self._last = tab, before, links
+            del start
+        self._told = ""
+        self._times.append(monotonic())
+        self.publisher.publish(moment)
+        if problems != tab.problems:
+            self._events.problems(tab, problems)
+        if size != tab.result:
+            self._events.result(tab, size)
+        if playing and not tab.playing:
+            self._events.stopped(tab)
+
+    def _links(self, tab: Tab) -> tuple[list[ReadyCard], dict[str, str]]:
+        cards = tab.contents.cards
+        known = {(tab.id, c.id): c for c in cards}
+        self._failed = {
+            k: v for k, v in self._failed.items() if k[0] != tab.id or known.get(k) == v[0]
+        }
+        failed = {
+            card: text for (owner, card), (_, text) in self._failed.items() if owner == tab.id
+        }
+        if self._prepared is not None and self._prepared[:2] == (tab, cards):
+            links = self._prepared[2]
+            problems = {k: v for k, v in tab.problems.items() if k not in failed}
+        else:
+            links, found = self._runner.prepare([c for c in cards if c.id not in failed])
+            problems = {p.card: p.text for p in found}
+        self._prepared = tab, cards, links
+        links = [link for link in links if link.card not in failed]
+        return links, problems | failed
+
+    def _processed(
+        self, tab: Tab, before: ImageLike, links: list[ReadyCard], problems: dict[str, str]
+    ) -> ImageLike:
+        """Return the result of the chain; cards that fail are left out, with their error."""
+        while True:
+            try:
+                return self._runner.run(before, links)
+            except (DalaError, ValueError, MemoryError, OSError) as error:
+                found = self._runner.culprit(before, links)
+                if found is None:  # each works alone: leave out the last one
+                    found = CardProblem(links[-1].card, describe_error(error))
+                problems[found.card] = found.text
+                card = next(c for c in tab.contents.cards if c.id == found.card)
+                self._failed[tab.id, card.id] = card, found.text
+                links[:] = [link for link in links if link.card != found.card]
+
+    # reports ----------------------------------------------------------------------------------
+    def _report(self, tab: Tab) -> None:
+        now = monotonic()
+        quiet = not self._times or now - self._times[-1] >= _QUIET
+        due = now - self._measured >= _COSTS and now - self._reported >= _STATS
+        if (
+            self._last is not None
+            and self._last[0] is tab
+            and ((self._stale and quiet) or (tab.playing and due))
+        ):
+            self._stale = False
+            self._measured = now
+            with self.busy:
+                _, before, links = self._last
+                self._costs = self._runner.costs(before, links, lambda: self._dirty)
+            self._send_stats(now)
+        elif tab.playing and now - self._reported >= _STATS:
+            self._send_stats(now)
+
+    def _send_stats(self, now: float) -> None:
+        self._reported = now
+        recent = [t for t in self._times if now - t <= 1.0]
+        self._events.stats({
+            "cards": {card: round(ms, 3) for card, ms in self._costs.items()},
+            "total": round(self._total, 3),
+            "encode": round(self.publisher.encode_ms, 3),
+            "rate": len(recent),
+            "dropped": self.dropped,
+            "device": self._runner.device,
+            "passes": self._runner.passes if self._costs else 0,
+        })  # fmt: skip
+        if self.publisher.error:
+            self._tell(self.publisher.error)
+
+    def _tell(self, text: str) -> None:
+        if text != self._told:
+            self._told = text
+            self._events.failed(text)

@@ -1,0 +1,383 @@
+"""A session: the document that pages share, and everything that works on it.
+
+Commands run one after another on one thread, so that the event loop never waits and the document
+has one writer. The renderer reports from its own thread.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import dala
+from dala import forks
+from dala.errors import DalaError, ParameterError
+from dala.offload import LoopWorker
+from dala.resources import Closing
+from dala.studio.cards.chain import ChainRunner
+from dala.studio.cards.values import LoadedFiles
+from dala.studio.catalogue.parameters import Json, JsonObject
+from dala.studio.commands.registry import find
+from dala.studio.document.tab import Tab
+from dala.studio.folders import Folders
+from dala.studio.limits import StudioLimits
+from dala.studio.message import Message, error_json, parsed
+from dala.studio.picture.renderer import RenderEvents, StudioRenderer
+from dala.studio.viewer import Viewer, changed_view
+from dala.typing import PathLike
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from dala.studio.sources.source import StudioSource
+
+_log = logging.getLogger("dala")
+
+
+class StudioSession(Closing):
+    """The document that pages share: tabs, chains and time.
+
+    Args:
+        folders: folders whose files may be opened and written.
+        device: the device; the current one by default.
+        limits: bounds on what pages may ask for.
+
+    >>> with StudioSession([], device="cpu") as session:
+    ...     session.do({"do": "open", "sample": "coffee"})
+    ...     session.do({"do": "add", "kind": "filter", "name": "invert"})
+    {'tab': 't1'}
+    {'card': 'c1'}
+    """
+
+    _instead = "Start another studio there."
+
+    def __init__(
+        self,
+        folders: Iterable[PathLike] = (),
+        *,
+        device: str | None = None,
+        limits: StudioLimits | None = None,
+    ) -> None:
+        self.limits = limits or StudioLimits()
+        self.folders = Folders(folders)
+        #: Where uploads and results for downloading are.
+        self.scratch = Path(tempfile.mkdtemp(prefix="dala-studio-"))
+        self.folders.hidden = (self.scratch.resolve(),)
+        self._clean = weakref.finalize(self, shutil.rmtree, str(self.scratch), True)
+        self.files = LoadedFiles(self.folders, self.limits.pixels)
+        #: Files that pages may download, by the last part of the address.
+        self.downloads: dict[str, Path] = {}
+        self._upload_lock = forks.lock()
+        self._uploaded = self._upload_serial = 0
+        self._lock = forks.rlock()
+        self._worker = LoopWorker("dala-studio")
+        self.tabs: dict[str, Tab] = {}
+        self.active: Tab | None = None
+        self.viewers: tuple[Viewer, ...] = ()
+        self._serial = self._viewer_serial = 0
+        self._version = 0
+        self._shown: JsonObject = {}
+        self._closed = False
+        try:
+            self._runner = ChainRunner(self.files, device)
+        except BaseException:
+            self._clean()
+            raise
+        self.device = self._runner.device
+        events = RenderEvents(
+            self._note_problems,
+            self._note_result,
+            self._note_stop,
+            self._note_stats,
+            self._note_failure,
+        )
+        self.renderer = StudioRenderer(
+            lambda: self.active, lambda: self.viewers, self._runner, events
+        )
+
+    # commands ---------------------------------------------------------------------------------
+    def do(self, data: JsonObject) -> JsonObject | None:
+        """Run a command on this thread, and return what it replies.
+
+        Raises:
+            DalaError, OSError: it is refused, and nothing changed.
+        """
+        message = Message(data)
+        with self._lock:
+            if self._closed:
+                raise ParameterError(f"{message.name}: the studio is closed.")
+            before = self._seen()
+            try:
+                return find(message.name)(self, message)
+            finally:
+                self.show()
+                if self._seen() != before:
+                    self.renderer.change()
+
+    def _seen(self) -> tuple[object, ...]:
+        """Return what the picture depends on."""
+        tab = self.active
+        if tab is None:
+            return (None,)
+        time = None if tab.playing else tab.time()
+        return id(tab), id(tab.contents), tab.playing, time, tab.seeks
+
+    async def receive(self, viewer: Viewer, data: str | bytes) -> None:
+        """Answer a message of a page. Nothing that a page sends raises an error here."""
+        id: Json = None
+        try:
+            message = parsed(data, self.limits.message)
+            found = message.get("id")
+            id = found if isinstance(found, int | float) and not isinstance(found, bool) else None
+            reply = await self._answer(viewer, message)
+        except (DalaError, OSError, ValueError, MemoryError) as error:
+            self._send_error(viewer, id, error)
+        except Exception as error:  # a mistake of ours must not end the session
+            _log.exception("dala studio: a message was answered with an error")
+            self._send_error(viewer, id, error)
+        else:
+            if id is not None and reply is not None:
+                viewer.send(json.dumps({"reply": id, "ok": True, **reply}))
+
+    async def _answer(self, viewer: Viewer, message: JsonObject) -> JsonObject | None:
+        match message.get("do"):
+            case "seen":
+                viewer.seen(message.get("seq"))
+                self.renderer.look()
+                return None
+            case "view":
+                viewer.view = changed_view(viewer.view, message)
+                self.renderer.look()
+                return {}
+        return await self._worker.run(lambda: self.do(message)) or {}
+
+    def _send_error(self, viewer: Viewer, id: Json, error: BaseException) -> None:
+        if id is None:
+            viewer.send(json.dumps({"error": error_json(error)}))
+        else:
+            viewer.send(json.dumps({"reply": id, "ok": False, "error": error_json(error)}))
+
+    @staticmethod
+    def is_quick(data: str | bytes | None) -> bool:
+        """Return whether a message is answered without a thread."""
+        return isinstance(data, str) and len(data) < 200 and ('"seen"' in data or '"view"' in data)
+
+    # files of pages -----------------------------------------------------------------------------
+    def new_upload(self, name: str) -> Path | None:
+        """Return where a file of a page is written; None if there is no room for more."""
+        with self._upload_lock:
+            if self._uploaded >= self.limits.uploads:
+                return None
+            self._upload_serial += 1
+            folder = self.scratch / f"upload-{self._upload_serial}"
+            folder.mkdir()
+            return folder / name
+
+    def uploaded(self, count: int) -> int:
+        """Count bytes of uploads, and return those of all together."""
+        with self._upload_lock:
+            self._uploaded += count
+            return self._uploaded
+
+    def offer(self, path: Path) -> str:
+        """Let pages download a file, and return its address."""
+        id = secrets.token_urlsafe(12)
+        self.downloads[id] = path
+        return f"download/{id}"
+
+    # tabs -------------------------------------------------------------------------------------
+    def tab(self, call: str) -> Tab:
+        """Return the active tab.
+
+        Raises:
+            ParameterError: there is none.
+        """
+        if self.active is None:
+            raise ParameterError(f"{call}: nothing is open. Open a picture or a video first.")
+        return self.active
+
+    def add_tab(self, source: StudioSource) -> Tab:
+        """Add a tab for a source, and make it the active one.
+
+        Raises:
+            ParameterError: there are too many; the source is closed.
+        """
+        with self._lock:
+            if self._closed or len(self.tabs) >= self.limits.tabs:
+                source.close()
+                raise ParameterError(
+                    f"open: at most {self.limits.tabs} tabs can be open. Close one first."
+                )
+            self._serial += 1
+            tab = Tab(f"t{self._serial}", source, self.limits.undo)
+            self.tabs[tab.id] = tab
+            self.active = tab
+            return tab
+
+    def activate(self, id: Json) -> None:
+        """Make a tab the active one.
+
+        Raises:
+            ParameterError: there is no such tab.
+        """
+        with self._lock:
+            self.active = self._find(id, "tab")
+
+    def close_tab(self, id: Json) -> None:
+        """Close a tab; its neighbor becomes active.
+
+        Raises:
+            ParameterError: there is no such tab.
+        """
+        with self._lock:
+            tab = self._find(id, "close")
+            order = list(self.tabs.values())
+            at = order.index(tab)
+            order.remove(tab)
+            if self.active is tab:
+                self.active = order[min(at, len(order) - 1)] if order else None
+            del self.tabs[tab.id]
+        with self.renderer.busy:
+            self.renderer.forget(tab)
+            tab.source.close()
+
+    def _find(self, id: Json, call: str) -> Tab:
+        if not isinstance(id, str) or id not in self.tabs:
+            raise ParameterError.invalid(call, "tab", "the id of a tab", id)
+        return self.tabs[id]
+
+    def restore(self, tab: Tab, *, forward: bool) -> None:
+        """Undo or redo a change of a tab.
+
+        Raises:
+            ParameterError: there is nothing to undo or redo.
+        """
+        history, now = tab.history, tab.contents
+        found = history.redo(now) if forward else history.undo(now)
+        if found is None:
+            raise ParameterError(f"{'redo' if forward else 'undo'}: there is nothing to do.")
+        tab.contents = found
+
+    # viewers ----------------------------------------------------------------------------------
+    async def connect(self, loop: asyncio.AbstractEventLoop) -> Viewer | None:
+        """Return a new viewer; None if there are too many."""
+        return await self._worker.run(lambda: self._connect(loop))
+
+    async def disconnect(self, viewer: Viewer) -> None:
+        """Forget a viewer."""
+        viewer.end("disconnected")
+        if not self._closed:
+            await self._worker.run(lambda: self._disconnect(viewer))
+
+    def _connect(self, loop: asyncio.AbstractEventLoop) -> Viewer | None:
+        with self._lock:
+            if self._closed or len(self.viewers) >= self.limits.viewers:
+                return None
+            self._viewer_serial += 1
+            viewer = Viewer(self._viewer_serial, self.limits, loop)
+            hello = {"protocol": 1, "viewer": viewer.id, "version": dala.__version__}
+            viewer.send(json.dumps({"hello": hello}))
+            self.viewers = (*self.viewers, viewer)
+            self.show(skip=viewer)
+            viewer.send(json.dumps({"state": {**self._shown, "version": self._version}}))
+        return viewer
+
+    def _disconnect(self, viewer: Viewer) -> None:
+        with self._lock:
+            self.viewers = tuple(v for v in self.viewers if v is not viewer)
+            if not self._closed:
+                self.show()
+        self.renderer.look()
+
+    def broadcast(self, message: JsonObject) -> None:
+        """Send a message to every page."""
+        text = json.dumps(message)
+        for viewer in self.viewers:
+            viewer.send(text)
+
+    # state ------------------------------------------------------------------------------------
+    def state(self) -> JsonObject:
+        """Return the whole state, as pages get it."""
+        tab = self.active
+        made: JsonObject = {
+            "tabs": [t.facts() for t in self.tabs.values()],
+            "active": None if tab is None else tab.id,
+            "chain": [] if tab is None else tab.chain(),
+            "scene": None if tab is None else tab.scene(),
+            "playing": tab is not None and tab.playing,
+            "time": 0.0 if tab is None else float(tab.time()),
+            "loop": None,
+            "undo": tab is not None and tab.history.can_undo,
+            "redo": tab is not None and tab.history.can_redo,
+            "result": None,
+            "viewers": len(self.viewers),
+            "folders": [str(folder) for folder in self.folders.roots],
+        }
+        if tab is not None and tab.loop is not None:
+            made["loop"] = [float(t) for t in tab.loop]
+        if tab is not None and tab.result is not None:
+            made["result"] = {"width": tab.result[0], "height": tab.result[1]}
+        return made
+
+    def show(self, skip: Viewer | None = None) -> None:
+        """Send every page what changed of the state, except one."""
+        with self._lock:
+            state = self.state()
+            if self._shown.get("playing") and state["playing"]:
+                state["time"] = self._shown["time"]  # it is in the pictures' headers
+            changed = {k: v for k, v in state.items() if self._shown.get(k, ...) != v}
+            if not changed:
+                return
+            self._version += 1
+            self._shown = state
+            text = json.dumps({"state": {"version": self._version, **changed}})
+            for viewer in self.viewers:
+                if viewer is not skip:
+                    viewer.send(text)
+
+    # reports of the renderer ------------------------------------------------------------------
+    def _note_problems(self, tab: Tab, problems: dict[str, str]) -> None:
+        with self._lock:
+            tab.problems = problems
+            self.show()
+
+    def _note_result(self, tab: Tab, size: tuple[int, int]) -> None:
+        with self._lock:
+            tab.result = size
+            self.show()
+
+    def _note_stop(self, tab: Tab) -> None:
+        self.show()
+
+    def _note_stats(self, stats: JsonObject) -> None:
+        self.broadcast({"stats": stats})
+
+    def _note_failure(self, text: str) -> None:
+        self.broadcast({"error": {"text": text}})
+
+    # closing ----------------------------------------------------------------------------------
+    def close(self) -> None:
+        """End all threads, close all files and disconnect all pages. Closing twice is allowed."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            tabs, self.tabs, self.active = list(self.tabs.values()), {}, None
+            viewers, self.viewers = self.viewers, ()
+        for viewer in viewers:
+            viewer.end("the studio ends")
+        self.renderer.close()
+        self._worker.stop()
+        for tab in tabs:
+            with suppress(Exception):  # close the others, too
+                tab.source.close()
+        self._runner.close()
+        self._clean()

@@ -1,0 +1,1 @@
+"""What tabs show: pictures, videos, cameras and scenes, as pictures by time."""

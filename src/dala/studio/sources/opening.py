@@ -1,0 +1,131 @@
+"""Opening files, samples and cameras as tabs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from dala import samples
+from dala.errors import ParameterError
+from dala.studio.cards.card import MAX_TEXT, new_card
+from dala.studio.catalogue.parameters import Json
+from dala.studio.document.tab import Tab
+from dala.studio.folders import kind_of
+from dala.studio.sources.source import (
+    CameraFeed,
+    KernelPicture,
+    MovingFile,
+    StillPicture,
+    StudioSource,
+)
+
+if TYPE_CHECKING:
+    from dala.studio.session import StudioSession
+
+#: The photograph that kernels of files are shown on.
+_SAMPLE: Final = "coffee"
+#: The largest scene or preset.
+_MAX_JSON: Final = 64 << 20
+
+
+def open_file(session: StudioSession, path: Path) -> Tab:
+    """Open a file in a new tab; a preset replaces the chain of the active one.
+
+    Raises:
+        DalaError, OSError: it cannot be read, or is of an unknown kind.
+    """
+    kind = kind_of(path)
+    if kind == "json":
+        return _json(session, path)
+    if kind == "kernel":
+        return _kernel(session, path)
+    source: StudioSource
+    if kind == "video" and not _is_still(path):
+        source = MovingFile(path, session.device)
+    elif kind in ("picture", "video"):
+        source = StillPicture.open(path, session.limits.pixels)
+    else:
+        raise ParameterError.invalid(
+            "open", "path", "a picture, a video, a scene, a kernel or a preset", path.name
+        )
+    return session.add_tab(source)
+
+
+def _is_still(path: Path) -> bool:
+    """Return whether a GIF has one picture."""
+    if path.suffix.lower() != ".gif":
+        return False
+    from PIL import Image
+
+    try:
+        with Image.open(path) as image:
+            return int(getattr(image, "n_frames", 1)) <= 1
+    except (OSError, ValueError):
+        return False
+
+
+def _json(session: StudioSession, path: Path) -> Tab:
+    from dala.media.scene.file.load import read
+    from dala.studio.commands.chain import cards_of
+    from dala.studio.sources.scene import SceneTab
+
+    if path.stat().st_size > _MAX_JSON:
+        raise ParameterError(f"open: {path.name!r} is too large.")
+    data = read(path)
+    if isinstance(data, dict) and "chain" in data:
+        if session.active is None:
+            session.add_tab(_sample_picture(_SAMPLE))
+        tab = session.tab("open")
+        tab.change(cards_of(session, tab, data))
+        return tab
+    source = SceneTab(path, session.device)
+    tab = session.add_tab(source)
+    tab.contents = replace(tab.contents, scene=source.document)
+    return tab
+
+
+def _kernel(session: StudioSession, path: Path) -> Tab:
+    if path.stat().st_size > 4 * MAX_TEXT:
+        raise ParameterError(f"open: {path.name!r} is too large for a kernel.")
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ParameterError(f"open: {path.name!r} is not UTF-8 (byte {error.start}).") from None
+    pixels = np.asarray(samples.photo(_SAMPLE, device="cpu"))
+    tab = session.add_tab(KernelPicture(pixels, path.name, str(path)))
+    card = new_card(tab.next_card(), "kernel", None, None, text)
+    tab.contents = replace(tab.contents, cards=(replace(card, path=str(path)),))
+    return tab
+
+
+def _sample_picture(name: str) -> StillPicture:
+    return StillPicture(np.asarray(samples.photo(name, device="cpu")), name)
+
+
+def open_sample(session: StudioSession, name: str, kind: Json = None) -> Tab:
+    """Open a photograph or a video for trying things.
+
+    Raises:
+        ParameterError: there is no such sample.
+    """
+    if kind == "video" or (kind is None and name not in samples.PHOTOS):
+        source: StudioSource = MovingFile(samples.video(name), session.device)
+        source.title, source.path = name, ""
+        return session.add_tab(source)
+    return session.add_tab(_sample_picture(name))
+
+
+def open_camera(session: StudioSession, camera: Json) -> Tab:
+    """Open a camera.
+
+    Raises:
+        VideoNotFound, VideoError: there is no such camera, or it cannot be opened.
+    """
+    if isinstance(camera, str) and camera.isdecimal() and len(camera) < 4:
+        camera = int(camera)
+    if isinstance(camera, bool) or not isinstance(camera, str | int):
+        raise ParameterError.invalid("open", "camera", "the id of a camera", camera)
+    return session.add_tab(CameraFeed(camera, session.device))

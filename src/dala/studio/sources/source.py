@@ -1,0 +1,195 @@
+"""The source of a tab: a picture for every time."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from dala.media import Frame
+from dala.resources import Closing
+from dala.studio.catalogue.parameters import Json, JsonObject
+from dala.typing import ImageLike, NDArray
+
+if TYPE_CHECKING:
+    from dala.media.sources.types import Source
+    from dala.media.video.reader import Reader
+
+
+class StudioSource(Closing):
+    """A source of pictures; ``at`` is called on the render thread only.
+
+    Attributes:
+        kind: "picture", "video", "camera", "scene" or "kernel".
+        title: the name that the tab shows.
+        path: the file, or "" if there is none.
+        width: of its pictures, in pixels.
+        height: of its pictures, in pixels.
+        duration: seconds, or None.
+        rate: pictures per second, or None for a still one.
+        live: whether time cannot be chosen.
+    """
+
+    kind: ClassVar[str] = "picture"
+    title = ""
+    path = ""
+    width = height = 0
+    duration: Fraction | None = None
+    rate: Fraction | None = None
+    live = False
+
+    @property
+    def seekable(self) -> bool:
+        """Whether it has a time line."""
+        return self.rate is not None and not self.live
+
+    @abstractmethod
+    def at(self, time: Fraction) -> ImageLike | None:
+        """Return the picture of a time; None if there is none (yet)."""
+
+    def facts(self) -> JsonObject:
+        """Return what the state says about it."""
+        return {
+            "kind": self.kind,
+            "title": self.title,
+            "path": self.path,
+            "width": self.width,
+            "height": self.height,
+            "duration": None if self.duration is None else float(self.duration),
+            "rate": None if self.rate is None else float(self.rate),
+            "live": self.live,
+            "seekable": self.seekable,
+        }
+
+    def tree(self) -> Json:
+        """Return the nodes of a scene; None for other sources."""
+        return None
+
+    def close(self) -> None:
+        """Close the file. Closing twice is allowed."""
+
+
+class StillPicture(StudioSource):
+    """One picture.
+
+    >>> import numpy as np
+    >>> StillPicture(np.zeros((2, 3, 4), np.uint8), "dot").facts()["width"]
+    3
+    """
+
+    def __init__(self, pixels: NDArray, title: str, path: str = "") -> None:
+        self._pixels = pixels
+        self.title, self.path = title, path
+        self.height, self.width = pixels.shape[:2]
+
+    @classmethod
+    def open(cls, path: Path, max_pixels: int) -> StillPicture:
+        """Open a file: upright, in sRGB, gray, RGB or RGBA of eight bits.
+
+        Raises:
+            OSError, DalaError: it cannot be read.
+        """
+        from dala.media.files import load
+
+        image = load(path, max_pixels)
+        if image.mode == "I;16":  # sixteen bits of gray
+            pixels = (np.asarray(image) // 257).astype(np.uint8)
+        else:
+            pixels = np.asarray(image)
+        return cls(np.ascontiguousarray(pixels), path.name, str(path))
+
+    def at(self, time: Fraction) -> ImageLike:
+        """Return the picture."""
+        return self._pixels
+
+
+class KernelPicture(StillPicture):
+    """A sample picture under the kernel of a file."""
+
+    kind: ClassVar[str] = "kernel"
+
+
+class MovingFile(StudioSource):
+    """A video, or an animated picture."""
+
+    kind: ClassVar[str] = "video"
+
+    def __init__(self, path: Path, device: str | None) -> None:
+        from dala.media import video
+        from dala.media.sources.open import open_source
+
+        self.title, self.path = path.name, str(path)
+        self._reader: Reader = video.open(path, device=device)
+        try:
+            self.width, self.height = self._reader.width, self._reader.height
+            self.rate = self._reader.fps or Fraction(25)
+            seconds = self._reader.duration
+            self.duration = None if seconds is None else Fraction(seconds).limit_denominator(10**6)
+            self._source: Source = open_source(self._reader, device=device)
+        except BaseException:
+            self._reader.close()
+            raise
+
+    def at(self, time: Fraction) -> ImageLike | None:
+        """Return the newest picture not later than a time."""
+        found = self._source.at(time)
+        if found is None and self._source.error is not None:
+            raise self._source.error
+        return found
+
+    def close(self) -> None:
+        """Close the file."""
+        self._source.close()
+        self._reader.close()
+
+
+class CameraFeed(StudioSource):
+    """A camera; always its newest picture."""
+
+    kind: ClassVar[str] = "camera"
+    live = True
+
+    def __init__(self, camera: str | int, device: str | None) -> None:
+        from dala.media import camera as cameras
+        from dala.media.sources.open import open_source
+
+        self._reader: Reader = cameras.open(camera, device=device)
+        try:
+            self.width, self.height = self._reader.width, self._reader.height
+            self.rate = min(self._reader.fps or Fraction(30), Fraction(60))
+            self.title = "Test camera" if camera == "test" else self._reader.name
+            self._source: Source = open_source(self._reader, device=device)
+        except BaseException:
+            self._reader.close()
+            raise
+
+    def at(self, time: Fraction) -> ImageLike | None:
+        """Return the newest picture."""
+        return self._source.at(time)
+
+    def close(self) -> None:
+        """Close the camera."""
+        self._source.close()
+        self._reader.close()
+
+
+class GivenPictures(StudioSource):
+    """Pictures from a program: an array, a Frame, or a function of the seconds."""
+
+    def __init__(self, source: Source, title: str, rate: Fraction | None) -> None:
+        self._source = source
+        self.title, self.rate = title, rate
+        self.width, self.height = source.size or (0, 0)
+        self.duration = source.length if rate is not None else None
+
+    def at(self, time: Fraction) -> ImageLike | None:
+        """Return the picture of a time."""
+        found = self._source.at(time)
+        return found.numpy() if isinstance(found, Frame) else found
+
+    def close(self) -> None:
+        """Close the source."""
+        self._source.close()

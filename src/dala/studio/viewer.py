@@ -1,0 +1,196 @@
+"""One connected page: its view, the pictures under way to it, and the messages that wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import Final
+
+from dala import forks
+from dala.errors import ParameterError
+from dala.studio.catalogue.parameters import Json, JsonObject
+from dala.studio.limits import StudioLimits
+from dala.studio.picture.charts import CHARTS
+from dala.studio.picture.moment import Region
+
+CODECS: Final = ("h264", "jpeg", "rgba")
+#: The largest side of a canvas.
+_LARGEST: Final = 16384
+
+
+@dataclass(frozen=True)
+class View:
+    """What a page shows.
+
+    >>> View(640, 360).fitted((1280, 720))
+    ((0, 0, 1280, 720), 640, 360)
+    >>> View(640, 640, region=(10, 10, 4, 4)).fitted((1280, 720))
+    ((10, 10, 4, 4), 4, 4)
+    """
+
+    width: int = 0
+    height: int = 0
+    region: Region | None = None
+    split: bool = False
+    codec: str = "jpeg"
+    charts: tuple[str, ...] = ()
+    paused: bool = False
+
+    @property
+    def picture(self) -> tuple[object, ...]:
+        """What its pictures depend on."""
+        return self.width, self.height, self.region, self.split, self.codec
+
+    def fitted(self, size: tuple[int, int]) -> tuple[Region, int, int]:
+        """Return the part of a result of a size that is shown, and the size of its picture."""
+        width, height = size
+        left, top, wide, high = self.region or (0, 0, width, height)
+        left, top = min(max(left, 0), width - 1), min(max(top, 0), height - 1)
+        wide, high = min(max(wide, 1), width - left), min(max(high, 1), height - top)
+        scale = min(self.width / wide, self.height / high, 1.0)
+        return (left, top, wide, high), max(round(wide * scale), 1), max(round(high * scale), 1)
+
+
+def changed_view(view: View, message: JsonObject) -> View:
+    """Return a view with the keys of a message.
+
+    Raises:
+        ParameterError: a key has the wrong form.
+
+    >>> changed_view(View(), {"width": 64, "height": 48, "codec": "rgba"}).codec
+    'rgba'
+    """
+    made = view
+    if "width" in message or not made.width:
+        made = replace(made, width=_integer("width", message.get("width"), 1, _LARGEST))
+    if "height" in message or not made.height:
+        made = replace(made, height=_integer("height", message.get("height"), 1, _LARGEST))
+    if "region" in message:
+        made = replace(made, region=_region(message["region"]))
+    if "split" in message:
+        made = replace(made, split=_flag("split", message["split"]))
+    if "paused" in message:
+        made = replace(made, paused=_flag("paused", message["paused"]))
+    if "codec" in message:
+        codec = message["codec"]
+        if not isinstance(codec, str) or codec not in CODECS:
+            raise ParameterError.invalid("view", "codec", f"one of {', '.join(CODECS)}", codec)
+        made = replace(made, codec=codec)
+    if "charts" in message:
+        charts = message["charts"] or []
+        if not isinstance(charts, list) or any(c not in CHARTS for c in charts):
+            raise ParameterError.invalid("view", "charts", f"any of {', '.join(CHARTS)}", charts)
+        made = replace(made, charts=tuple(c for c in CHARTS if c in charts))
+    return made
+
+
+def _flag(name: str, value: Json) -> bool:
+    if value is not None and not isinstance(value, bool):
+        raise ParameterError.invalid("view", name, "true or false", value)
+    return bool(value)
+
+
+def _integer(name: str, value: Json, low: int, high: int) -> int:
+    if isinstance(value, float) and value == value and abs(value) <= high:
+        value = round(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise ParameterError.invalid("view", name, f"a number from {low} to {high}", value)
+    return value
+
+
+def _region(value: Json) -> Region | None:
+    if value is None:
+        return None
+    if not isinstance(value, list) or len(value) != 4:
+        raise ParameterError.invalid("view", "region", "[x, y, width, height] or null", value)
+    x, y = (_integer("region", v, -(1 << 20), 1 << 20) for v in value[:2])
+    w, h = (_integer("region", v, 1, 1 << 20) for v in value[2:])
+    return x, y, w, h
+
+
+class Viewer:
+    """A page that is connected. Its queue is filled from any thread and emptied by the event loop.
+
+    Args:
+        id: the number of the viewer.
+        limits: bounds of the queue and of the pictures under way.
+        loop: the event loop of its connection.
+    """
+
+    def __init__(self, id: int, limits: StudioLimits, loop: asyncio.AbstractEventLoop) -> None:
+        self.id = id
+        self.view = View()
+        self._limits = limits
+        self._loop = loop
+        self._lock = forks.lock()
+        self._queue: deque[str | bytes] = deque()
+        self._filled = asyncio.Event()
+        #: Pictures that were sent and not acknowledged.
+        self._under_way: dict[int, None] = {}
+        #: The moment that was sent last, and what of the view its pictures depend on.
+        self.sent: tuple[int, tuple[object, ...]] | None = None
+        #: Why the connection has to end; "" while it may stay.
+        self.ended = ""
+
+    # pictures ---------------------------------------------------------------------------------
+    @property
+    def wants_pictures(self) -> bool:
+        """Whether the page shows anything."""
+        return bool(self.view.width) and not self.view.paused and not self.ended
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another picture may be sent."""
+        with self._lock:
+            return self.wants_pictures and len(self._under_way) < self._limits.pictures
+
+    def send_picture(self, seq: int, messages: list[bytes]) -> None:
+        """Queue the pictures of a moment; they are under way until the page has seen them."""
+        with self._lock:
+            self._under_way[seq] = None
+        for message in messages:
+            self.send(message)
+
+    def seen(self, seq: Json) -> None:
+        """Note that the page has taken a picture; earlier ones count as taken, too."""
+        if isinstance(seq, bool) or not isinstance(seq, int):
+            return
+        with self._lock:
+            for other in [n for n in self._under_way if n <= seq]:
+                del self._under_way[other]
+
+    # messages ---------------------------------------------------------------------------------
+    def send(self, message: str | bytes) -> None:
+        """Queue a message, from any thread. A page whose queue is full is dropped."""
+        with self._lock:
+            if self.ended:
+                return
+            if len(self._queue) >= self._limits.queue:
+                self.ended = "the page does not keep up"
+            else:
+                self._queue.append(message)
+        self._wake()
+
+    def end(self, why: str) -> None:
+        """End the connection."""
+        with self._lock:
+            self.ended = self.ended or why
+        self._wake()
+
+    def _wake(self) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._filled.set)
+        except RuntimeError:  # the loop is closed
+            self.ended = self.ended or "the server ends"
+
+    async def next(self) -> str | bytes | None:
+        """Return the next message to send; None when the connection has to end."""
+        while True:
+            with self._lock:
+                if self.ended:
+                    return None
+                if self._queue:
+                    return self._queue.popleft()
+                self._filled.clear()
+            await self._filled.wait()
