@@ -61,7 +61,7 @@ def language() -> list[JsonObject]:
     """Return the names of the kernel language with their documentation.
 
     >>> next(row for row in language() if row["name"] == "mix")["signature"]
-    'mix(a, b, t)'
+    'mix(x, y, t)'
     """
     rows: list[JsonObject] = [
         _row(f.name, "function", _signature(f), f.doc) for f in FUNCTIONS.values()

@@ -21,8 +21,8 @@ _NUMBERS: Final = {"position": "point"}
 def nodes() -> list[JsonObject]:
     """Return every type of node that a scene file may have.
 
-    >>> [row["type"] for row in nodes()][:3]
-    ['group', 'video', 'image']
+    >>> "text" in [row["type"] for row in nodes()]
+    True
     """
     made: list[JsonObject] = []
     for name, cls in NODE_TYPES.items():

@@ -29,7 +29,7 @@ def histogram(pixels: NDArray, device: str | None = None) -> JsonObject:
     >>> histogram(np.full((2, 3, 4), 7, np.uint8), "cpu")["r"][7]
     6
     """
-    with buffer(pixels, device=device) as picture:
+    with buffer(pixels, dtype="u8", device=device) as picture:
         colors = _counts(picture, of="channels")[0, 0]
         luma = _counts(picture, of="luma")[0, 0]
     return {
@@ -53,7 +53,7 @@ def waveform(pixels: NDArray, device: str | None = None) -> JsonObject:
     parts = []
     for number in range(_STRIPS):
         part = np.ascontiguousarray(small[:, number * wide : (number + 1) * wide])
-        with buffer(part, device=device) as strip:
+        with buffer(part, dtype="u8", device=device) as strip:
             parts.append(_counts(strip, tiles=(1, _TILES), of="luma")[0, :, 0])
     counts = np.concatenate(parts).reshape(_COLUMNS, _LEVELS, -1).sum(2).T[::-1]
     # The square root keeps rare levels visible; all pixels of a column are 255.
