@@ -30,6 +30,12 @@ EXTRAS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         "playing sound, WHIP, a virtual camera for calls",
         ("sounddevice", "cryptography", "pyvirtualcam"),
     ),
+    "studio": (
+        "the studio, a page to play with (dala.studio)",
+        ("starlette", "uvicorn", "websockets", "anywidget", "cryptography", "segno"),
+    ),
+    "batch": ("folders of pictures and videos (dala.batch)", ("fsspec", "pyarrow")),
+    "cluster": ("dala.batch over many machines", ("ray",)),
 }
 
 

@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 #: Parts of the library that know each other by public names only, the most specific first.
 ROOMS = ("gpu/compute", "gpu", "media", "ml", "cli", "machine")
 
-#: Public methods of named tuples, whatever they look like.
-NAMED_TUPLE = ("_asdict", "_replace", "_fields")
+#: Documented methods of named tuples and functions of ``sys``, whatever they look like.
+DOCUMENTED = ("_asdict", "_replace", "_fields", "_current_frames")
 
 #: Words of annotations that say nothing about the attributes.
 GENERIC = {"Any", "None", "object", "Self", "type", "list", "tuple", "dict", "set", "deque"}
@@ -256,7 +256,7 @@ class _Visitor(ast.NodeVisitor):
     def visit_Attribute(self, node: ast.Attribute) -> None:
         self.generic_visit(node)
         name = node.attr
-        if not is_private(name) or name in NAMED_TUPLE:
+        if not is_private(name) or name in DOCUMENTED:
             return
         base = node.value
         caller = base.func if isinstance(base, ast.Call) else base

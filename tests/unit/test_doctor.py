@@ -246,6 +246,7 @@ def test_missing_extras_are_not_problems():
     ]
     assert {name: facts.missing for name, facts in report.extras.items()} == {
         "media": ["av", "pillow"], "text": [], "color": [], "ml": [], "view": ["glfw"], "live": [],
+        "studio": [], "batch": [], "cluster": [],
     }  # fmt: skip
 
 
@@ -301,6 +302,9 @@ def test_the_page():
         "  ml      models (dala.ml): installed\n"
         "  view    windows: installed\n"
         "  live    playing sound, WHIP, a virtual camera for calls: installed\n"
+        "  studio  the studio, a page to play with (dala.studio): installed\n"
+        "  batch   folders of pictures and videos (dala.batch): installed\n"
+        "  cluster dala.batch over many machines: installed\n"
         "\n"
         "1 problem found."
     )
