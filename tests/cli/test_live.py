@@ -36,6 +36,17 @@ def test_a_camera_for_a_time(tmp_path, capsys):
     assert report["shown"] + report["dropped"] >= 10
 
 
+def test_a_microphone(clip, tmp_path, capsys):
+    words = ["live", str(clip), "--microphone", "test", "--to", str(tmp_path / "show")]
+    assert main([*words, "--seconds", "1", "--device", "cpu"]) == 0
+    assert max(levels(tmp_path / "show" / "live.m3u8", "audio")) > 0.05
+    assert exit_code([*words, "--no-audio"]) == 2
+    assert "Leave out --microphone" in capsys.readouterr().err
+    assert exit_code(["live", str(clip), "--microphone", "77", "--to", str(tmp_path / "b")]) == 2
+    assert "no microphone 77" in capsys.readouterr().err
+    assert not (tmp_path / "b").exists()
+
+
 def test_a_scene(tmp_path, capsys):
     scene = {
         "dala": 1, "width": 64, "height": 48, "fps": 20, "background": "white",

@@ -23,6 +23,7 @@ from fractions import Fraction
 from typing import Protocol, TypeAlias, overload
 
 from dala.gpu.compute.runnable import Runnable
+from dala.media.audio.arriving import LiveSound
 from dala.media.audio.audio import Audio
 from dala.media.audio.effects import EffectValue
 {imports}

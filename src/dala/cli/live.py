@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,12 +18,13 @@ from dala.media.notices import collected
 from dala.media.video.arguments import check_seconds
 
 if TYPE_CHECKING:
+    from dala.media.audio.arriving import LiveSound
     from dala.media.live.sending import LiveRun
     from dala.media.video.reader import Reader
 
 EXAMPLES: Final = """\
 examples:
-  dala live camera --blur 12 --to rtmp://127.0.0.1/live/test
+  dala live camera --microphone default --blur 12 --to rtmp://127.0.0.1/live/test
   dala live clip.mp4 --sepia --to hls/ --seconds 20
   dala live camera:test --to udp://127.0.0.1:5000
   dala live screen --resize 1280x720 --to whip+https://example.org/whip
@@ -49,6 +51,11 @@ OPTIONS: Final[arguments.Options] = {
         "metavar": "N",
         "help": "seconds between key frames (2)",
     },
+    "--microphone": {
+        "metavar": "NAME",
+        "help": "sound: default, a number, a name or test; a scene is heard with it",
+    },
+    "--no-audio": {"action": "store_true", "help": "drop the sound"},
     "--encoder": {"help": "auto for hardware that works, or nvenc, qsv, videotoolbox, amf, vaapi"},
     "--reconnect": {
         "type": float,
@@ -76,8 +83,8 @@ def run(args: argparse.Namespace) -> int:
     """Send until the end and print the figures."""
     begin = time.perf_counter()
     try:
-        with stopping(), collected() as notices:
-            live = _start(args)
+        with stopping(), collected() as notices, ExitStack() as held:
+            live = _start(args, held)
             try:
                 live.wait()
             except KeyboardInterrupt:
@@ -102,19 +109,27 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _start(args: argparse.Namespace) -> LiveRun:
+def _start(args: argparse.Namespace, held: ExitStack) -> LiveRun:
     from dala.media import live
+    from dala.media.microphone.functions import named
 
     name = args.paths[0]
     if args.seconds is not None:
         check_seconds("live.send", "seconds", args.seconds)
+    if args.no_audio and args.microphone is not None:
+        raise ParameterError("--no-audio drops the sound. Leave out --microphone.")
     if Path(name).suffix.lower() == ".json" and "://" not in name:
         return _scene(args, name)
     filters = chain.load(args.chain, args.max_pixels)
+    source = _source(args, name, "native" if filters else "rgba")
+    held.callback(source.close)
+    audio: bool | LiveSound = not args.no_audio
+    if args.microphone is not None:
+        audio = held.enter_context(named(args.microphone))
     return live.send(
-        _source(args, name, "native" if filters else "rgba"), args.to, filters or None,
-        seconds=args.seconds, device=args.device, fps=args.fps, bit_rate=args.bit_rate,
-        key_frames=args.key_frames, encoder=args.encoder, reconnect=args.reconnect, wait=False,
+        source, args.to, filters or None, seconds=args.seconds, device=args.device, fps=args.fps,
+        bit_rate=args.bit_rate, key_frames=args.key_frames, encoder=args.encoder, audio=audio,
+        reconnect=args.reconnect, wait=False,
     )  # fmt: skip
 
 
@@ -145,7 +160,10 @@ def _scene(args: argparse.Namespace, name: str) -> LiveRun:
 
     if args.chain:
         raise ParameterError("a scene has effects of its own. Put the filters into the scene file.")
-    return load_scene(name, device=args.device).live(
+    scene = load_scene(name, device=args.device)
+    if args.microphone is not None:
+        scene.add_audio(f"microphone://{args.microphone}")
+    return scene.live(
         args.to, args.seconds, fps=args.fps, bit_rate=args.bit_rate, key_frames=args.key_frames,
-        encoder=args.encoder, reconnect=args.reconnect, wait=False,
+        encoder=args.encoder, audio=not args.no_audio, reconnect=args.reconnect, wait=False,
     )  # fmt: skip

@@ -4,7 +4,8 @@
 - ``dala.media.effects``: grading, virtual backgrounds, overlays
 - ``dala.media.video``: video files
 - ``dala.media.audio``: sound
-- ``dala.media.camera``, ``dala.media.screen``, ``dala.media.live``: live pictures in and out
+- ``dala.media.camera``, ``dala.media.microphone``, ``dala.media.screen``, ``dala.media.live``: live
+  pictures and sound in and out
 - ``dala.media.scene``: ``Scene`` composes video, pictures, text and effects into frames
 - ``Frame``: a picture with its time and color coding; ``FramePipeline``: filters on many frames
 - ``TexturePool``: pictures that are loaded once and drawn many times
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from dala.media import effects as effects
     from dala.media import gpu as gpu
     from dala.media import live as live
+    from dala.media import microphone as microphone
     from dala.media import scene as scene
     from dala.media import screen as screen
     from dala.media import video as video
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from dala.media.transitions.spec import Transition as Transition
 
 #: Modules that are imported when their name is first used.
-_ROOMS = ("audio", "camera", "effects", "gpu", "live", "scene", "screen", "video")
+_ROOMS = ("audio", "camera", "effects", "gpu", "live", "microphone", "scene", "screen", "video")
 
 #: The module that holds each name.
 _HOMES = {
@@ -79,6 +81,7 @@ __all__ = [
     "load_lut",
     "load_scene",
     "load_subtitles",
+    "microphone",
     "scene",
     "screen",
     "set_text",

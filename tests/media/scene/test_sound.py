@@ -398,8 +398,8 @@ def test_mistakes_in_scene_files(clips):
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda s, c: s.add_audio(3), "source must be an Audio or the path of a file"),
-        (lambda s, c: s.add_audio("rtsp://host/a"), "a file, not a URL"),
+        (lambda s, c: s.add_audio(3), "source must be an Audio, the path of a file"),
+        (lambda s, c: s.add_audio("gopher://host/a"), "source must be a path or a URL of"),
         (lambda s, c: s.add_audio(c / "none.wav"), "add_audio: no such file"),
         (lambda s, c: s.add_audio(c / "mute.mp4"), "has no sound"),
         (lambda s, c: s.add_audio(c / "noise.flac", track=1), "track must be 0, as there is one"),

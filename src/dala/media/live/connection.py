@@ -28,15 +28,17 @@ QUEUE_SIZE: Final = 3
 
 
 class Item(NamedTuple):
-    """A picture of one slot and the sound up to its end; the picture is None where it was dropped.
+    """A picture of one slot, and sound; the picture is None where it was dropped.
 
-    ``captured`` is when the frame was captured; None for a repeated picture.
+    ``captured`` is when the frame was captured; None for a repeated picture. ``sound_at`` is the
+    first sample of the sound, counted from the beginning of slot 0.
     """
 
     slot: int
     picture: DecodedFrame | None
     captured: float | None
     sound: Samples | None
+    sound_at: int = 0
 
 
 class Connection:
@@ -177,7 +179,7 @@ class Connection:
         while (item := self._next()) is not None:
             if item.picture is not None and item.captured is not None:
                 self._captured[item.slot] = item.captured
-            self._count(transport.send(item.slot, item.picture, item.sound))
+            self._count(transport.send(item.slot, item.picture, item.sound, item.sound_at))
             with self._changed:
                 self.busy_since = None
                 self._changed.notify_all()

@@ -10,7 +10,8 @@ from fractions import Fraction
 from functools import partial
 from os import PathLike
 
-from dala.errors import DalaError, ParameterError, VideoError
+from dala.errors import DalaError, FreedError, ParameterError, VideoError
+from dala.media.audio.arriving import LiveSound, sound_of_reader
 from dala.media.audio.mixing.blocks import FileSound
 from dala.media.filters.plans import Filter
 from dala.media.frame import Frame, check_pixels
@@ -103,7 +104,7 @@ def send(
     key_frames: float = 2.0,
     encoder: str | None = None,
     options: Mapping[str, str | float] | None = None,
-    audio: bool = True,
+    audio: bool | LiveSound = True,
     reconnect: float = RECONNECT,
     timeout: float = TIMEOUT,
     wait: bool | None = None,
@@ -122,7 +123,7 @@ def send(
         seconds: how long to send.
         device: where frames are processed; by default the current device.
         fps: the constant frame rate; by default that of the source.
-        audio: whether the sound of a file is sent too.
+        audio: whether the sound of the source is sent too; or a microphone, instead of it.
         wait: whether the call returns at the end only; by default if ``seconds`` is given.
 
     The other arguments are those of :func:`open`.
@@ -148,21 +149,34 @@ def send(
             held.callback(chain.close)
         rate = check_rate(call, fps) if fps is not None else reader.fps or DEFAULT_RATE
         first = _first(reader, process, call)
-        sound = _sound(reader) if audio else None
+        heard = _live_sound(reader, audio, call)
+        sound = _file_sound(reader) if audio and heard is None else None
         if sound is not None:
             held.callback(sound.close)
         output = open(
             url, _size_of(first.frame, call), fps=min(rate, Fraction(240)), bit_rate=bit_rate,
-            key_frames=key_frames, encoder=encoder, options=options, sound=sound is not None,
+            key_frames=key_frames, encoder=encoder, options=options,
+            sound=sound is not None or heard is not None,
             reconnect=reconnect, timeout=timeout, call=call,
         )  # fmt: skip
         render = None if sound is None else sound.render
-        run = SourceRun(output, reader, process, length, first, sound=render)
+        run = SourceRun(output, reader, process, length, first, sound=render, heard=heard)
         run.held.push(held.pop_all())
     return started(run, seconds is not None if wait is None else wait)
 
 
-def _sound(reader: Reader) -> FileSound | None:
+def _live_sound(reader: Reader, audio: bool | LiveSound, call: str) -> LiveSound | None:
+    """Return the sound that arrives with the pictures, or beside them; None for none."""
+    if isinstance(audio, LiveSound):
+        if audio.closed:
+            raise FreedError(f"{call}: {audio.label} is closed. Open it again.")
+        return audio
+    if not isinstance(audio, bool):
+        raise ParameterError.invalid(call, "audio", "True, False or an open microphone", audio)
+    return sound_of_reader(reader) if audio else None
+
+
+def _file_sound(reader: Reader) -> FileSound | None:
     """Return the sound of a file; None if it has none, or is live."""
     if reader.policy == "latest" or reader.source.live or not reader.has_audio:
         return None

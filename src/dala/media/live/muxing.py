@@ -67,8 +67,14 @@ class Muxer:
             self._output.close()
             raise
 
-    def send(self, slot: int, picture: DecodedFrame | None, sound: Samples | None) -> list[Sent]:
-        """Encode and send a picture and the sound up to its end; return what was sent."""
+    def send(
+        self, slot: int, picture: DecodedFrame | None, sound: Samples | None, at: int
+    ) -> list[Sent]:
+        """Encode and send a picture, and sound from a sample of the stream on.
+
+        Returns:
+            What was sent.
+        """
         if self._first is None:
             if picture is None:
                 return []  # a stream begins with a picture
@@ -78,13 +84,11 @@ class Muxer:
             picture.pts, picture.time_base = slot - self._first, 1 / self._rate
             sent += [self._mux(packet, True) for packet in self._video.encode(picture)]
         if sound is not None and len(sound) and self._audio is not None:
-            end = round((slot + 1 - self._first) * SOUND_RATE / self._rate)
-            start = max(end - len(sound), 0)
-            frame = pyav().AudioFrame.from_ndarray(
-                np.ascontiguousarray(sound[-(end - start) :].T), format="fltp", layout="stereo"
-            )
-            frame.rate, frame.pts, frame.time_base = SOUND_RATE, start, Fraction(1, SOUND_RATE)
-            sent += [self._mux(packet, False) for packet in self._audio.encode(frame)]
+            start = at - round(self._first * SOUND_RATE / self._rate)
+            sound, start = sound[max(-start, 0) :], max(start, 0)
+            frame = _sound_frame(sound, start) if len(sound) else None
+            if frame is not None:
+                sent += [self._mux(packet, False) for packet in self._audio.encode(frame)]
         return [packet for packet in sent if packet.size]
 
     def finish(self) -> list[Sent]:
@@ -111,6 +115,14 @@ class Muxer:
         if size:
             self._output.mux_one(packet)
         return Sent(size, slot)
+
+
+def _sound_frame(sound: Samples, start: int) -> AvObject:
+    made = pyav().AudioFrame.from_ndarray(
+        np.ascontiguousarray(sound.T), format="fltp", layout="stereo"
+    )
+    made.rate, made.pts, made.time_base = SOUND_RATE, start, Fraction(1, SOUND_RATE)
+    return made
 
 
 def _add_video(output: AvObject, settings: StreamSettings, rate: Fraction) -> AvObject:

@@ -32,7 +32,8 @@ from dala.media.video.source import DecodedFrame, pyav
 from dala.resources import Closing
 from dala.typing import ImageLike
 
-#: A function of the first sample and their number that returns (number, 2) samples at 48 kHz.
+#: A function of the first sample and their number that returns (number, 2) samples at 48 kHz, or
+#: fewer if the others have not arrived yet: they are asked for again.
 SoundSource: TypeAlias = Callable[[int, int], Samples]
 
 #: Bits per pixel of the default bit rate, and its limits.
@@ -137,7 +138,8 @@ class LiveOutput(Closing):
             frame: a Frame, an array (gray, RGB or RGBA, u8 or f32) or a Pillow image. Its own time,
                 if it has one, tells how far it is from the frame before.
             captured: when it was captured, by ``time.monotonic()``; by default now.
-            sound: a function of the first sample and their number that returns the sound.
+            sound: a function of the first sample and their number that returns the sound; less
+                than that if it has not arrived yet.
 
         Raises:
             ShapeError: the frame has another size than the stream.
@@ -202,19 +204,20 @@ class LiveOutput(Closing):
         self, slot: int, picture: DecodedFrame, captured: float | None, sound: SoundSource | None
     ) -> None:
         self.next_slot = slot + 1
+        at = self._next_sample
         samples = self._samples(slot, sound)
         self._supervise()
-        self._connection.put(Item(slot, picture, captured, samples))
+        self._connection.put(Item(slot, picture, captured, samples, at))
 
     def _samples(self, slot: int, sound: SoundSource | None) -> Samples | None:
         """Return the sound from the last sample that was sent to the end of a slot."""
         if not self._sound:
             return None
         start, end = self._next_sample, round((slot + 1) * SOUND_RATE / self.fps)
-        self._next_sample = max(start, end)
-        if sound is None:
-            return np.zeros((max(end - start, 0), 2), np.float32)
-        return sound(start, max(end - start, 0))
+        count = max(end - start, 0)
+        made = np.zeros((count, 2), np.float32) if sound is None else sound(start, count)
+        self._next_sample = start + len(made)
+        return made
 
     def _converted(self, data: ImageLike) -> DecodedFrame:
         frame = (

@@ -24,8 +24,8 @@ import numpy as np
 from dala.media.live.muxing import Muxer, Sent
 from dala.media.video.source import pyav
 
-#: Slot, bytes of the picture, bytes of the sound; a slot below 0 is the end.
-HEADER: Final = struct.Struct("<qII")
+#: Slot, first sample, bytes of the picture, bytes of the sound; a slot below 0 is the end.
+HEADER: Final = struct.Struct("<qqII")
 END: Final = -1
 
 #: The answer to the settings or an item.
@@ -47,7 +47,8 @@ def main() -> int:
     shape = settings["height"] * 3 // 2, settings["width"]
     while True:
         head = given.read(HEADER.size)
-        slot, pixels, samples = HEADER.unpack(head) if len(head) == HEADER.size else (END, 0, 0)
+        whole = len(head) == HEADER.size
+        slot, at, pixels, samples = HEADER.unpack(head) if whole else (END, 0, 0, 0)
         data = given.read(pixels + samples)
         if slot < 0 or len(data) < pixels + samples:
             break
@@ -58,7 +59,7 @@ def main() -> int:
             picture.color_range, picture.colorspace = settings["tags"][:2]
             picture.color_primaries, picture.color_trc = settings["tags"][2:]
         sound = np.frombuffer(data, np.float32, samples // 4, pixels).reshape(-1, 2)
-        if _answered(answers, partial(muxer.send, slot, picture, sound)) is None:
+        if _answered(answers, partial(muxer.send, slot, picture, sound, at)) is None:
             break
     _answered(answers, lambda: _ended(muxer))
     return 0

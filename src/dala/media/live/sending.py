@@ -22,6 +22,7 @@ from dala.resources import Closing
 from dala.typing import ImageLike
 
 if TYPE_CHECKING:
+    from dala.media.audio.arriving import LiveSound
     from dala.media.video.reader import Reader
 
 #: Slots that a source may be silent before the last picture is repeated.
@@ -163,12 +164,14 @@ class PacedRun(LiveRun):
         self._picture = picture
         self._until = until
         self._sound = sound
+        #: The time of slot 0 on our clock; None before it was sent.
+        self.begin: float | None = None
 
     def send(self) -> None:
         """Send until the end."""
         output, rate, slot = self.output, self.output.fps, 1
         self._send_slot(0)  # before the clock starts: the first picture may take long
-        begin = self._clock() - 1 / float(rate)
+        begin = self.begin = self._clock() - 1 / float(rate)
         while (self._last is None or slot < self._last) and not self._stop.is_set():
             if self._until():
                 return
@@ -221,11 +224,13 @@ class SourceRun(LiveRun):
         first: Arrived,
         *,
         sound: SoundSource | None = None,
+        heard: LiveSound | None = None,
     ) -> None:
         super().__init__(output, seconds)
         self._reader = reader
         self._process = process
-        self._sound = sound
+        self._sound = sound if heard is None else heard.voice(self._zero).arrived
+        self._begin: float | None = None
         #: The first picture of a live source is old when the receiver is connected.
         self._items: deque[Arrived] = deque() if reader.policy == "latest" else deque([first])
         self._changed = forks.condition()
@@ -285,6 +290,10 @@ class SourceRun(LiveRun):
             self._reader.close()
             self._source.join()
 
+    def _zero(self) -> float | None:
+        """Return the time of slot 0 on our clock; None before it."""
+        return self._slots.due(0) if self._slots.started else self._begin
+
     def _more(self) -> bool:
         if self._stop.is_set() or (self._ended and not self._items):
             return False
@@ -314,18 +323,18 @@ class SourceRun(LiveRun):
 
     def _send_timed(self) -> None:
         output, rate = self.output, self.output.fps
-        begin = zero = None
+        zero = None
         while self._more():
             item = self._take(None)
             if item is None:
                 continue
             time = item.time or 0.0
-            if begin is None or zero is None:
+            if self._begin is None or zero is None:
                 # Before the clock starts: the first picture may take long.
                 output.put(item.frame, 0, captured=monotonic(), sound=self._sound)
-                begin, zero = self._clock(), time
+                self._begin, zero = self._clock(), time
                 continue
-            slot = math.floor((time - zero) * rate + 0.5)
+            slot, begin = math.floor((time - zero) * rate + 0.5), self._begin
             wait = begin + float(slot / rate) - self._clock()
             if wait > 0:
                 self._stop.wait(wait)

@@ -14,6 +14,31 @@ _LEAP: Final = 0.5
 _SLACK: Final = 0.018
 
 
+class ClockDifference:
+    """The difference between our clock and that of a source, which is steady but fast or slow.
+
+    What arrives has jitter; the difference is averaged, so that it follows the clocks only.
+
+    >>> difference = ClockDifference()
+    >>> difference.put(5.0, 100.0), difference.put(5.04, 101.0)
+    (5.0, 5.02)
+    """
+
+    def __init__(self) -> None:
+        #: In seconds; None before the first arrival.
+        self.value: float | None = None
+        self._last = 0.0
+
+    def put(self, difference: float, arrival: float) -> float:
+        """Take the difference at an arrival on our clock; return the averaged one."""
+        if self.value is None or abs(difference - self.value) > _LEAP:
+            self.value = difference
+        share = min(max(arrival - self._last, 0.0) / _SMOOTHING, 1.0)
+        self._last = arrival
+        self.value += share * (difference - self.value)
+        return self.value
+
+
 class SlotClock:
     """Numbers the frames of a live source by the slots of a constant rate.
 
@@ -28,9 +53,8 @@ class SlotClock:
 
     def __init__(self, rate: Fraction) -> None:
         self._rate, self._period = float(rate), float(1 / rate)
-        self._difference: float | None = None  # of our clock and the source's
+        self._difference = ClockDifference()
         self._begin: float | None = None  # our time in the middle of slot 0
-        self._last = 0.0
         self._next = 0
         self._slack = max(0.55, min(0.9, _SLACK * self._rate))
 
@@ -39,7 +63,7 @@ class SlotClock:
 
         A number that was returned before means that the frame is one too many.
         """
-        when = arrival if time is None else time + self._averaged(arrival - time, arrival)
+        when = arrival if time is None else time + self._difference.put(arrival - time, arrival)
         early = when - self._next * self._period
         settling = time is not None and self._next < self._rate
         if self._begin is None or (settling and early < self._begin):
@@ -65,11 +89,3 @@ class SlotClock:
     def started(self) -> bool:
         """True from the first frame on."""
         return self._begin is not None
-
-    def _averaged(self, difference: float, arrival: float) -> float:
-        if self._difference is None or abs(difference - self._difference) > _LEAP:
-            self._difference = difference
-        share = min(max(arrival - self._last, 0.0) / _SMOOTHING, 1.0)
-        self._last = arrival
-        self._difference += share * (difference - self._difference)
-        return self._difference

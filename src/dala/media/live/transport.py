@@ -22,8 +22,10 @@ from dala.media.video.source import DecodedFrame
 class Transport(Protocol):
     """An open stream."""
 
-    def send(self, slot: int, picture: DecodedFrame | None, sound: Samples | None) -> list[Sent]:
-        """Encode and send; return what was sent."""
+    def send(
+        self, slot: int, picture: DecodedFrame | None, sound: Samples | None, at: int
+    ) -> list[Sent]:
+        """Encode and send a picture, and sound from a sample on; return what was sent."""
 
     def finish(self) -> list[Sent]:
         """Send what the encoders hold, and return it."""
@@ -65,18 +67,20 @@ class SenderProcess:
         self._write(json.dumps(settings).encode() + b"\n")
         self._answer()
 
-    def send(self, slot: int, picture: DecodedFrame | None, sound: Samples | None) -> list[Sent]:
-        """Encode and send; return what was sent."""
+    def send(
+        self, slot: int, picture: DecodedFrame | None, sound: Samples | None, at: int
+    ) -> list[Sent]:
+        """Encode and send a picture, and sound from a sample on; return what was sent."""
         none = np.zeros(0, np.uint8)
         pixels = none if picture is None else np.ascontiguousarray(picture.to_ndarray())
         samples = none if sound is None else np.ascontiguousarray(sound, np.float32)
-        head = HEADER.pack(slot, pixels.nbytes, samples.nbytes)
+        head = HEADER.pack(slot, at, pixels.nbytes, samples.nbytes)
         self._write(head, *(array.reshape(-1).view(np.uint8).data for array in (pixels, samples)))
         return self._answer()
 
     def finish(self) -> list[Sent]:
         """Send what the encoders hold and end the stream."""
-        self._write(HEADER.pack(END, 0, 0))
+        self._write(HEADER.pack(END, 0, 0, 0))
         return self._answer()
 
     def close(self) -> None:

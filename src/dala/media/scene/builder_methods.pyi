@@ -5,6 +5,7 @@ from fractions import Fraction
 from typing import Protocol, TypeAlias, overload
 
 from dala.gpu.compute.runnable import Runnable
+from dala.media.audio.arriving import LiveSound
 from dala.media.audio.audio import Audio
 from dala.media.audio.effects import EffectValue
 from dala.media.scene.nodes.audio import AudioNode
@@ -37,7 +38,7 @@ class BuilderMethods:
 
     def add_audio(
         self,
-        source: Audio | str | os.PathLike[str],
+        source: Audio | LiveSound | str | os.PathLike[str],
         *,
         id: str | None = None,
         duration: TimeLike | None = None,

@@ -46,12 +46,16 @@ def live(
     rate = scene.frame_rate if fps is None else frame_rate(fps)
     if not isinstance(audio, bool):
         raise ParameterError.invalid(_CALL, "audio", "True or False", audio)
-    heard = audio and any(True for _ in sounding_nodes(scene.container()))
+    heard = audio and any(True for _ in sounding_nodes(scene.container(), live=True))
     output = open_live(
         url, (scene.width, scene.height), fps=rate, bit_rate=bit_rate, key_frames=key_frames,
         encoder=encoder, options=options, sound=heard, reconnect=reconnect, call=_CALL,
     )  # fmt: skip
-    mixed = SceneSound(scene, SOUND_RATE) if heard else None
+
+    def zero() -> float | None:
+        return None if run.begin is None else run.begin - float(begin)
+
+    mixed = SceneSound(scene, SOUND_RATE, begin=zero) if heard else None
     shift = round(begin * SOUND_RATE)
 
     def picture(slot: int) -> Frame | None:
@@ -63,7 +67,7 @@ def live(
 
     def sound(first: int, count: int) -> Samples:
         assert mixed is not None
-        return mixed.render(first + shift, count)
+        return mixed.arrived(first + shift, count)
 
     run = PacedRun(
         output, picture, length, sound=sound if mixed else None, until=lambda: scene._closed

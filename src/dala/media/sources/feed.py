@@ -101,7 +101,8 @@ class ReaderFeed(Feed):
 
     def __init__(self, reader: Reader, *, owned: bool, device: str | None) -> None:
         super().__init__()
-        self._reader = reader
+        #: The open video.
+        self.reader = reader
         self._owned = owned
         self._device = device
         self.live = reader.policy == "latest"
@@ -113,7 +114,7 @@ class ReaderFeed(Feed):
     def next(self) -> TimedPicture | None:
         """Return the next frame, converted."""
         try:
-            frame = next(self._reader)
+            frame = next(self.reader)
         except StopIteration:
             self._ended()
             return None
@@ -130,12 +131,12 @@ class ReaderFeed(Feed):
 
     def seek(self, time: Fraction) -> None:
         """Continue with the frame shown at a time."""
-        self._reader.seek(max((self._begin or Fraction(0)) + time, Fraction(0)))
+        self.reader.seek(max((self._begin or Fraction(0)) + time, Fraction(0)))
 
     @property
     def expected(self) -> Fraction | None:
         """The length as the file's header gives it."""
-        found = None if self.live else self._reader.duration
+        found = None if self.live else self.reader.duration
         return None if found is None else Fraction(found).limit_denominator(1_000_000)
 
     def measure(self) -> Fraction | None:
@@ -143,7 +144,7 @@ class ReaderFeed(Feed):
         if self.length is None and self.rewinds:
             if self._begin is None:
                 self.next()
-            self._reader.seek(self.expected or Fraction(10**6))
+            self.reader.seek(self.expected or Fraction(10**6))
             while self.next() is not None:
                 pass
             self.seek(Fraction(0))
@@ -156,12 +157,12 @@ class ReaderFeed(Feed):
     def interrupt(self) -> None:
         """Close the video, which wakes a thread that waits for a frame."""
         if self._owned:
-            self._reader.close()
+            self.reader.close()
 
     def close(self) -> None:
         """Close the video if the feed owns it."""
         if self._owned:
-            self._reader.close()
+            self.reader.close()
 
 
 class IteratorFeed(Feed):

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
-from typing import Final, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from dala.media.sources.seconds import to_fraction
 from dala.media.sources.views import MirroredFeed, TrimmedFeed
 from dala.resources import Closing
 from dala.typing import ImageLike, NDArray
+
+if TYPE_CHECKING:
+    from dala.media.video.reader import Reader
 
 Picture: TypeAlias = Frame | Pixels
 
@@ -91,6 +94,11 @@ class Source(Closing, ABC):
     def picture(self) -> Picture | None:
         """The picture that ``at`` returned last."""
         return self._current
+
+    @property
+    def live_reader(self) -> Reader | None:
+        """The open video of a live source; None for all others."""
+        return None
 
     @property
     def ended(self) -> bool:
@@ -343,6 +351,12 @@ class PlayedSource(Source):
             length=span if self._length is not None else None,
         )  # fmt: skip
         self._stop = forks.finalize(self, self._player.close, False)
+
+    @property
+    def live_reader(self) -> Reader | None:
+        """The open video of a live source; None for all others."""
+        feed = self._forward
+        return feed.reader if isinstance(feed, ReaderFeed) and feed.live else None
 
     def _check_process(self) -> None:
         self._home.check("open_source: the stream", "Open it again here.")

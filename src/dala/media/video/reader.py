@@ -20,7 +20,7 @@ from dala.media.video import color, deep
 from dala.media.video.arguments import check_choice, check_count, check_seconds
 from dala.media.video.borrowed import BorrowedFrame
 from dala.media.video.decoding.decoder import Decoder
-from dala.media.video.decoding.input import VideoInput, frame_count
+from dala.media.video.decoding.input import SoundListener, VideoInput, frame_count
 from dala.media.video.source import POLICIES, DecodedFrame, VideoSource, turn_of
 from dala.offload import AsyncIterating, LoopWorker, in_event_loop
 
@@ -230,6 +230,15 @@ class Reader(AsyncIterating[Frame]):
     def has_audio(self) -> bool:
         """Whether the source has audio, which ``video.write(audio_from=...)`` can copy."""
         return bool(self._opened("has_audio").container.streams.audio)
+
+    @property
+    def listener(self) -> SoundListener | None:
+        """What takes the sound of a live source as it arrives; None if it is not wanted."""
+        return self._opened("listener").listener
+
+    @listener.setter
+    def listener(self, listener: SoundListener | None) -> None:
+        self._opened("listener").listener = listener
 
     @property
     def dropped(self) -> int:

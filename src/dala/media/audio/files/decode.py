@@ -10,9 +10,8 @@ from typing import Final
 import numpy as np
 
 from dala.errors import AudioError, AudioNotFound, ParameterError, VideoError, VideoNotFound
-from dala.media.audio.checks import LAYOUTS, USUAL, Samples, finite
-from dala.media.audio.convert import Converter
-from dala.media.audio.graph import frame_samples
+from dala.media.audio.checks import LAYOUTS, Samples
+from dala.media.audio.files.frames import FrameSamples
 from dala.media.notices import notify
 from dala.media.video.decoding.input import ffmpeg_message
 from dala.media.video.source import AvObject, VideoFile, VideoSource, pyav, source_of
@@ -28,6 +27,8 @@ _RUN_UP: Final = Fraction(3, 10)
 _RUN_UP_OGG: Final = Fraction(2)
 #: Samples that encoders add at the end, at most.
 _PADDING: Final = 4096
+#: Seconds to wait for a host, to open and to read.
+_TIMEOUT: Final = (10.0, 10.0)
 #: Silence is made in parts of so many samples.
 _PART: Final = 1 << 16
 
@@ -88,9 +89,7 @@ class SoundDecoder:
         self.source = source
         self._call = call
         try:
-            self._container = av.open(
-                source.handle, container_options=source.reach, metadata_errors="replace"
-            )
+            self._container = self._open()
         except (av.FFmpegError, OSError, ValueError) as error:
             raise AudioError(
                 f"{call}: cannot open {source.label!r}: {ffmpeg_message(error)}."
@@ -98,24 +97,29 @@ class SoundDecoder:
         try:
             self._stream = self._chosen(track)
             context = self._stream.codec_context
-            self.rate, self.layout = self._format(context.sample_rate, context.layout)
+            self._samples_of = FrameSamples(call, source.label, context.sample_rate, context.layout)
+            self.rate, self.layout = self._samples_of.rate, self._samples_of.layout
             self._origin = self._begin(pictures)
             context.thread_type = "NONE"
         except BaseException:
             self._container.close()
             raise
         self._spliced = is_broadcast(self._container)
-        self._formatter: AvObject = None
-        self._changed: Converter | None = None
-        self._format_now: tuple[int, str] = (self.rate, self.layout)
-        #: Packets that could not be decoded, samples that were NaN or infinite.
-        self.damaged = self.invalid = 0
+        #: Packets that could not be decoded.
+        self.damaged = 0
         #: The error that ended the file early.
         self.error: AudioError | None = None
-        self._reported = False
         #: Where a block of decoding ends, for files with rounded stamps.
         self._grid: int | None = None
         self._frames = self._decoded()
+
+    def _open(self) -> AvObject:
+        source = self.source
+        waits = {"timeout": _TIMEOUT} if source.url and source.stream is None else {}
+        return pyav().open(
+            source.handle, format=source.format, options=dict(source.options),
+            container_options=source.reach, metadata_errors="replace", **waits,
+        )  # fmt: skip
 
     # the streams ------------------------------------------------------------------------------
     @property
@@ -183,21 +187,6 @@ class SoundDecoder:
                 f"{self.source.label!r} is unknown."
             )
         return stream
-
-    def _format(self, rate: int | None, layout: AvObject) -> tuple[int, str]:
-        channels = len(layout.channels) if layout is not None else 0
-        if not rate or not channels:
-            raise AudioError(
-                f"{self._call}: the sound of {self.source.label!r} is damaged: its rate or its "
-                "channels are unknown."
-            )
-        if channels >= len(USUAL):
-            raise AudioError(
-                f"{self._call}: the sound of {self.source.label!r} has {channels} channels, and "
-                f"{len(USUAL) - 1} are supported."
-            )
-        name = str(layout.name)
-        return int(rate), name if LAYOUTS.get(name) == channels else USUAL[channels]
 
     def _begin(self, pictures: bool) -> Fraction:
         """Return the stamp of the time 0."""
@@ -296,46 +285,12 @@ class SoundDecoder:
                     self.damaged += 1
                     continue
                 for frame in frames:
-                    yield from self._samples(frame)
+                    yield _stamp(frame), self._samples_of.of(frame)
         except (av.FFmpegError, OSError) as error:
             self.error = AudioError(
                 f"{self._call}: the sound of {self.source.label!r} is damaged: "
                 f"{ffmpeg_message(error)}."
             )
-
-    def _samples(self, frame: AvObject) -> Iterator[tuple[Fraction | None, Samples]]:
-        stamp = None
-        if frame.pts is not None and abs(frame.pts) < 1 << 56:
-            stamp = frame.pts * Fraction(frame.time_base)
-        now = self._format(frame.sample_rate, frame.layout)
-        if self._formatter is None or now != self._format_now:
-            self._change(now)
-        parts = [frame_samples(made) for made in self._formatter.resample(frame)]
-        block = parts[0] if len(parts) == 1 else np.concatenate(parts or [self._none()])
-        if not finite(block):
-            self.invalid += int(np.count_nonzero(~np.isfinite(block)))
-            block = np.nan_to_num(block, nan=0.0, posinf=0.0, neginf=0.0)
-        if self._changed is not None:
-            block = self._changed.process(block)
-        yield stamp, block
-
-    def _none(self) -> Samples:
-        return np.empty((0, LAYOUTS[self._format_now[1]]), np.float32)
-
-    def _change(self, now: tuple[int, str]) -> None:
-        """Convert from here on what differs from the beginning."""
-        self._formatter = pyav().AudioResampler(format="flt")
-        if now != (self.rate, self.layout):
-            if not self._reported:
-                notify(
-                    f"{self.source.label}: the sound changes from {self.rate} Hz {self.layout} to "
-                    f"{now[0]} Hz {now[1]}; it is converted back."
-                )
-            self._reported = True
-            self._changed = Converter(self._call, *now, self.rate, self.layout)
-        else:
-            self._changed = None
-        self._format_now = now
 
     def seek(self, place: int) -> None:
         """Continue at a place or before it."""
@@ -362,16 +317,13 @@ class SoundDecoder:
         """Open the file again, at its beginning."""
         number = self._stream.index
         self._container.close()
-        self._container = pyav().open(
-            self.source.handle, container_options=self.source.reach, metadata_errors="replace"
-        )
+        self._container = self._open()
         self._stream = self._container.streams[number]
         self._stream.codec_context.thread_type = "NONE"
         self._restart()
 
     def _restart(self) -> None:
-        self._formatter = self._changed = None
-        self._format_now = (self.rate, self.layout)
+        self._samples_of.restart()
         self.error = None
         self._frames = self._decoded()
 
@@ -380,12 +332,19 @@ class SoundDecoder:
         found = []
         if self.damaged:
             found.append(f"{self.damaged} damaged packets")
-        if self.invalid:
-            found.append(f"{self.invalid} samples of NaN or infinity")
+        if invalid := self._samples_of.invalid:
+            found.append(f"{invalid} samples of NaN or infinity")
         if found:
             notify(f"{self.source.label}: {' and '.join(found)} of its sound are silence.")
-            self.damaged = self.invalid = 0
+            self.damaged = self._samples_of.invalid = 0
 
     def close(self) -> None:
         """Close the file."""
         self._container.close()
+
+
+def _stamp(frame: AvObject) -> Fraction | None:
+    """Return the time of a frame in seconds; None if it has none, or a damaged one."""
+    if frame.pts is None or abs(frame.pts) >= 1 << 56:
+        return None
+    return Fraction(frame.pts * Fraction(frame.time_base))

@@ -247,6 +247,12 @@ class AudioReader(Closing):
         return self._at or 0
 
     @property
+    def remote(self) -> bool:
+        """Whether it is read from another host."""
+        source = self._decoder.source
+        return source.url and source.stream is None
+
+    @property
     def container(self) -> str:
         """FFmpeg's name of the container."""
         return self._decoder.container

@@ -22,7 +22,7 @@ from dala.media.video.source import VideoFile
 #: Seconds that are read over rather than sought.
 _READ_OVER: Final = 2
 #: Samples that are pushed into filters at once.
-_PART: Final = 4096
+PART: Final = 4096
 #: Containers whose headers say how long their sound is, to the sample or nearly so.
 _EXACT: Final = ("wav", "flac", "mov,mp4,m4a,3gp,3g2,mj2", "ogg", "matroska,webm", "aiff", "w64")
 
@@ -116,7 +116,7 @@ class FileSound:
         """Number of samples, by the header if the end was not reached; None if it is unknown."""
         if self._end is not None:
             return self._end
-        if self._reader.container not in _EXACT:
+        if self._reader.container not in _EXACT and not self._reader.remote:
             return self.exact_length()
         duration = self._reader.duration
         return None if duration is None else round(duration * self.rate)
@@ -202,7 +202,7 @@ class Processed:
         *,
         speed: Fraction = Fraction(1),
         run_up: float = 1.0,
-        part: int = _PART,
+        part: int = PART,
     ) -> None:
         self.rate, self.layout = source.rate, source.layout
         self._source = source

@@ -27,7 +27,7 @@ from dala.media.audio.effects import (
     tempo_stream,
 )
 from dala.media.audio.graph import BLOCK
-from dala.media.audio.mixing.blocks import BlockSource, FileSound, MemorySound, Processed
+from dala.media.audio.mixing.blocks import PART, BlockSource, FileSound, MemorySound, Processed
 from dala.media.audio.samples import CURVES, apply_fades, pan_mono, pan_stereo
 from dala.media.video.source import VideoFile
 from dala.resources import Closing
@@ -149,6 +149,7 @@ class Mixer(Closing):
         rate: samples per second.
         limit: the limiter's limit in dB; None for no limiter, so that samples may exceed 1.
         effects: of the sum, before the limiter, such as ``[("compressor", {})]``.
+        part: samples that the effects and the limiter take at once; so much is read ahead.
 
     >>> mixer = Mixer(rate=8000)
     >>> low, high = (mixer.add(Audio([0.25] * 8, 8000), start=s) for s in (0, 4 / 8000))
@@ -162,7 +163,12 @@ class Mixer(Closing):
     layout = "stereo"
 
     def __init__(
-        self, rate: int = 48000, *, limit: float | None = -0.1, effects: Sequence[Effect] = ()
+        self,
+        rate: int = 48000,
+        *,
+        limit: float | None = -0.1,
+        effects: Sequence[Effect] = (),
+        part: int = PART,
     ) -> None:
         self.rate = check_rate("Mixer", rate)
         self.tracks: list[MixerTrack] = []
@@ -177,6 +183,7 @@ class Mixer(Closing):
                 _Sum(self),
                 lambda: effect_stream("Mixer", chain, self.rate, "stereo"),
                 run_up=1.0 if effects else 0.2,
+                part=part,
             )
 
     def add(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from dala.errors import DalaError, ParameterError
+from dala.errors import DalaError, FreedError, ParameterError
+from dala.media.audio.arriving import LiveSound
 from dala.media.audio.audio import Audio
 from dala.media.audio.effects import EFFECTS, Effect, check_effects
+from dala.media.audio.files.decode import sound_source
 from dala.media.audio.mixing.blocks import FileSound
 from dala.media.audio.samples import CURVES
 from dala.media.scene.nodes import property_types as t
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
 
 #: Samples per second of scenes.
 _RATE: Final = 48000
+#: Seconds to wait for a live stream.
+_TIMEOUT: Final = 10.0
 
 #: How loud a node is and where; also of videos.
 VOLUME: Final[t.NumberType] = t.NumberType(0.0, 1000.0)
@@ -66,10 +71,11 @@ class _EffectListType(JsonType):
 
 
 class AudioNode(Node):
-    """Sound: an audio file, the sound of a video, or an Audio. It is heard, and not drawn.
+    """Sound: a file, a URL, an Audio or a microphone. It is heard, and not drawn.
 
     The whole scene is mixed at 48 kHz in stereo, exact to the sample against its clock; files are
-    streamed. Sound is written by ``render_to`` and played by ``play``.
+    streamed. Sound is written by ``render_to`` and played by ``play``. Microphones, and URLs of
+    live streams, are heard in ``live``.
 
     >>> import dala
     >>> from dala.media import audio
@@ -89,8 +95,9 @@ class AudioNode(Node):
     )  # fmt: skip
     OWN_ARGUMENTS: ClassVar[dict[str, Argument]] = {
         "source": Argument(
-            t.PathType("Audio | str | os.PathLike[str]"),
-            "A file (relative to the scene file), or an Audio.",
+            t.PathType("Audio | LiveSound | str | os.PathLike[str]"),
+            "A file (relative to the scene file), a URL, an Audio, or a microphone: an open one, "
+            "or its name, as in 'microphone://default'.",
             default=REQUIRED,
         ),
         "track": Argument(
@@ -108,7 +115,7 @@ class AudioNode(Node):
         **{name: PLAY_ARGUMENTS[name] for name in ("trim", "speed", "loop")},
     }
     POSITIONAL = ("source",)
-    __slots__ = ("_length", "effect_list", "layout", "sound", "track")
+    __slots__ = ("_length", "_named", "effect_list", "layout", "sound", "track")
 
     volume = Property(1.0, VOLUME, "Factor of the samples; 1 leaves them as they are.")
     pan = Property(
@@ -128,26 +135,42 @@ class AudioNode(Node):
         for name in ("position", "margin"):
             if name in given:
                 raise self.unknown_property(name, call)
-        #: What is heard: an Audio or a file.
-        self.sound = given.pop("source", None)
+        #: What is heard: an Audio, a file, or sound that arrives.
+        self.sound: Audio | LiveSound | str | os.PathLike[str] = given.pop("source", None)
         self.track = given.pop("track", 0)
         if isinstance(self.track, float) and self.track.is_integer():
             self.track = int(self.track)  # numbers of scene files may be floats
         self.effect_list: list[Effect] = check_effects(call, given.pop("effects", []), _RATE)
         if isinstance(self.sound, Audio) and self.sound.start and given.get("start") is None:
             given["start"] = self.sound.start
-        self._length, self.layout = self._look(call)
-        super().__init__(scene, parent, given)
+        #: The name of a live source that the node has opened itself.
+        self._named: str | None = None
+        if isinstance(self.sound, str) and (opened := _opened(self.sound, call)) is not None:
+            self._named, self.sound = self.sound, opened
+        try:
+            self._length, self.layout = self._look(call)
+            super().__init__(scene, parent, given)
+            played = self.clip.plain and self.clip.runs == 1
+            if isinstance(self.sound, LiveSound) and not played:
+                raise ParameterError(
+                    f"{call}: loop, speed and trim do not apply to live sound. Leave them out."
+                )
+        except BaseException:
+            self.release()
+            raise
 
     def _look(self, call: str) -> tuple[Fraction | None, str]:
         """Return the seconds of the sound and its layout; raise an error if there is none."""
         sound = self.sound
         if isinstance(sound, Audio):
             return sound.duration, "mono" if sound.channels == 1 else "stereo"
+        if isinstance(sound, LiveSound):
+            if sound.closed:
+                raise FreedError(f"{call}: {sound.label} is closed. Open it again.")
+            return None, "stereo"
         if not isinstance(sound, str | os.PathLike):
-            raise ParameterError.invalid(call, "source", "an Audio or the path of a file", sound)
-        if isinstance(sound, str) and "://" in sound:
-            raise ParameterError.invalid(call, "source", "a file, not a URL", sound)
+            expected = "an Audio, the path of a file, or an open microphone"
+            raise ParameterError.invalid(call, "source", expected, sound)
         try:
             opened = FileSound(sound, _RATE, track=self.track, call=call)
         except DalaError as error:
@@ -160,8 +183,11 @@ class AudioNode(Node):
 
     def saved_arguments(self) -> t.Values:
         """Return the file, its track, the effects and the times."""
-        named = isinstance(self.sound, str | os.PathLike)
-        made: t.Values = {"source": self.sound if named else NotNamed("an Audio")}
+        source: object = self._named or self.sound
+        if not isinstance(source, str | os.PathLike):
+            kind = "an open microphone" if isinstance(source, LiveSound) else "an Audio"
+            source = NotNamed(kind)
+        made: t.Values = {"source": source}
         if self.track != 0:
             made["track"] = self.track
         if self.effect_list:
@@ -181,6 +207,11 @@ class AudioNode(Node):
         """Return None: sound is not drawn."""
         return None
 
+    def release(self) -> None:
+        """Close a microphone or stream that the node has opened."""
+        if self._named is not None and isinstance(self.sound, LiveSound):
+            self.sound.close()
+
     def natural(self) -> tuple[float, float]:
         """Return (0, 0): sound has no size."""
         return 0.0, 0.0
@@ -188,6 +219,21 @@ class AudioNode(Node):
     def __repr__(self) -> str:
         length = "" if self._length is None else f", {float(self._length):g} s"
         return f"<AudioNode {self.id}{length}>"
+
+
+def _opened(name: str, call: str) -> LiveSound | None:
+    """Return the sound of a microphone or a live stream that a name means; None for files."""
+    from dala.media.microphone import capture, functions
+
+    if name.startswith(functions.SCHEME):
+        try:
+            return functions.named(name)
+        except DalaError as error:
+            raise error.within(call) from None
+    if "://" not in name or not (source := sound_source(name, call)).live:
+        return None
+    lasting = replace(source, reconnect=functions.RECONNECT)
+    return capture.SoundCapture(lasting, _TIMEOUT, call).start()
 
 
 def _own(name: str, given: object) -> dict[str, JsonValue]:

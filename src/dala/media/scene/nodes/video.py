@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dala.media.sources.clip import ClipTimes
     from dala.media.sources.moment import Moment
     from dala.media.sources.open import VideoInput
+    from dala.media.video.reader import Reader
 
 RATE: Final = OneOf(
     JsonNumber(0.001, 1000.0), ParsedString("a rate such as '30000/1001'", (), frame_rate)
@@ -89,9 +90,7 @@ class VideoNode(Node):
             default=REQUIRED,
             key="source",
         ),
-        "audio": Argument(
-            t.BooleanType(), "Whether its own sound is heard, where it is a file.", default=True
-        ),
+        "audio": Argument(t.BooleanType(), "Whether its own sound is heard.", default=True),
         **PIP_ARGUMENTS,
         **SOURCE_ARGUMENTS,
     }
@@ -170,6 +169,11 @@ class VideoNode(Node):
             )
             self._seen = None
         return self._source
+
+    @property
+    def live_reader(self) -> Reader | None:
+        """The open video of a live source; None for all others, and out of its time."""
+        return None if self._source is None else self._source.live_reader
 
     def changed(self, item: Property | None = None) -> None:
         """Mark the node as changed; its source follows its times."""

@@ -115,7 +115,11 @@ class SoundPlayer:
 
 def open_player(scene: Scene, start: Fraction) -> SoundPlayer | None:
     """Return the sound of a scene on the machine's device; None, with a notice, without one."""
-    if not any(True for _ in sounding_nodes(scene.container())):
+    heard = list(sounding_nodes(scene.container()))
+    live = [n.id for n in sounding_nodes(scene.container(), live=True) if n not in heard]
+    if live:
+        notify(f"Scene.play: live sound is not played: {', '.join(live)}. Scene.live sends it.")
+    if not heard:
         return None
     try:
         import sounddevice  # type: ignore[import-not-found, import-untyped, unused-ignore]

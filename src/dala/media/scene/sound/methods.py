@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from dala.errors import ParameterError
 from dala.media.audio.checks import check_number
 from dala.media.scene.sound.ducking import Duck
+from dala.media.scene.sound.hearing import live_of
 from dala.media.scene.sound.levels import RELEASE, Level
 from dala.media.scene.sound.voices import file_of
 
@@ -61,9 +62,9 @@ class SceneSounds:
         call = "Scene.duck"
         scene: Scene = _scene(self)
         scene._check_open(call)
-        found = _heard(scene, music, call, "music")
+        found = _heard(scene, music, call, "music", live=True)
         several = under if isinstance(under, Sequence) and not isinstance(under, str) else [under]
-        voices = tuple(_heard(scene, node, call, "under") for node in several)
+        voices = tuple(_heard(scene, node, call, "under", live=True) for node in several)
         if not voices:
             raise ParameterError.invalid(call, "under", "a node or several", under)
         if found in voices:
@@ -108,7 +109,7 @@ class SceneSounds:
         call = "Scene.level"
         scene: Scene = _scene(self)
         scene._check_open(call)
-        found = _heard(scene, audio, call, "audio")
+        found = _heard(scene, audio, call, "audio", live=False)
         limits: tuple[float, float] | None = None
         if band is not None:
             expected = "(lowest, highest) in Hz, such as (20, 200)"
@@ -124,12 +125,13 @@ class SceneSounds:
         return Level(found, limits, fall if math.isfinite(fall) else RELEASE, normalize)
 
 
-def _heard(scene: Scene, node: Node | str, call: str, argument: str) -> Node:
+def _heard(scene: Scene, node: Node | str, call: str, argument: str, *, live: bool) -> Node:
+    """Return a node that is heard; one whose sound arrives live only if that is allowed."""
     found = scene._find(node, call)
-    if file_of(found) is None:
-        raise ParameterError.invalid(
-            call, argument, "an audio node, or a video of a file with its sound", found.id
-        )
+    if file_of(found) is None and not (live and live_of(found) is not None):
+        expected = "an audio node, or a video with its sound"
+        advice = "Live sound is not known before." if live_of(found) is not None else ""
+        raise ParameterError.invalid(call, argument, expected, found.id, advice)
     return found
 
 

@@ -87,7 +87,8 @@ def _is_heard(node: Node) -> bool:
 
 
 def _source(node: Node) -> Node | PathLike:
-    return node.sound if isinstance(node, AudioNode) else node
+    found = node.sound if isinstance(node, AudioNode) else None
+    return found if isinstance(found, str | os.PathLike) else node
 
 
 def _is_plain(scene: Scene, node: Node, start: Fraction, path: PathLike) -> bool:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from dala.errors import DalaError
+from dala.media.audio.arriving import LiveSound, LiveVoice
 from dala.media.audio.audio import Audio
 from dala.media.audio.checks import LAYOUTS, Samples
 from dala.media.audio.effects import effect_stream
-from dala.media.audio.mixing.blocks import BlockSource, FileSound, MemorySound, Processed
+from dala.media.audio.mixing.blocks import PART, BlockSource, FileSound, MemorySound, Processed
 from dala.media.audio.mixing.mixer import Mixer, MixerTrack
 from dala.media.audio.samples import apply_fades
 from dala.media.scene.nodes.audio import AudioNode
@@ -23,7 +24,9 @@ from dala.media.scene.nodes.timeline import TimelineNode
 from dala.media.scene.nodes.video import VideoNode
 from dala.media.scene.sound.clips import ClipSound, nearest
 from dala.media.scene.sound.ducking import DuckGain, joined_voices
+from dala.media.scene.sound.hearing import ArrivedSound, LiveClip, LiveClock, live_of
 from dala.media.video.reader import Reader
+from dala.media.video.source import source_of
 from dala.typing import NDArray
 
 if TYPE_CHECKING:
@@ -36,24 +39,27 @@ Gains: TypeAlias = Callable[[int, int], NDArray]
 
 #: Samples per second of scenes.
 RATE: Final = 48000
+#: Samples that are mixed at once in scenes that run live.
+_LIVE_PART: Final = 1024
 #: Seconds before a clip and after it in which its file is open.
 _NEAR: Final = 2
 
 
 def file_of(node: Node) -> VideoFile | Audio | None:
-    """Return what a node is heard from: a file or an Audio; None if it has no sound of its own."""
+    """Return what a node is heard from: a file, a URL or an Audio.
+
+    None if it has no sound of its own, or sound that arrives live.
+    """
     if isinstance(node, AudioNode):
-        found: Audio | VideoFile = node.sound
-        return found
+        return None if isinstance(node.sound, LiveSound) else node.sound
     if not isinstance(node, VideoNode) or not node.audio:
         return None
     stream = node.stream
     if isinstance(stream, Reader):
         return None if stream.source.live else stream.source
-    if isinstance(stream, str | os.PathLike):
-        text = os.fspath(stream)
-        return None if "://" in text else stream
-    return None
+    if isinstance(stream, str) and "://" in stream:
+        return None if source_of(stream).live else stream
+    return stream if isinstance(stream, str | os.PathLike) else None
 
 
 class NodeSound:
@@ -117,7 +123,11 @@ class NodeVoice:
         self.rate, self.layout = rate, source.layout
         self._node = node
         self._source = source
-        self._heard: BlockSource = ClipSound(source, lambda: node.clip, node.length)
+        self._heard: BlockSource
+        if isinstance(source, LiveVoice):
+            self._heard = LiveClip(source, lambda: node.clip)
+        else:
+            self._heard = ClipSound(source, lambda: node.clip, node.length)
         effects = node.effect_list if isinstance(node, AudioNode) else []
         if effects:
             layout = source.layout
@@ -180,12 +190,18 @@ class _Control:
 
 
 class Voices:
-    """The sounding nodes of a group or scene, on its clock. A source of blocks, in stereo."""
+    """The sounding nodes of a group or scene, on its clock. A source of blocks, in stereo.
+
+    With a ``clock`` it runs live, and nodes are heard whose sound arrives meanwhile.
+    """
 
     layout = "stereo"
 
-    def __init__(self, scene: Scene, group: GroupNode, rate: int) -> None:
+    def __init__(
+        self, scene: Scene, group: GroupNode, rate: int, clock: LiveClock | None = None
+    ) -> None:
         self.rate = rate
+        self._clock = clock
         self._scene = scene
         self._group = group
         self._tracks: dict[Node, MixerTrack] = {}
@@ -195,7 +211,7 @@ class Voices:
 
     def tracks(self) -> list[MixerTrack]:
         """Return a track for each node; nodes that were added or removed since are noticed."""
-        found = list(_sounding(self._group))
+        found = list(_sounding(self._group, self._clock is not None))
         if found != list(self._tracks):
             for node in [n for n in self._tracks if n not in found]:
                 self._tracks.pop(node).close()
@@ -209,21 +225,25 @@ class Voices:
 
     def _track(self, node: Node) -> MixerTrack:
         rate, volume = self.rate, self._volume(node)
-        if isinstance(node, GroupNode):
-            inner = Voices(self._scene, node, rate)
+        if isinstance(node, GroupNode | SceneNode):
+            clock = None if self._clock is None else self._clock.inside(node.clip)
+            if isinstance(node, GroupNode):
+                inner = Voices(self._scene, node, rate, clock)
+            else:
+                inner = Voices(node.child, node.child.container(), rate, clock)
             voice = NodeVoice(node, inner, rate)
             return MixerTrack(voice, start=0, close=inner.close, volume=volume)
-        if isinstance(node, SceneNode):
-            inner = Voices(node.child, node.child.container(), rate)
-            voice = NodeVoice(node, inner, rate)
-            return MixerTrack(voice, start=0, close=inner.close, volume=volume)
+        pan = _Control(node, "pan", rate, -1.0, 1.0)
+        sound = None if self._clock is None else live_of(node)
+        if sound is not None and self._clock is not None:
+            voice = NodeVoice(node, self._clock.voice(sound, rate), rate)
+            return MixerTrack(voice, start=0, volume=volume, pan=pan)
         found = file_of(node)
         assert found is not None
         source = NodeSound(node, found, rate)
         return MixerTrack(
-            NodeVoice(node, source, rate), start=0, close=source.close, volume=volume,
-            pan=_Control(node, "pan", rate, -1.0, 1.0),
-        )  # fmt: skip
+            NodeVoice(node, source, rate), start=0, close=source.close, volume=volume, pan=pan
+        )
 
     def _volume(self, node: Node) -> Callable[[NDArray], NDArray]:
         """Return the volume of a node, with those of the groups that it is passed out of."""
@@ -277,6 +297,13 @@ class SceneSound(Mixer):
     ``render(start, count)`` returns samples from a place on, at ``rate``; the place 0 is the
     scene's time 0. Outputs of all kinds use it: files, ``play``, streams.
 
+    Args:
+        scene: the scene.
+        rate: samples per second.
+        begin: for a scene that runs live: returns the time of ``time.monotonic`` at which the
+            scene's time is 0, or None before that is known. Microphones and the sound of live
+            videos are heard then.
+
     >>> import dala
     >>> with dala.media.Scene(64, 36, device="cpu") as scene:
     ...     beep = scene.add_audio(dala.media.audio.tone(440, 1, amplitude=0.5), start=1)
@@ -285,9 +312,17 @@ class SceneSound(Mixer):
     (np.False_, np.True_)
     """
 
-    def __init__(self, scene: Scene, rate: int = RATE) -> None:
-        super().__init__(rate)
-        self._voices = Voices(scene, scene.container(), rate)
+    def __init__(
+        self, scene: Scene, rate: int = RATE, *, begin: Callable[[], float | None] | None = None
+    ) -> None:
+        super().__init__(rate, part=PART if begin is None else _LIVE_PART)
+        clock = None if begin is None else LiveClock(begin)
+        self._voices = Voices(scene, scene.container(), rate, clock)
+        self._live = None if clock is None else ArrivedSound(self.render, clock, rate)
+
+    def arrived(self, start: int, count: int) -> Samples:
+        """Return samples as ``render`` does; fewer while live sound has not arrived yet."""
+        return self.render(start, count) if self._live is None else self._live.arrived(start, count)
 
     def mixed(self, start: int, count: int) -> Samples:
         """Return samples before the limiter."""
@@ -299,29 +334,32 @@ class SceneSound(Mixer):
         self._voices.close()
 
 
-def sounding_nodes(group: GroupNode) -> Iterator[Node]:
-    """Yield the nodes that have a sound of their own, also in groups and inner scenes."""
+def sounding_nodes(group: GroupNode, live: bool = False) -> Iterator[Node]:
+    """Yield the nodes that have a sound of their own, also in groups and inner scenes.
+
+    With ``live``, those whose sound arrives while the scene runs are among them.
+    """
     for node in group.children:
         if isinstance(node, GroupNode):
-            yield from sounding_nodes(node)
+            yield from sounding_nodes(node, live)
         elif isinstance(node, SceneNode):
-            yield from sounding_nodes(node.child.container())
-        elif file_of(node) is not None:
+            yield from sounding_nodes(node.child.container(), live)
+        elif file_of(node) is not None or (live and live_of(node) is not None):
             yield node
 
 
-def _sounding(group: GroupNode) -> Iterator[Node]:
+def _sounding(group: GroupNode, live: bool) -> Iterator[Node]:
     """Yield the nodes of a group that are heard; groups without a time of their own are passed."""
     for node in group.children:
         if isinstance(node, GroupNode):
             if node.clip.plain and not node.clip.bounded:
-                yield from _sounding(node)
-            elif any(True for _ in sounding_nodes(node)):
+                yield from _sounding(node, live)
+            elif any(True for _ in sounding_nodes(node, live)):
                 yield node
         elif isinstance(node, SceneNode):
-            if any(True for _ in sounding_nodes(node.child.container())):
+            if any(True for _ in sounding_nodes(node.child.container(), live)):
                 yield node
-        elif file_of(node) is not None:
+        elif file_of(node) is not None or (live and live_of(node) is not None):
             yield node
 
 

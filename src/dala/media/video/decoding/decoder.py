@@ -154,6 +154,9 @@ class Decoder:
         begin = self._opened.begin - self._shift
         if begin:
             frame.pts -= round(begin / frame.time_base)
+        listener = self._opened.listener
+        if listener is not None:
+            listener.seen(float(self._time_of(frame)), monotonic())
         if self._opened.source.reconnect:
             self._newest, self._put_at = self._time_of(frame), monotonic()
         return self.queue.put(frame)
@@ -265,7 +268,12 @@ class Decoder:
         """Yield the frames that FFmpeg decodes, as they are."""
         av, opened = pyav(), self._opened
         packed = opened.stream.codec_context.name == "mpeg4"
-        for packet in opened.container.demux(opened.stream):
+        sound = opened.sound
+        streams = [opened.stream] if sound is None else [opened.stream, sound]
+        for packet in opened.container.demux(*streams):
+            if sound is not None and packet.stream_index == sound.index:
+                self._listen(packet)
+                continue
             if packet.size:
                 self._packets += 1
                 self._track_time(packet)
@@ -288,6 +296,22 @@ class Decoder:
                 if not frames[-1].time_base:
                     frames[-1].time_base = opened.stream.time_base
                 yield frames.pop()
+
+    def _listen(self, packet: AvObject) -> None:
+        """Pass a packet of sound on, if anyone listens."""
+        opened, listener = self._opened, self._opened.listener
+        if listener is None:
+            return
+        try:
+            frames = packet.decode()
+        except pyav().FFmpegError as error:
+            opened.say("sound", f"some of its sound is damaged ({ffmpeg_message(error)}).")
+            return
+        for frame in frames:
+            time = None
+            if frame.pts is not None:
+                time = float(frame.pts * frame.time_base - opened.begin + self._shift)
+            listener.heard(frame, time, monotonic())
 
     def _track_time(self, packet: AvObject) -> None:
         stamp = packet.pts if packet.pts is not None else packet.dts

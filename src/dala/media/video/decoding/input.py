@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import Protocol
 
 from dala import forks, memory
 from dala.errors import DalaError, DeviceUnavailable, VideoError
@@ -43,6 +44,16 @@ def frame_count(stream: AvObject) -> int:
     return 0 if count == _UNKNOWN_COUNT else count
 
 
+class SoundListener(Protocol):
+    """What takes the sound of a live source. Times are on the frames' clock, arrivals on ours."""
+
+    def seen(self, time: float, arrival: float) -> None:
+        """Take the time of a picture."""
+
+    def heard(self, frame: AvObject, time: float | None, arrival: float) -> None:
+        """Take a frame of sound."""
+
+
 class VideoInput:
     """A file, URL or camera opened by FFmpeg, and its video stream."""
 
@@ -71,6 +82,8 @@ class VideoInput:
         self._stream: AvObject = None
         self._opening = forks.rlock()  # held while a lost source is opened again
         self.decoder: AvObject = None
+        #: What takes the sound of a live source; None if it is not wanted.
+        self.listener: SoundListener | None = None
         #: Seconds on the file's own clock at which the frames' clock is 0.
         self.begin = Fraction(0)
         #: What the user should know, by subject, in the order it happened.
@@ -89,6 +102,12 @@ class VideoInput:
     def stream(self) -> AvObject:
         """The stream of pictures."""
         return self._stream or self._reopened()[1]
+
+    @property
+    def sound(self) -> AvObject | None:
+        """The stream of sound of a live source, which arrives with its pictures; None for files."""
+        found = self.container.streams.audio if self.source.live else ()
+        return found[0] if found else None
 
     def _reopened(self) -> tuple[AvObject, AvObject]:
         """Return container and stream once the source is open again.
