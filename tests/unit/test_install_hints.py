@@ -32,6 +32,13 @@ def test_what_doctor_knows_is_what_pyproject_declares():
     assert set(names(PROJECT["dependencies"])) == set(CORE)
 
 
+def test_the_page_on_licenses_names_every_package():
+    page = (ROOT / "docs" / "licenses.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\w+) \| ([\w-]+) \| \S", page, re.MULTILINE)
+    declared = {"core": CORE} | {extra: packages for extra, (_, packages) in EXTRAS.items()}
+    assert sorted(rows[1:]) == sorted((e, p) for e, packages in declared.items() for p in packages)
+
+
 def test_the_form():
     assert pip_install() == "pip install dala-gpu"
     assert pip_install("media", "view") == 'pip install "dala-gpu[media,view]"'
