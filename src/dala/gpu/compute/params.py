@@ -12,7 +12,7 @@ from dala.errors import ParameterError, UnknownParameter, did_you_mean
 from dala.gpu.compute.lang.declaration import expected_numbers
 from dala.typing import Params, ParamValue
 
-_NUMBER_TYPES: Final = frozenset({int, float})
+_NUMBER_TYPES: Final = (int, float)
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,9 @@ def _numbers(option: Parameter, value: ParamValue) -> tuple[int | float, ...] | 
         number = _number(option, value)
         return None if number is None else (number,) * option.size
     items: Sequence[object]
-    if type(value) is tuple and _NUMBER_TYPES.issuperset(map(type, value)):
+    if type(value) is tuple and all(
+        isinstance(n, _NUMBER_TYPES) and not isinstance(n, bool) for n in value
+    ):
         items = value
     elif isinstance(value, str):
         return None
@@ -178,7 +180,8 @@ def _number(option: Parameter, value: object) -> int | float | None:
         if whole and isinstance(value, float) and not value.is_integer():
             return None
         try:
-            found = int(value) if whole else float(value)
+            kind = int if whole else float
+            found = value if isinstance(value, kind) else kind(value)
         except OverflowError:
             return None
     if found != found or (low is not None and found < low) or (high is not None and found > high):

@@ -80,7 +80,7 @@ def _number(p: ParamDecl, value: object, slot: Param) -> int | float | None:
         return None
     if slot.type in FLOATS:
         try:
-            number = float(value)
+            number = value if isinstance(value, float) else float(value)
         except OverflowError:
             return None
         if math.isnan(number) or not p.allows(number):
@@ -93,4 +93,6 @@ def _number(p: ParamDecl, value: object, slot: Param) -> int | float | None:
             return None
         value = int(value)
     low, high = RANGES[slot.type]
-    return int(value) if p.allows(value) and low <= value <= high else None
+    if isinstance(value, bool):
+        value = int(value)
+    return value if p.allows(value) and low <= value <= high else None

@@ -30,7 +30,7 @@ def scratch_memory(engine: Engine, call: str, *sizes: int) -> Iterator[list[Stor
     ...     first.nbytes, second.nbytes
     (100, 200)
     """
-    total = sum(sizes)
+    total = int(sum(sizes))
     counted = total >= memory.EXACT_FROM or resources.too_many or bool(accounts())
     held = memory.reserve("scratch", engine.id, total, call) if counted and total else ()
     storages: list[Storage] = []

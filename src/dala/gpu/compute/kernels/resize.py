@@ -325,7 +325,7 @@ def placed(
     else:
         scale = max(ratios) / keep
         # Truncate, as is usual for models, but never below the output's size.
-        full = [max(n, int(s * scale + 1e-6)) for n, s in zip(size, source, strict=True)]
+        full = [max(n, math.floor(s * scale + 1e-6)) for n, s in zip(size, source, strict=True)]
         offset = [-round((f - n) / 2) for n, f in zip(size, full, strict=True)]
     if max(full) > 1 << 24:
         raise ParameterError(

@@ -12,6 +12,8 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dala.gpu.compute.engines.symbols import FUNCTIONS, SymbolicTable, is_symbolic
+
 Floats: TypeAlias = npt.NDArray[np.float64]
 Whole: TypeAlias = npt.NDArray[np.int32]
 Fraction: TypeAlias = npt.NDArray[np.float32]
@@ -41,6 +43,16 @@ def affine_tables(
     a, b, c, d, e, f = matrix
     x, y = np.arange(width, dtype=np.float64), np.arange(height, dtype=np.float64)
     return _rows(a * x, d * x), _rows(b * y + c, e * y + f)
+
+
+def affine_words(
+    matrix: tuple[float, ...], height: int, width: int
+) -> npt.NDArray[np.uint32] | SymbolicTable:
+    """Return the two tables of :func:`affine_tables`, one after the other."""
+    words = np.concatenate(affine_tables(matrix, height, width))
+    if not is_symbolic(*matrix, height, width):
+        return words
+    return SymbolicTable.of("affine", words.tobytes(), 16 * (height + width), *matrix, height, width)
 
 
 def _rows(x: Floats, y: Floats) -> npt.NDArray[np.uint32]:
@@ -73,3 +85,6 @@ def perspective(matrix: tuple[float, ...], height: int, width: int) -> Coordinat
     with np.errstate(all="ignore"):
         back = np.where(w == 0.0, 0.0, 1.0 / w)
     return (*split(u * back), *split(v * back))
+
+
+FUNCTIONS["affine"] = lambda *args: np.concatenate(affine_tables(args[:6], args[6], args[7]))

@@ -25,6 +25,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from dala.gpu.compute.engines.symbols import FUNCTIONS, apply, is_symbolic
+
 #: The largest radius of a blur, in pixels.
 MAX_RADIUS: Final = 200
 #: The largest radius of a Gaussian that is summed pixel by pixel.
@@ -40,6 +42,13 @@ _MAX_ERROR: Final = 1.5 / 255.0
 
 def gaussian_weights(radius: int, sigma: float) -> npt.NDArray[np.float64]:
     """Return normalized f64 weights exp(-d**2 / (2 sigma**2)) for d in -radius..radius."""
+    if is_symbolic(sigma):
+        plain = gaussian_weights(radius, float(sigma))
+        numbers = [
+            apply("gauss", float(weight), int(radius), sigma, abs(d))
+            for d, weight in zip(range(-radius, radius + 1), plain, strict=True)
+        ]
+        return np.array(numbers, object)
     with np.errstate(over="ignore", under="ignore"):
         far = np.arange(-radius, radius + 1) / sigma
         weights = np.exp(-0.5 * far * far)
@@ -157,3 +166,6 @@ def _folded(rows: npt.NDArray[np.float64], taps: int) -> npt.NDArray[np.float64]
     found = rows[taps:].copy()
     found[1:] += rows[:taps][::-1]
     return found
+
+
+FUNCTIONS["gauss"] = lambda radius, sigma, d: float(gaussian_weights(radius, sigma)[radius + d])

@@ -14,6 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dala.gpu.compute.engines.base import Task
+from dala.gpu.compute.engines.symbols import (
+    FUNCTIONS,
+    SymbolicTable,
+    apply,
+    int_of,
+    is_symbolic,
+)
 from dala.typing import NDArray
 
 Floats = npt.NDArray[np.float64]
@@ -42,6 +49,11 @@ class Taps:
         """The range of source positions that are read."""
         return int(self.first.min()), int(self.first.max()) + self.count
 
+    @property
+    def size(self) -> int:
+        """The number of words of the table."""
+        return len(self.first) * (1 + self.count)
+
     def words(self) -> npt.NDArray[np.uint32]:
         """Return the table as 32-bit words for shaders: first position, then f32 weights."""
         rows = np.empty((len(self.first), 1 + self.count), np.uint32)
@@ -59,6 +71,52 @@ class Taps:
         return np.moveaxis(total, 0, axis)
 
 
+@dataclass(frozen=True, eq=False)
+class SymbolicTaps(Taps):
+    """Taps of an axis whose extents are symbols."""
+
+    #: Arguments of the functions that compute the table and its numbers.
+    args: tuple[int, ...]
+
+    @classmethod
+    def of(cls, places: tuple[int, int, int, int], method: str, antialias: bool) -> SymbolicTaps:
+        """Return the taps for the source's size, the full size, the first position, the number."""
+        found = _taps(*map(int, places), method, antialias)
+        args = (*places, METHODS.index(method), int(antialias))
+        return cls(found.first, found.weights, args)
+
+    @property
+    def count(self) -> int:
+        return int_of(apply("taps_count", super().count, *self.args))
+
+    @property
+    def span(self) -> tuple[int, int]:
+        first, end = super().span
+        return (
+            int_of(apply("taps_first", first, *self.args)),
+            int_of(apply("taps_end", end, *self.args)),
+        )
+
+    @property
+    def size(self) -> int:
+        return self.args[3] * (1 + self.count)
+
+
+def tap_words(*tables: Taps) -> npt.NDArray[np.uint32] | SymbolicTable:
+    """Return the words of several tables, one after another."""
+    words = np.concatenate([t.words().reshape(-1) for t in tables])
+    if not any(isinstance(t, SymbolicTaps) for t in tables):
+        return words
+    args = [n for t in tables for n in _args(t)]
+    total = 4 * sum(t.size for t in tables)
+    return SymbolicTable.of("taps", words.tobytes(), total, *args)
+
+
+def _args(taps: Taps) -> tuple[int, ...]:
+    assert isinstance(taps, SymbolicTaps)
+    return taps.args
+
+
 @dataclass(frozen=True)
 class Axis:
     """One axis of a resize: the source is scaled to ``full`` pixels and placed at ``offset``.
@@ -71,6 +129,8 @@ class Axis:
     full: int
     offset: int
     size: int
+    #: Whether the other axis is symbolic, so that this one is a part of the same table.
+    traced: bool = False
 
     @property
     def window(self) -> tuple[int, int]:
@@ -80,13 +140,17 @@ class Axis:
     def taps(self, method: str, antialias: bool) -> Taps:
         """Return the table for the window's positions."""
         low, high = self.window
-        return _taps(self.source, self.full, low - self.offset, high - low, method, antialias)
+        places = self.source, self.full, low - self.offset, high - low
+        if self.traced or is_symbolic(*places):
+            return SymbolicTaps.of(places, method, antialias)
+        return _taps(*places, method, antialias)
 
 
 def task_axes(task: Task) -> tuple[Axis, Axis]:
     """Return the y and x axes of a resize task."""
     source, full, offset, size = task.inputs[0].shape, task["full"], task["offset"], task["size"]
-    y, x = (Axis(source[i], full[i], offset[i], size[i]) for i in (0, 1))
+    traced = is_symbolic(*source[:2], *full, *offset, *size)
+    y, x = (Axis(source[i], full[i], offset[i], size[i], traced) for i in (0, 1))
     return y, x
 
 
@@ -164,3 +228,20 @@ def _packed(source: int, index: npt.NDArray[np.int64], weights: Floats) -> Taps:
     where = np.clip(index - first[:, None], 0, count - 1)
     np.add.at(packed, (rows[:, None], where), weights)
     return Taps(first.astype(np.int32), packed)
+
+
+def _called(
+    source: int, full: int, start: int, count: int, method: int, antialias: int
+) -> Taps:
+    return _taps(source, full, start, count, METHODS[method], bool(antialias))
+
+
+def _words(*args: int) -> npt.NDArray[np.uint32]:
+    each = [_called(*args[n : n + 6]).words().reshape(-1) for n in range(0, len(args), 6)]
+    return np.concatenate(each)
+
+
+FUNCTIONS["taps"] = _words
+FUNCTIONS["taps_count"] = lambda *args: _called(*args).count
+FUNCTIONS["taps_first"] = lambda *args: _called(*args).span[0]
+FUNCTIONS["taps_end"] = lambda *args: _called(*args).span[1]

@@ -14,6 +14,7 @@ from dala import budget
 from dala.gpu.compute.engines.base import Link, Runner, Storage, Task, Tensor, Values
 from dala.gpu.compute.engines.sampling.gauss import gaussian_weights
 from dala.gpu.compute.engines.stages import stage_by_stage
+from dala.gpu.compute.engines.symbols import fixed
 from dala.gpu.compute.engines.webgpu.wgsl.blur import (
     TILE_RADIUS,
     Finish,
@@ -47,7 +48,7 @@ def make_chain(
     task = links[0].work
     if len(links) < 2 or not isinstance(task, Task) or task.op != "blur":
         return None
-    radius = task["radius"]
+    radius = fixed(task["radius"])
     if radius > TILE_RADIUS or not has_room(engine.adapter.limits):
         return None
     if any(link.store is not None for link in links):
@@ -86,7 +87,7 @@ def make_chain(
                 apart.append(stage_by_stage(engine, links))
             apart[0](given, output, params)
             return
-        block = shader.block.pack(numbers, params)
+        block = engine.pack(shader.block, numbers, params)
         engine.dispatch(pipeline, [*(given[n] for n in order), output], block, groups)
 
     return run

@@ -28,6 +28,7 @@ from dala.gpu.compute.engines.base import (
     Storage,
     Task,
     Tensor,
+    Values,
 )
 from dala.gpu.compute.engines.compositing import Composer
 from dala.gpu.compute.engines.cpu.memory import HostMemory
@@ -48,7 +49,13 @@ from dala.gpu.compute.engines.webgpu.pool import (
 from dala.gpu.compute.engines.webgpu.staging import STAGING_BYTES, MappedRead
 from dala.gpu.compute.engines.webgpu.timing import DispatchTimes
 from dala.gpu.compute.engines.webgpu.upload import UPLOAD_BYTES, MappedWrite
-from dala.gpu.compute.engines.webgpu.wgsl.shader import Metering, Shader, shader_key, write_shader
+from dala.gpu.compute.engines.webgpu.wgsl.shader import (
+    BlockLayout,
+    Metering,
+    Shader,
+    shader_key,
+    write_shader,
+)
 from dala.gpu.compute.lang.ir import Program
 from dala.memory import add_card
 
@@ -288,6 +295,10 @@ class WebGPUEngine(Engine):
         """Enqueue a dispatch; the last buffer is the output."""
         bound = tuple(buffer_of(storage) for storage in buffers)
         self._owner.post(self._device.dispatch, pipeline, bound, block, groups)
+
+    def pack(self, layout: BlockLayout, numbers: Values, params: Values) -> bytes:
+        """Return the uniform block of a dispatch."""
+        return layout.pack(numbers, params)
 
     def composer(self) -> Composer:
         from dala.gpu.compute.engines.webgpu.compose.composer import WebGPUComposer

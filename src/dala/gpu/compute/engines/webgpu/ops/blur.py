@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from string import Template
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from dala.gpu.compute.engines.base import Runner, Storage, Task, Values
 from dala.gpu.compute.engines.sampling.gauss import (
     BEFORE,
@@ -24,6 +22,7 @@ from dala.gpu.compute.engines.sampling.gauss import (
     coarse_blur,
     gaussian_weights,
 )
+from dala.gpu.compute.engines.symbols import fixed
 from dala.gpu.compute.engines.webgpu.ops import implements
 from dala.gpu.compute.engines.webgpu.ops.dispatches import (
     OUTPUT,
@@ -55,7 +54,7 @@ WEIGHTS = -(-(2 * MAX_RADIUS + 2 * RUN + 5) // 4) * 4
 @implements("blur", "box_blur")
 def make_blur(engine: WebGPUEngine, task: Task) -> Runner | None:
     """Return a runner of one, two or four dispatches, depending on the radius."""
-    radius = task["radius"]
+    radius = fixed(task["radius"])
     if radius == 0:
 
         def copy(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
@@ -76,7 +75,7 @@ def make_blur(engine: WebGPUEngine, task: Task) -> Runner | None:
         shader = write_blur(
             picture, radius, Finish(), picture, apart=apart, workgroup=engine.workgroup
         )
-        numbers = shader.block.pack(shader.numbers(weights, height, width), ())
+        numbers = engine.pack(shader.block, shader.numbers(weights, height, width), ())
         groups = shader.groups(height, width)
         dispatches.add(shader.source, [BufferRef("input")], target, numbers, groups)
     else:
@@ -106,8 +105,8 @@ def _add_columns(
     height, width = size
     radius = len(weights) - 1
     # Entry i is the weight of the pixel i - (RUN - 1) rows below the start of a column's window.
-    line = np.zeros(WEIGHTS, np.float32)
-    line[RUN - 1 : RUN + 2 * radius] = weights[:0:-1] + weights
+    line = [0.0] * (RUN - 1) + weights[:0:-1] + weights
+    line += [0.0] * (WEIGHTS - len(line))
     between = dispatches.temporary(picture.middle[1] * height * width)
     group = min(engine.workgroup, 128)
     for first, reads, writes, (rows, columns) in (
@@ -116,9 +115,9 @@ def _add_columns(
     ):
         text = _columns_text(picture, first, picture.words and target is not OUTPUT, group)
         runs = -(-rows // RUN)
-        numbers = block(rows, columns, radius, -(-(2 * radius + RUN) // 4))
+        numbers = block(*line, rows, columns, radius, -(-(2 * radius + RUN) // 4))
         groups = -(-columns // group) * runs
-        dispatches.add(text, [reads], writes, line.tobytes() + numbers, groups)
+        dispatches.add(text, [reads], writes, numbers, groups)
 
 
 def _wide(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from dala.gpu.compute.engines.base import Bytes, Runner, Storage, Values
 from dala.gpu.compute.engines.scratch import scratch_memory
+from dala.gpu.compute.engines.symbols import SymbolicBytes, SymbolicTable, is_symbolic
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import read_wgsl
 from dala.typing import NDArray
 
@@ -42,6 +43,8 @@ def read_text(name: str) -> str:
 
 def block(*numbers: int | float) -> bytes:
     """Pack a uniform block: ints as i32 (2**31 and above as u32), floats as f32, in order."""
+    if is_symbolic(*numbers):
+        return SymbolicBytes.pack(("f" if isinstance(n, float) else "i", n) for n in numbers)
     parts = []
     for n in numbers:
         if isinstance(n, float):
@@ -71,8 +74,9 @@ class Dispatches:
 
     def constant(self, data: Bytes | NDArray) -> BufferRef:
         """Upload contiguous bytes, which live as long as the runner."""
-        view = memoryview(data).cast("B")
-        storage = self.engine.allocate(view.nbytes, zero=False)
+        view = data if isinstance(data, SymbolicTable) else memoryview(data).cast("B")
+        size = view.size if isinstance(view, SymbolicTable) else view.nbytes
+        storage = self.engine.allocate(size, zero=False)
         self.engine.upload(storage, view)
         self._constants.append(storage)
         return BufferRef("constant", len(self._constants) - 1)

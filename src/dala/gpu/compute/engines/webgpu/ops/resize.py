@@ -6,10 +6,8 @@ from functools import cache
 from string import Template
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from dala.gpu.compute.engines.base import Runner, Task
-from dala.gpu.compute.engines.sampling.taps import Axis, task_axes
+from dala.gpu.compute.engines.sampling.taps import Axis, tap_words, task_axes
 from dala.gpu.compute.engines.webgpu.ops import implements
 from dala.gpu.compute.engines.webgpu.ops.dispatches import (
     OUTPUT,
@@ -78,8 +76,8 @@ def _make(
     axis_y, axis_x = task_axes(task)
     y, x = (axis.taps(task["method"], task["antialias"]) for axis in (axis_y, axis_x))
     dispatches = Dispatches(engine, task.op)
-    tables = dispatches.constant(np.concatenate([x.words().reshape(-1), y.words().reshape(-1)]))
-    last = _Pass(dispatches, tables, x.words().size, x.count, y.count)
+    tables = dispatches.constant(tap_words(x, y))
+    last = _Pass(dispatches, tables, x.size, x.count, y.count)
     size = axis_x.size, axis_y.size
     window = _window(axis_x, axis_y)
     wide, high = window[2] - window[0], window[3] - window[1]

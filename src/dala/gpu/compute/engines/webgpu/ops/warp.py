@@ -6,10 +6,8 @@ from functools import cache
 from string import Template
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from dala.gpu.compute.engines.base import Runner, Task
-from dala.gpu.compute.engines.sampling.coordinates import affine_tables
+from dala.gpu.compute.engines.sampling.coordinates import affine_words
 from dala.gpu.compute.engines.webgpu.ops import implements
 from dala.gpu.compute.engines.webgpu.ops.dispatches import (
     OUTPUT,
@@ -126,11 +124,11 @@ def make_warp(engine: WebGPUEngine, task: Task) -> Runner:
     reads = [BufferRef("input")]
     rows = [0.0] * 12
     if task.op == "warp_affine":
-        reads.append(dispatches.constant(np.concatenate(affine_tables(task["matrix"], *out[:2]))))
+        reads.append(dispatches.constant(affine_words(task["matrix"], *out[:2])))
     elif task.op == "remap":
         reads.append(BufferRef("input", 1))
     else:
-        m = [float(n) for n in task["matrix"]]
+        m = list(task["matrix"])
         rows = [*m[:3], 0.0, *m[3:6], 0.0, *m[6:], 0.0]
     text = shader(task.op, task.output.dtype, channels, task["method"], task["border"])
     numbers = block(out[1], out[0], image[1], image[0], *task["fill"], *rows)

@@ -1,0 +1,1 @@
+"""Plans of the WebGPU engine, recorded and not run, for export."""
