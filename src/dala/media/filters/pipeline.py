@@ -61,6 +61,7 @@ class FramePipeline(Closing):
         self._lock = forks.lock()
         self._executor = FilterExecutor(self.device, self._shares_memory)
         self._spare: list[FilterExecutor] = []
+        self._filters: list[Filter] = []
         self._closed = False
         resources.track("frame pipeline", self.device, 0)
 
@@ -96,6 +97,7 @@ class FramePipeline(Closing):
         picture = self._picture(frame, width, height, call)
         with self._lock:
             self._check_open(call)
+            self._filters = list(filters) if isinstance(filters, Sequence) else []
             return cast("_Image", _apply(self._executor, picture, filters, out, call))
 
     def stream(
@@ -208,6 +210,16 @@ class FramePipeline(Closing):
     def passes(self) -> int:
         """The number of passes over memory of the last frame; 0 before the first."""
         return self._executor.passes
+
+    @property
+    def last_filters(self) -> list[Filter]:
+        """The filters of the last frame; an empty list before the first.
+
+        >>> with FramePipeline(8, 8, device="cpu") as p:
+        ...     p.last_filters
+        []
+        """
+        return list(self._filters)
 
     def explain(self) -> str:
         """Return the plan of the last frame: stages, passes, bytes and times."""

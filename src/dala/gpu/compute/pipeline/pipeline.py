@@ -29,6 +29,7 @@ from dala.resources import Closing
 from dala.typing import ParamValue
 
 if TYPE_CHECKING:
+    from dala.gpu.compute.runnable import Runnable
     from dala.gpu.compute.stream.command import Command
     from dala.gpu.compute.stream.stream import Priority
 
@@ -172,6 +173,15 @@ class Pipeline(Closing):
     def stage_count(self) -> _Count:
         """The number of stages. ``p.stage_count()`` and ``Pipeline.stage_count(p)`` also work."""
         return _Count(len(self._stages))
+
+    @property
+    def kernels(self) -> list[Runnable | None]:
+        """The kernel of each stage; None for copies and barriers.
+
+        >>> Pipeline().add({"op": "barrier"}).kernels
+        [None]
+        """
+        return [stage.kernel for stage in self._stages]
 
     @property
     def passes(self) -> int:

@@ -1,0 +1,269 @@
+"""Export a chain as a folder with a page, or as one HTML file."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files as package_files
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from dala.errors import ParameterError
+from dala.gpu.compute import Pipeline
+from dala.gpu.compute.runnable import Runnable
+from dala.media.filters.pipeline import FramePipeline
+from dala.media.filters.plans import Filter
+from dala.media.parts import PartFile
+from dala.typing import ImageLike, PathLike
+from dala.web.controls import Ranges, check_ranges
+from dala.web.document import Document, Files, Writer
+from dala.web.explore import WebPlan, explore
+from dala.web.sources import FilterSource, PipelineSource, WebSource
+from dala.web.stills import Picture, first_picture, still
+
+#: What can be exported: filters, a kernel, a pipeline of buffers, or the path of a chain.json.
+Exportable: TypeAlias = "Sequence[Filter] | Runnable | Pipeline | FramePipeline | PathLike"
+
+_CALL: Final = "export_web"
+
+
+@dataclass(frozen=True)
+class Export:
+    """What was exported.
+
+    Attributes:
+        path: the folder, or the HTML file.
+        files: the files that were written, relative to the folder.
+        plan: the plans.
+    """
+
+    path: Path
+    files: tuple[str, ...]
+    plan: WebPlan
+
+    @property
+    def notes(self) -> list[str]:
+        """What is fixed or left out, and why."""
+        return self.plan.notes
+
+
+def plan(
+    chain: Exportable,
+    *,
+    sliders: Ranges | None = None,
+    yuv: bool = False,
+) -> WebPlan:
+    """Return the plans of a chain, as :func:`export` writes them.
+
+    >>> plan(["invert"]).dispatches
+    1
+    """
+    return explore(_source(chain, sliders, yuv))
+
+
+def export(
+    chain: Exportable,
+    folder: PathLike,
+    *,
+    title: str | None = None,
+    picture: ImageLike | PathLike | None = None,
+    sliders: Ranges | None = None,
+    yuv: bool = False,
+    one_file: bool | None = None,
+) -> Export:
+    """Export a chain as a web page that runs on the visitor's GPU.
+
+    The folder has ``index.html``, the page; ``chain.json`` with the plans; the shaders as WGSL; and
+    ``dala.js``, the runtime, which is also an ES module. Nothing is written if the chain is
+    refused.
+
+    Args:
+        chain: filters such as ``[("blur", {"radius": 4}), "invert"]``, a kernel whose first input
+            is a picture, a Pipeline, a FramePipeline that has processed a frame, or the path of a
+            JSON file with filters.
+        folder: where to write; with ``one_file`` the path of the HTML file.
+        title: of the page; the names of the filters by default.
+        picture: that the page shows at first; a photograph by default.
+        sliders: the ranges of controls by name, such as ``{"sigma": (0.5, 20)}``. None means the
+            declared range; it also makes a control of a parameter that is none by itself, such as
+            ``{"border": None}``.
+        yuv: also export plans for video frames in NV12 and I420, converted as Dala does it.
+        one_file: write one HTML file; by default if the path ends in ``.html``.
+
+    Returns:
+        The path, the files and the plans.
+
+    Raises:
+        ParameterError: the chain has a model, or a parameter is refused.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     made = export([("blur", {"radius": 2})], folder)
+    ...     sorted(made.files)[:3]
+    ['chain.json', 'dala.d.ts', 'dala.js']
+    """
+    path = _path(folder)
+    single = path.suffix.lower() in (".html", ".htm") if one_file is None else bool(one_file)
+    if path.exists() and path.is_dir() == single:
+        expected = "the path of a file" if single else "a folder"
+        raise ParameterError.invalid(_CALL, "folder", expected, str(path))
+    shown = first_picture(picture, _CALL)
+    source = _source(chain, sliders, yuv)
+    made = explore(source)
+    result, note = still(shown, source)
+    made.notes.extend([note] if note else [])
+    document, files = Writer(made, inline=single).write(_title(title, made))
+    if single:
+        page = _single_page(document, shown, result)
+        _write(path.parent, {path.name: page})
+        return Export(path, (path.name,), made)
+    document |= {"picture": f"picture.{shown.kind}", "still": f"still.{result.kind}"}
+    files |= _static() | {
+        document["picture"]: shown.data,
+        document["still"]: result.data,
+        "chain.json": json.dumps(document, separators=(",", ":")).encode(),
+        "index.html": _page(document),
+    }
+    _write(path, files)
+    return Export(path, tuple(sorted(files)), made)
+
+
+def read_chain(path: PathLike) -> list[Filter]:
+    """Read filters from a JSON file.
+
+    The file has a list, or an object with a list "filters": names, ``["blur", {"radius": 3}]`` or
+    ``{"filter": "blur", "radius": 3}``, as ``dala filter --json`` prints them.
+
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "chain.json")
+    ...     _ = file.write_text('["invert", {"filter": "blur", "radius": 3}]')
+    ...     read_chain(file)
+    ['invert', ('blur', {'radius': 3})]
+    """
+    where = os.fspath(path)
+    try:
+        found = json.loads(Path(where).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{_CALL}: there is no file {where!r}.") from None
+    except (ValueError, UnicodeDecodeError) as error:
+        raise ParameterError(f"{_CALL}: {where!r} is not JSON: {error}.", call=_CALL) from None
+    if isinstance(found, dict) and found.get("format") == "dala-chain":
+        raise ParameterError(
+            f"{_CALL}: {where!r} is an exported chain. Give the filters that it was made from.",
+            call=_CALL,
+        )
+    items = found.get("filters") if isinstance(found, dict) else found
+    if not isinstance(items, list):
+        raise ParameterError.invalid(_CALL, "chain", "a list of filters in the file", items)
+    return [_item(item) for item in items]
+
+
+def _item(item: Any) -> Filter:
+    if isinstance(item, str):
+        return item
+    if isinstance(item, dict) and isinstance(item.get("filter"), str):
+        nested = item.get("params")
+        rest = nested if isinstance(nested, dict) else item
+        return item["filter"], {k: _value(v) for k, v in rest.items() if k != "filter"}
+    if isinstance(item, list) and len(item) == 2 and isinstance(item[1], dict):
+        return item[0], {k: _value(v) for k, v in item[1].items()}
+    raise ParameterError.invalid(_CALL, "chain", 'filters such as ["blur", {"radius": 3}]', item)
+
+
+def _value(value: Any) -> Any:
+    numbers = isinstance(value, list) and all(isinstance(n, int | float) for n in value)
+    return tuple(value) if numbers else value
+
+
+def _source(
+    chain: Exportable, sliders: Ranges | None, yuv: bool
+) -> WebSource:
+    source = _made(chain, {}, yuv)
+    ranges = check_ranges(sliders, (c.param for c in source.controls), _CALL)
+    return _made(chain, ranges, yuv) if ranges else source
+
+
+def _made(chain: Exportable, ranges: Ranges, yuv: bool) -> WebSource:
+    if isinstance(chain, Pipeline):
+        return PipelineSource(chain, _CALL, ranges)
+    if isinstance(chain, FramePipeline):
+        chain = chain.last_filters
+    elif isinstance(chain, Runnable):
+        chain = [chain]
+    elif isinstance(chain, str | os.PathLike):
+        chain = read_chain(chain)
+    if isinstance(chain, Mapping) or not isinstance(chain, Sequence):
+        raise ParameterError.invalid(
+            _CALL, "chain", "a list of filters, a kernel or a pipeline", chain
+        )
+    return FilterSource(chain, _CALL, ranges, yuv)
+
+
+def _path(folder: PathLike) -> Path:
+    try:
+        return Path(os.fspath(folder))  # type: ignore[arg-type] # bytes are refused below
+    except TypeError:
+        raise ParameterError.invalid(_CALL, "folder", "a str or Path", folder) from None
+
+
+def _title(title: str | None, made: WebPlan) -> str:
+    if title is not None and not isinstance(title, str):
+        raise ParameterError.invalid(_CALL, "title", "a str", title)
+    return made.name if title is None else title
+
+
+def _static() -> Files:
+    """Return the runtime's files."""
+    folder = package_files("dala.web").joinpath("static")
+    return {name: folder.joinpath(name).read_bytes() for name in ("dala.js", "dala.d.ts")}
+
+
+def _page(document: Document) -> bytes:
+    folder = package_files("dala.web").joinpath("static")
+    text = folder.joinpath("page.html").read_text(encoding="utf-8")
+    title = html.escape(document["title"])
+    element = f'<dala-chain src="chain.json"><img src="{document["still"]}" alt=""></dala-chain>'
+    script = '<script type="module" src="dala.js"></script>'
+    return _filled(text, title, element, script)
+
+
+def _single_page(document: Document, shown: Picture, result: Picture) -> bytes:
+    folder = package_files("dala.web").joinpath("static")
+    text = folder.joinpath("page.html").read_text(encoding="utf-8")
+    for name, picture in (("picture", shown), ("still", result)):
+        encoded = base64.b64encode(picture.data).decode()
+        document[name] = f"data:{picture.mime};base64,{encoded}"
+    # "<" could end the script element.
+    content = json.dumps(document, separators=(",", ":")).replace("<", "\\u003c")
+    element = (
+        f'<script type="application/json" id="chain">{content}</script>\n'
+        '<dala-chain src="#chain"></dala-chain>'
+    )
+    runtime = folder.joinpath("dala.js").read_text(encoding="utf-8")
+    assert "</script" not in runtime
+    script = f'<script type="module">{runtime}</script>'
+    return _filled(text, html.escape(document["title"]), element, script)
+
+
+def _filled(text: str, title: str, element: str, script: str) -> bytes:
+    for name, value in (("$title", title), ("$element", element), ("$script", script)):
+        text = text.replace(name, value)
+    return text.encode()
+
+
+def _write(folder: Path, files: Files) -> None:
+    """Write all files; each appears when it is complete."""
+    for name, content in files.items():
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = PartFile(target)
+        try:
+            part.path.write_bytes(content)
+            part.complete()
+        finally:
+            part.discard()

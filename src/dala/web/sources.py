@@ -1,0 +1,333 @@
+"""What can be exported: a list of filters, a kernel or a pipeline of buffers.
+
+A source records its plan for the size of a picture and the values of its controls. Names in
+``symbolic`` stay symbols; the others are plain numbers.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from dala.errors import DalaError, ParameterError, ShapeError
+from dala.gpu.compute import Buffer, Pipeline
+from dala.gpu.compute.kernel import Kernel
+from dala.gpu.compute.kernels.filter import FilterParam, FilterSpec, parameter_of
+from dala.gpu.compute.operation import Operation
+from dala.gpu.compute.recording import Plan, Recorder
+from dala.gpu.compute.runnable import Runnable
+from dala.media.filters.declarations import declared
+from dala.media.filters.plans import PICTURE, Filter, Step, declared_steps, plan
+from dala.media.images import dtype_of
+from dala.typing import NDArray
+from dala.web.controls import Control, Numbers, Ranges, control, named
+
+#: Symbols of the picture's size.
+WIDTH: Final = "w"
+HEIGHT: Final = "h"
+
+#: Formats of the picture that a chain takes, and the array of one of h times w pixels.
+FORMATS: Final = ("rgba", "nv12", "i420")
+
+
+class WebSource(ABC):
+    """A chain that can be recorded."""
+
+    #: For the title of a page.
+    name: str
+    controls: list[Control]
+    #: (width, height) of the picture where the chain takes one size only.
+    size: tuple[int, int] | None = None
+    #: Formats of the picture, as pages may give it.
+    formats: tuple[str, ...] = ("rgba",)
+
+    @abstractmethod
+    def record(self, values: Numbers, symbolic: Collection[str], format: str = "rgba") -> Plan:
+        """Record the plan for these numbers."""
+
+
+class FilterSource(WebSource):
+    """A list of filters: names or kernels, with their parameters."""
+
+    def __init__(
+        self, filters: Sequence[Filter], call: str, ranges: Ranges | None = None, yuv: bool = False
+    ) -> None:
+        self._call = call
+        self._filters = [_pair(item, call) for item in filters]
+        #: As frame pipelines take them.
+        self.filters: list[Filter] = list(self._filters)
+        if not self._filters:
+            raise ParameterError.invalid(call, "chain", "a list with at least one filter", [])
+        for item, params in self._filters:
+            self._refuse(item, params)
+        self.formats = FORMATS if yuv else ("rgba",)
+        names = [i.name if isinstance(i, Runnable) else i for i, _ in self._filters]
+        self.name = " + ".join(names)
+        found = []
+        for index, (item, params) in enumerate(self._filters):
+            for p in _parameters(item):
+                made = control(p, params.get(p.name, p.default), names[index], index, ranges or {})
+                if made is not None:
+                    found.append(made)
+        self.controls = named(found)
+        self.size = _second_size(self._filters)
+
+    def _refuse(self, item: str | Runnable, params: Mapping[str, Any]) -> None:
+        """Raise for what a page cannot run: models, and operations on the host."""
+        kernel = item if isinstance(item, Runnable) else None
+        if kernel is None and isinstance(item, str) and item not in declared():
+            from dala.gpu.compute.kernel import find
+
+            kernel = find(item)
+        if isinstance(kernel, Operation) and (kernel.host or type(kernel).__module__.startswith("dala.ml")):
+            raise ParameterError(
+                f"{self._call}: {kernel.name!r} cannot be exported: models and operations on the "
+                "host are not part of web pages.",
+                call=self._call,
+            )
+
+    def record(self, values: Numbers, symbolic: Collection[str], format: str = "rgba") -> Plan:
+        recorder = Recorder()
+        width = self._number(recorder, WIDTH, values, symbolic)
+        height = self._number(recorder, HEIGHT, values, symbolic)
+        filters: list[Any] = []
+        for index, (item, params) in enumerate(self._filters):
+            given = dict(params)
+            for c in self.controls:
+                if c.index == index:
+                    given[c.param] = self._value(recorder, c, values, symbolic, params)
+            filters.append((item, given))
+        shape = (height, width, 4)
+        first: list[Step] = []
+        picture = shape
+        if format != "rgba":
+            rows = height * 3 // 2
+            picture = (rows, width)  # type: ignore[assignment]
+            coding = {
+                "format": format,
+                "matrix": MATRICES[int(values["matrix"])],
+                "range": RANGES[int(values["full"])],
+            }
+            first = declared_steps(declared()["yuv_to_rgb"], picture, "u8", coding, self._call)
+            shape = first[-1].shape  # type: ignore[assignment]
+        steps = plan(filters, shape, "u8", self._call)
+        moved = [_moved(step, len(first)) for step in steps]
+        return _record(recorder, [*first, *moved], picture, values)
+
+    @staticmethod
+    def _number(
+        recorder: Recorder, name: str, values: Numbers, symbolic: Collection[str]
+    ) -> int:
+        value = int(values[name])
+        return recorder.trace.integer(name, value) if name in symbolic else value
+
+    @staticmethod
+    def _value(
+        recorder: Recorder,
+        c: Control,
+        values: Numbers,
+        symbolic: Collection[str],
+        params: Mapping[str, Any],
+    ) -> Any:
+        if c.type == "choice":
+            return c.choices[int(values[c.symbols[0]])]
+        if c.type == "bool":
+            return bool(values[c.symbols[0]])
+        if c.why and all(values[s] == v for s, v in c.numbers.items()):
+            return params.get(c.param)  # as it was given
+        whole = c.type in ("int", "ints")
+        numbers: list[int | float] = []
+        for s in c.symbols:
+            value = int(values[s]) if whole else float(values[s])
+            if s in symbolic:
+                make: Any = recorder.trace.integer if whole else recorder.trace.real
+                value = make(s, value)
+            numbers.append(value)
+        return numbers[0] if len(numbers) == 1 else tuple(numbers)
+
+
+#: Matrices and ranges of YUV pictures, by the numbers of the symbols "matrix" and "full".
+MATRICES: Final = ("bt709", "bt601", "bt2020")
+RANGES: Final = ("limited", "full")
+
+
+def _moved(step: Step, by: int) -> Step:
+    if not by:
+        return step
+    inputs = tuple(
+        (by - 1 if i == PICTURE else i + by) if isinstance(i, int) else i for i in step.inputs
+    )
+    return Step(step.kernel, inputs, step.shape, step.dtype, step.params, step.origin)
+
+
+def _record(
+    recorder: Recorder, steps: Sequence[Step], shape: Sequence[int], values: Numbers
+) -> Plan:
+    """Record steps as one fused pipeline, as frame pipelines run them."""
+    source = recorder.buffer(shape, "u8")
+    made = [
+        recorder.buffer(s.shape, s.dtype, transient=n < len(steps) - 1) for n, s in enumerate(steps)
+    ]
+    given: dict[int, Buffer] = {}
+    with Pipeline() as pipeline:
+        for step, output in zip(steps, made, strict=True):
+            inputs = []
+            for i in step.inputs:
+                if isinstance(i, int):
+                    inputs.append(source if i == PICTURE else made[i])
+                    continue
+                if id(i) not in given:
+                    given[id(i)] = _constant(recorder, i)
+                inputs.append(given[id(i)])
+            try:
+                pipeline.add({
+                    "op": "run_kernel", "kernel": step.kernel, "inputs": inputs, "output": output,
+                    "params": step.params,
+                })  # fmt: skip
+            except DalaError as error:
+                raise step.error(error) from error
+        pipeline.run()
+    return recorder.plan([source], made[-1])
+
+
+def _constant(recorder: Recorder, value: NDArray | Buffer) -> Buffer:
+    array = value.numpy() if isinstance(value, Buffer) else value
+    dtype = value.dtype if isinstance(value, Buffer) else dtype_of(array)
+    kind = {"u8": np.uint8, "s32": np.int32, "f32": np.float32, "u32": np.uint32}.get(dtype)
+    array = np.ascontiguousarray(array, kind)
+    return recorder.buffer(array.shape, dtype, data=array)
+
+
+def _pair(item: object, call: str) -> tuple[str | Runnable, dict[str, Any]]:
+    if isinstance(item, str | Runnable):
+        return item, {}
+    if isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[0], str | Runnable):
+        if isinstance(item[1], Mapping):
+            return item[0], {str(k): v for k, v in item[1].items() if v is not None}
+    raise ParameterError.invalid(
+        call, "chain", "filters such as ('blur', {'radius': 3}), or names", item
+    )
+
+
+def _parameters(item: str | Runnable) -> Sequence[FilterParam]:
+    spec: FilterSpec | None = declared().get(item) if isinstance(item, str) else None
+    if spec is not None:
+        return spec.parameters
+    from dala.gpu.compute.kernel import find
+
+    kernel = find(item) if isinstance(item, str) else item
+    if not isinstance(kernel, Kernel | Operation):
+        return ()
+    return [parameter_of(p) for p in kernel.params]
+
+
+def _second_size(
+    filters: Sequence[tuple[str | Runnable, Mapping[str, Any]]],
+) -> tuple[int, int] | None:
+    """Return (width, height) of a second picture, which the first then has too."""
+    for item, params in filters:
+        spec = declared().get(item) if isinstance(item, str) else None
+        for p in spec.parameters if spec is not None else ():
+            if p.type in ("picture", "map") and p.name in params and item != "overlay":
+                shape = np.shape(params[p.name])
+                if len(shape) >= 2:
+                    return int(shape[1]), int(shape[0])
+    return None
+
+
+class PipelineSource(WebSource):
+    """A pipeline of buffers. Its picture is the buffer that a page fills; others are constants."""
+
+    def __init__(self, pipeline: Pipeline, call: str, ranges: Ranges | None = None) -> None:
+        self._call = call
+        pairs = zip(pipeline.stages(), pipeline.kernels, strict=True)
+        every: list[Any] = [{**spec, "kernel": kernel} for spec, kernel in pairs]
+        self._stages = [s for s in every if s["op"] != "barrier"]
+        if not self._stages:
+            raise ParameterError(f"{call}: the pipeline has no stages.", call=call)
+        self._picture = self._find_picture()
+        output = self._target(self._stages[-1])
+        if len(output.shape) not in (2, 3) or output.dtype not in ("u8", "f32"):
+            raise ShapeError.invalid(
+                call, "the last output", "a picture of dtype 'u8' or 'f32'",
+                f"{output.dtype} {output.shape}",
+            )  # fmt: skip
+        self.size = (self._picture.shape[1], self._picture.shape[0])
+        kernels = [self._kernel(stage) for stage in self._stages]
+        self.name = " + ".join("copy" if k is None else k.name for k in kernels)
+        found = []
+        for index, stage in enumerate(self._stages):
+            kernel = self._kernel(stage)
+            params = stage.get("params") or {}
+            for declared_ in kernel.params if kernel is not None else ():
+                p = parameter_of(declared_)
+                assert kernel is not None
+                made = control(p, params.get(p.name, p.default), kernel.name, index, ranges or {})
+                if made is not None:
+                    found.append(made)
+        self.controls = named(found)
+
+    @staticmethod
+    def _kernel(stage: Any) -> Runnable | None:
+        made: Runnable | None = stage["kernel"]
+        return made
+
+    @staticmethod
+    def _target(stage: Any) -> Buffer:
+        made: Buffer = stage["output"] if stage["op"] == "run_kernel" else stage["dst"]
+        return made
+
+    @staticmethod
+    def _sources(stage: Any) -> list[Buffer]:
+        return list(stage["inputs"]) if stage["op"] == "run_kernel" else [stage["src"]]
+
+    def _find_picture(self) -> Buffer:
+        written: set[int] = set()
+        for stage in self._stages:
+            for b in self._sources(stage):
+                rgba = len(b.shape) == 3 and b.shape[2] == 4 and b.dtype == "u8"
+                if id(b) not in written and rgba:
+                    return b
+            written.add(id(self._target(stage)))
+        raise ShapeError(
+            f"{self._call}: no stage reads a picture of shape (height, width, 4) and dtype 'u8' "
+            "that no stage writes. A web page fills such a buffer.",
+            call=self._call,
+        )
+
+    def record(self, values: Numbers, symbolic: Collection[str], format: str = "rgba") -> Plan:
+        recorder = Recorder()
+        held: dict[int, Buffer] = {}
+        written = {id(self._target(stage)) for stage in self._stages}
+
+        def moved(b: Buffer) -> Buffer:
+            if id(b) not in held:
+                data = None
+                if b is not self._picture and id(b) not in written:
+                    data = np.ascontiguousarray(b.numpy())
+                held[id(b)] = recorder.buffer(b.shape, b.dtype, transient=b.transient, data=data)
+            return held[id(b)]
+
+        source = moved(self._picture)
+        with Pipeline() as pipeline:
+            for index, stage in enumerate(self._stages):
+                target = moved(self._target(stage))
+                inputs = [moved(b) for b in self._sources(stage)]
+                if stage["op"] != "run_kernel":
+                    pipeline.add({"op": "copy_buffer", "src": inputs[0], "dst": target})
+                    continue
+                given = dict(stage.get("params") or {})
+                for c in self.controls:
+                    if c.index == index:
+                        value = FilterSource._value(recorder, c, values, symbolic, given)
+                        given[c.param] = value
+                given = {k: v for k, v in given.items() if v is not None}
+                pipeline.add({
+                    "op": "run_kernel", "kernel": stage["kernel"], "inputs": inputs,
+                    "output": target, "params": given,
+                })  # fmt: skip
+            pipeline.run()
+        return recorder.plan([source], moved(self._target(self._stages[-1])))
