@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING, Final, Protocol, Self, cast
+from typing import TYPE_CHECKING, Final, Protocol, Self, TypeAlias, cast
 
 if TYPE_CHECKING:
     from dala.gpu.render.thread import Renderer
-    from dala.typing import PathLike
+    from dala.typing import ImageLike, PathLike
+    from dala.web.explore import WebPlan
 
 #: Pairs of modules. The first has ``NAMES``, the kernels' names, and is cheap to import; the second
 #: has ``OPERATIONS``, their classes, and is imported when one of them is first used.
@@ -72,6 +74,52 @@ class LiveModule(Protocol):
         reconnect: float,
     ) -> SentStream:
         """Send what a surface presents."""
+
+
+#: A value of an option of ``dala.web.export``; that function checks it.
+WebOption: TypeAlias = (
+    "str | bool | PathLike | Mapping[str, tuple[float, float] | None] | ImageLike | None"
+)
+
+
+class WebExport(Protocol):
+    """What was exported; see ``dala.web.Export``."""
+
+    @property
+    def path(self) -> Path:
+        """The folder, or the HTML file."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that were written."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What is fixed or left out, and why."""
+
+    @property
+    def plan(self) -> WebPlan:
+        """The plans."""
+
+
+class WebModule(Protocol):
+    """The module with ``export``."""
+
+    def export(self, chain: object, folder: PathLike, **options: WebOption) -> WebExport:
+        """Export a chain as a web page."""
+
+
+#: The package that exports chains as web pages.
+WEB_MODULE: Final = "dala.web"
+
+
+def web_module() -> WebModule:
+    """Return the package that exports chains as web pages.
+
+    >>> web_module().__name__
+    'dala.web'
+    """
+    return cast("WebModule", import_module(WEB_MODULE))
 
 
 #: The module with ``live_surface``, which sends what a surface presents.

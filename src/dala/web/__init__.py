@@ -2,7 +2,7 @@
 
 >>> import dala.web
 >>> made = dala.web.plan([("blur", {"radius": 4, "sigma": 2.0}), ("sharpen", {"amount": 0.3})])
->>> made.dispatches, [c.name for c in made.controls]
+>>> made.dispatches, [c.name for c in made.live]
 (1, ['radius', 'sigma', 'amount'])
 """
 

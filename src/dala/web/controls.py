@@ -121,7 +121,9 @@ def control(
     if whole:
         numbers = tuple(int(n) for n in numbers)
     low, high = _range(p, numbers, ranges)
-    symbols = (symbol,) if len(numbers) == 1 else tuple(f"{symbol}.{k}" for k in range(len(numbers)))
+    symbols = (
+        (symbol,) if len(numbers) == 1 else tuple(f"{symbol}.{k}" for k in range(len(numbers)))
+    )
     kind = p.type if len(numbers) > 1 else ("int" if whole else "float")
     made = replace(made, type=kind, symbols=symbols, values=numbers, low=low, high=high)
     made = made.fixed(_why(p, ranges))
@@ -144,10 +146,10 @@ def _numbers(value: object, size: int) -> tuple[int | float, ...] | None:
         return None
     if isinstance(value, int | float):
         return (value,) * (size or 1)
-    if isinstance(value, list | tuple) and value and len(value) <= 4:
-        if all(isinstance(n, int | float) and not isinstance(n, bool) for n in value):
-            return tuple(value)
-    return None
+    if not isinstance(value, list | tuple) or not 0 < len(value) <= 4:
+        return None
+    plain = all(isinstance(n, int | float) and not isinstance(n, bool) for n in value)
+    return tuple(value) if plain else None
 
 
 def _range(p: FilterParam, numbers: Sequence[float], ranges: Ranges) -> tuple[float, float]:
@@ -188,7 +190,7 @@ def _nice(step: float) -> float:
 
 
 def named(controls: Iterable[Control]) -> list[Control]:
-    """Return controls with the shortest unique names: ``sigma``, ``blur.sigma``, ``blur2.sigma``."""
+    """Return controls with short unique names: ``sigma``, ``blur.sigma``, ``blur2.sigma``."""
     found = list(controls)
     short = [c.param for c in found]
     long = [f"{c.filter}.{c.param}" for c in found]

@@ -23,7 +23,7 @@ Document: TypeAlias = dict[str, Any]
 Files: TypeAlias = dict[str, bytes]
 
 
-class Writer:
+class ChainWriter:
     """Writes plans as a document, each shader and constant once."""
 
     def __init__(self, plan: WebPlan, *, inline: bool) -> None:

@@ -63,6 +63,11 @@ class WebPlan:
     notes: list[str] = field(default_factory=list)
 
     @property
+    def live(self) -> list[Control]:
+        """The controls that can be changed."""
+        return [c for c in self.controls if not c.why]
+
+    @property
     def dispatches(self) -> int:
         """The number of dispatches with the controls as they are."""
         return len(self.at(*(self.size or BASE)).steps)
@@ -173,10 +178,10 @@ class _Explorer:
     def _plain(self, numbers: Numbers) -> Plan:
         return self.source.record(numbers, ())
 
-    def _tried(self, numbers: Numbers, names: Iterable[str]) -> Plan | None:
+    def _tried(self, numbers: Numbers, names: Iterable[str], format: str = "rgba") -> Plan | None:
         """Return the plan of some numbers, or None if they are refused."""
         try:
-            return self.source.record(numbers, set(names))
+            return self.source.record(numbers, set(names), format)
         except (DalaError, BufferTooLarge, OverflowError):
             return None
 
@@ -273,7 +278,7 @@ class _Explorer:
                     place[WIDTH] = -(-place[WIDTH] // 2) * 2
                 if any(variant_holds(guards, place) for _, guards in found):
                     continue
-                plan = self._tried(place, self.symbolic)
+                plan = self._tried(place, self.symbolic, format)
                 if plan is None:
                     continue
                 guards = self._guards(plan, place)
@@ -297,9 +302,8 @@ def _trivial(guard: Guard) -> bool:
     kind, a, b, result = guard
     if any(isinstance(x, float) and isinf(x) for x in (a, b)):
         return True
-    if _positive(a) and ((kind == "==" and b == 0 and not result) or (kind == "<" and b == 1)):
-        return True
-    return False
+    empty = (kind == "==" and b == 0) or (kind == "<" and b == 1)
+    return empty and not result and _positive(a)
 
 
 def _positive(expr: Expr) -> bool:

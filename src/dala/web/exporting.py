@@ -20,10 +20,10 @@ from dala.media.filters.plans import Filter
 from dala.media.parts import PartFile
 from dala.typing import ImageLike, PathLike
 from dala.web.controls import Ranges, check_ranges
-from dala.web.document import Document, Files, Writer
+from dala.web.document import ChainWriter, Document, Files
 from dala.web.explore import WebPlan, explore
 from dala.web.sources import FilterSource, PipelineSource, WebSource
-from dala.web.stills import Picture, first_picture, still
+from dala.web.stills import PageImage, first_picture, still
 
 #: What can be exported: filters, a kernel, a pipeline of buffers, or the path of a chain.json.
 Exportable: TypeAlias = "Sequence[Filter] | Runnable | Pipeline | FramePipeline | PathLike"
@@ -116,7 +116,7 @@ def export(
     made = explore(source)
     result, note = still(shown, source)
     made.notes.extend([note] if note else [])
-    document, files = Writer(made, inline=single).write(_title(title, made))
+    document, files = ChainWriter(made, inline=single).write(_title(title, made))
     if single:
         page = _single_page(document, shown, result)
         _write(path.parent, {path.name: page})
@@ -180,9 +180,7 @@ def _value(value: Any) -> Any:
     return tuple(value) if numbers else value
 
 
-def _source(
-    chain: Exportable, sliders: Ranges | None, yuv: bool
-) -> WebSource:
+def _source(chain: Exportable, sliders: Ranges | None, yuv: bool) -> WebSource:
     source = _made(chain, {}, yuv)
     ranges = check_ranges(sliders, (c.param for c in source.controls), _CALL)
     return _made(chain, ranges, yuv) if ranges else source
@@ -206,7 +204,7 @@ def _made(chain: Exportable, ranges: Ranges, yuv: bool) -> WebSource:
 
 def _path(folder: PathLike) -> Path:
     try:
-        return Path(os.fspath(folder))  # type: ignore[arg-type] # bytes are refused below
+        return Path(os.fspath(folder))
     except TypeError:
         raise ParameterError.invalid(_CALL, "folder", "a str or Path", folder) from None
 
@@ -232,7 +230,7 @@ def _page(document: Document) -> bytes:
     return _filled(text, title, element, script)
 
 
-def _single_page(document: Document, shown: Picture, result: Picture) -> bytes:
+def _single_page(document: Document, shown: PageImage, result: PageImage) -> bytes:
     folder = package_files("dala.web").joinpath("static")
     text = folder.joinpath("page.html").read_text(encoding="utf-8")
     for name, picture in (("picture", shown), ("still", result)):

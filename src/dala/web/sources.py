@@ -82,7 +82,8 @@ class FilterSource(WebSource):
             from dala.gpu.compute.kernel import find
 
             kernel = find(item)
-        if isinstance(kernel, Operation) and (kernel.host or type(kernel).__module__.startswith("dala.ml")):
+        model = type(kernel).__module__.startswith("dala.ml")
+        if isinstance(kernel, Operation) and (kernel.host or model):
             raise ParameterError(
                 f"{self._call}: {kernel.name!r} cannot be exported: models and operations on the "
                 "host are not part of web pages.",
@@ -118,9 +119,7 @@ class FilterSource(WebSource):
         return _record(recorder, [*first, *moved], picture, values)
 
     @staticmethod
-    def _number(
-        recorder: Recorder, name: str, values: Numbers, symbolic: Collection[str]
-    ) -> int:
+    def _number(recorder: Recorder, name: str, values: Numbers, symbolic: Collection[str]) -> int:
         value = int(values[name])
         return recorder.trace.integer(name, value) if name in symbolic else value
 
@@ -204,9 +203,10 @@ def _constant(recorder: Recorder, value: NDArray | Buffer) -> Buffer:
 def _pair(item: object, call: str) -> tuple[str | Runnable, dict[str, Any]]:
     if isinstance(item, str | Runnable):
         return item, {}
-    if isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[0], str | Runnable):
-        if isinstance(item[1], Mapping):
-            return item[0], {str(k): v for k, v in item[1].items() if v is not None}
+    if isinstance(item, tuple | list) and len(item) == 2:
+        name, params = item
+        if isinstance(name, str | Runnable) and isinstance(params, Mapping):
+            return name, {str(k): v for k, v in params.items() if v is not None}
     raise ParameterError.invalid(
         call, "chain", "filters such as ('blur', {'radius': 3}), or names", item
     )

@@ -20,12 +20,13 @@ from dala.web.sources import FilterSource, WebSource
 #: Formats that every browser shows, by suffix.
 _SHOWN: Final = {".jpg": "jpg", ".jpeg": "jpg", ".png": "png", ".webp": "webp"}
 _MIME: Final = {"jpg": "image/jpeg", "png": "image/png", "webp": "image/webp"}
+_PLAIN: Final = "without WebGPU the page shows the picture as it is"
 _QUALITY: Final = 88
 #: The longer side of a still, in pixels.
 _MOST: Final = 960
 
 
-class Picture(NamedTuple):
+class PageImage(NamedTuple):
     """The file of a picture."""
 
     data: bytes
@@ -38,37 +39,37 @@ class Picture(NamedTuple):
         return _MIME[self.kind]
 
 
-def first_picture(picture: ImageLike | PathLike | None, call: str) -> Picture:
+def first_picture(picture: ImageLike | PathLike | None, call: str) -> PageImage:
     """Return the picture that a page shows at first; a photograph by default."""
     if picture is None:
         photos = resources.files("dala.samples").joinpath("photos")
-        return Picture(photos.joinpath("coffee.jpg").read_bytes(), "jpg")
+        return PageImage(photos.joinpath("coffee.jpg").read_bytes(), "jpg")
     if isinstance(picture, str | os.PathLike):
-        path = Path(os.fspath(picture))  # type: ignore[arg-type] # bytes are not PathLike
+        path = Path(os.fspath(picture))
         kind = _SHOWN.get(path.suffix.lower())
         if kind is None:
             known = ", ".join(_SHOWN)
             raise ParameterError.invalid(call, "picture", f"a file that ends in {known}", str(path))
         try:
-            return Picture(path.read_bytes(), kind)
+            return PageImage(path.read_bytes(), kind)
         except FileNotFoundError:
             raise FileNotFoundError(f"{call}: there is no file {str(path)!r}.") from None
     return _encoded(np.asarray(read(picture, None, None, call).pixels))
 
 
-def still(picture: Picture, source: WebSource) -> tuple[Picture, str]:
+def still(picture: PageImage, source: WebSource) -> tuple[PageImage, str]:
     """Return the chain's result for a picture, and a note if it could not be made."""
     if not isinstance(source, FilterSource):
-        return picture, "without WebGPU the page shows the picture as it is"
+        return picture, _PLAIN
     if find_spec("PIL") is None:
-        return picture, "without WebGPU the page shows the picture as it is: Pillow is not installed"
+        return picture, f"{_PLAIN}: Pillow is not installed"
     try:
         return _encoded(_result(picture, source)), ""
     except DalaError as error:
-        return picture, f"without WebGPU the page shows the picture as it is: {error}"
+        return picture, f"{_PLAIN}: {error}"
 
 
-def _result(picture: Picture, source: FilterSource) -> NDArray:
+def _result(picture: PageImage, source: FilterSource) -> NDArray:
     from PIL import Image
 
     from dala.media.filters.pipeline import FramePipeline
@@ -77,20 +78,21 @@ def _result(picture: Picture, source: FilterSource) -> NDArray:
         image = opened.convert("RGBA")
     if source.size is not None:
         image = image.resize(source.size)
-    image.thumbnail((_MOST, _MOST)) if source.size is None else None
+    else:
+        image.thumbnail((_MOST, _MOST))
     with FramePipeline(image.width, image.height, device="cpu") as pipeline:
         return np.asarray(pipeline.process(np.asarray(image), source.filters))
 
 
-def _encoded(pixels: NDArray) -> Picture:
+def _encoded(pixels: NDArray) -> PageImage:
     if pixels.dtype != np.uint8:
         pixels = (np.clip(np.nan_to_num(pixels), 0.0, 1.0) * 255.0 + 0.5).astype(np.uint8)
     opaque = pixels.ndim == 2 or pixels.shape[2] < 4 or bool((pixels[..., 3] == 255).all())
     if not opaque or find_spec("PIL") is None:
-        return Picture(encode_png(pixels), "png")
+        return PageImage(encode_png(pixels), "png")
     from PIL import Image
 
     file = io.BytesIO()
     plain = pixels if pixels.ndim == 2 else pixels[..., :3].squeeze()
     Image.fromarray(np.ascontiguousarray(plain)).save(file, "JPEG", quality=_QUALITY)
-    return Picture(file.getvalue(), "jpg")
+    return PageImage(file.getvalue(), "jpg")

@@ -120,6 +120,11 @@ export class Chain {
     return this.gpu;
   }
 
+  /** Whether the device was lost; the next run opens another. */
+  get lost(): boolean {
+    return this.gpu?.lost === true;
+  }
+
   /** Run the chain on a picture; parameters that are not given have their exported values. */
   async run(source: Source, params: Params = {}, options: RunOptions = {}): Promise<Result> {
     if (this.closed) throw new Error("dala: the chain was closed");
@@ -146,7 +151,9 @@ export class Chain {
       const planes = options.yuv && isVideoFrame(given) ? await this.planes(given, numbers) : undefined;
       const format = planes?.format ?? "rgba";
       const plan = this.plan(numbers, format);
-      const instance = this.prepared(gpu, plan, numbers);
+      let instance = this.instance;
+      if (!instance?.fits(gpu, plan, numbers)) instance = await this.fresh(gpu, plan);
+      instance.set(numbers);
       if (planes) instance.write(planes.data);
       else if (isRaw(given)) instance.write(checked(given));
       else instance.copy(given, width, height);
@@ -214,13 +221,12 @@ export class Chain {
     throw new Error(`dala: the chain was not exported for this size or these parameters (${given})`);
   }
 
-  private prepared(gpu: Gpu, plan: Plan, numbers: Numbers): Instance {
-    if (!this.instance?.fits(gpu, plan, numbers)) {
-      this.instance?.destroy();
-      this.instance = new Instance(gpu, plan, this.loaded);
-    }
-    this.instance.set(numbers);
-    return this.instance;
+  /** The present instance, or a new one; only the latter waits, for its shaders. */
+  private async fresh(gpu: Gpu, plan: Plan): Promise<Instance> {
+    const made = await Instance.of(gpu, plan, this.loaded);
+    if (this.closed) throw new Error("dala: the chain was closed");
+    this.instance?.destroy();
+    return (this.instance = made);
   }
 
   /** Copy the planes of a video frame, and set the symbols of its matrix and range. */

@@ -336,14 +336,23 @@ class View implements Mounted {
           frame?.close();
         }
       }
-      if (!(source instanceof HTMLVideoElement)) return;
+      if (!(source instanceof HTMLVideoElement)) {
+        this.retried = false;
+        return;
+      }
       this.times = [...this.times.filter((t) => t > begin - 1000), begin];
       const rate = this.times.length > 1 ? Math.round(((this.times.length - 1) * 1000) / (begin - this.times[0]!)) : 0;
       if (rate) this.status.textContent += `, ${rate} frames a second`;
+      this.retried = false;
     } catch (error) {
-      this.report(error);
+      // A lost device comes back once; then the page says what is wrong.
+      if (chain.lost && !this.retried) {
+        this.retried = true;
+        this.again = true;
+      } else this.report(error);
     }
   }
+  private retried = false;
 
   private async plain(source: ImageBitmap | HTMLVideoElement): Promise<void> {
     const identity = (this.identity ??= await Chain.load(await plainDocument()));

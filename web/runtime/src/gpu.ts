@@ -13,7 +13,7 @@ fn main(@builtin(global_invocation_id) at: vec3<u32>) {
     let size = textureDimensions(picture);
     if (at.x >= size.x || at.y >= size.y) { return; }
     let bytes = vec4<u32>(textureLoad(picture, at.xy, 0) * 255.0 + 0.5);
-    pixels[at.y * size.x + at.x] = bytes.x | bytes.y << 8 | bytes.z << 16 | bytes.w << 24;
+    pixels[at.y * size.x + at.x] = bytes.x | (bytes.y << 8u) | (bytes.z << 16u) | (bytes.w << 24u);
 }`;
 
 // Formats of results: u8 with four channels are words, others are bytes or floats.
@@ -43,6 +43,8 @@ fn number(i: u32) -> f32 {
 export class Gpu {
   lost = false;
   readonly upload: GPUComputePipeline;
+  /** Compiled shaders by their text. */
+  readonly pipelines = new Map<string, Promise<GPUComputePipeline>>();
   private readonly shows = new Map<string, GPURenderPipeline>();
   private readonly layouts = new Map<number, GPUBindGroupLayout>();
 
@@ -88,6 +90,22 @@ export class Gpu {
         })),
       });
       this.layouts.set(inputs, found);
+    }
+    return found;
+  }
+
+  /** Compile a shader, once; a browser does so beside the page. */
+  pipeline(code: string, inputs: number): Promise<GPUComputePipeline> {
+    let found = this.pipelines.get(code);
+    if (!found) {
+      const { device } = this;
+      found = device.createComputePipelineAsync({
+        layout: device.createPipelineLayout({ bindGroupLayouts: [this.layout(inputs)] }),
+        compute: { module: device.createShaderModule({ code }), entryPoint: "main" },
+      });
+      if (this.pipelines.size >= 256) this.pipelines.clear();
+      this.pipelines.set(code, found);
+      found.catch(() => this.pipelines.delete(code));
     }
     return found;
   }

@@ -8,24 +8,6 @@ import type { External } from "./pictures.js";
 const ALIGN = 256;
 const MOST_GROUPS = 65535;
 
-const pipelines = new WeakMap<Gpu, Map<string, GPUComputePipeline>>();
-
-function pipelineOf(gpu: Gpu, code: string, inputs: number): GPUComputePipeline {
-  let known = pipelines.get(gpu);
-  if (!known) pipelines.set(gpu, (known = new Map()));
-  let found = known.get(code);
-  if (!found) {
-    const { device } = gpu;
-    found = device.createComputePipeline({
-      layout: device.createPipelineLayout({ bindGroupLayouts: [gpu.layout(inputs)] }),
-      compute: { module: device.createShaderModule({ code }), entryPoint: "main" },
-    });
-    if (known.size >= 256) known.clear();
-    known.set(code, found);
-  }
-  return found;
-}
-
 interface Step {
   pipeline?: GPUComputePipeline;
   group?: GPUBindGroup;
@@ -51,13 +33,24 @@ export class Instance {
   private readonly input: number;
   private readonly output: number;
 
-  constructor(
+  private constructor(
     private readonly gpu: Gpu,
     private readonly plan: Plan,
     private readonly loaded: LoadedDocument,
+    private readonly pipelines: (GPUComputePipeline | undefined)[],
   ) {
     this.input = plan.buffers.findIndex((b) => b.role === "input");
     this.output = plan.buffers.findIndex((b) => b.role === "output");
+  }
+
+  /** Compile the shaders of a plan. */
+  static async of(gpu: Gpu, plan: Plan, loaded: LoadedDocument): Promise<Instance> {
+    const pipelines = await Promise.all(
+      plan.steps.map((step) =>
+        step.copy ? undefined : gpu.pipeline(loaded.shaders[step.shader]!, step.buffers.length - 1),
+      ),
+    );
+    return new Instance(gpu, plan, loaded, pipelines);
   }
 
   /** Whether the buffers fit other numbers. */
@@ -138,7 +131,7 @@ export class Instance {
       ];
       return {
         groups: 0,
-        pipeline: pipelineOf(this.gpu, this.loaded.shaders[step.shader]!, inputs),
+        pipeline: this.pipelines[i],
         group: device.createBindGroup({
           layout: this.gpu.layout(inputs),
           entries: resources.map((resource, binding) => ({ binding, resource })),

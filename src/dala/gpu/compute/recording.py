@@ -1,7 +1,7 @@
 """Record the plan of a pipeline for any WebGPU device, without running it.
 
 A plan may be a function of symbols, such as the width of a picture or the strength of a filter: see
-:mod:`~dala.gpu.compute.engines.symbols`. :mod:`dala.web` exports such plans.
+:mod:`~dala.gpu.compute.engines.symbols`. Web pages run such plans.
 """
 
 from __future__ import annotations
@@ -100,7 +100,9 @@ class Plan:
         buffers = tuple(
             PlanBuffer(
                 int(evaluate(b.nbytes, values)),
-                _table(b.table, values) if b.table is not None else _filled(b.data, b.words, values),
+                _table(b.table, values)
+                if b.table is not None
+                else _filled(b.data, b.words, values),
                 role=b.role,
             )
             for b in self.buffers

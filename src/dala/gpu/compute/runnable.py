@@ -14,8 +14,10 @@ from dala.gpu.compute.call.plans import BoundCall, CallPlan, ReadyCall, Values
 from dala.typing import KernelInput, NDArray, Params, ParamValue
 
 if TYPE_CHECKING:
+    from dala.extensions import WebExport, WebOption
     from dala.gpu.compute.lang.declaration import ParamDecl
     from dala.gpu.compute.params import Parameter
+    from dala.typing import PathLike
 
 #: The number of call plans that each kernel caches.
 MAX_PLANS = 1024
@@ -140,6 +142,32 @@ class Runnable(ABC):
             return self._call_on(inputs, out, params)
         self.run(inputs, out, params)  # type: ignore[arg-type]
         return out
+
+    def export_web(
+        self, folder: PathLike, params: Params = NO_PARAMS, **options: WebOption
+    ) -> WebExport:
+        """Export the kernel as a web page that runs on the visitor's GPU.
+
+        The first input is the page's picture; further ones are given among the parameters.
+
+        Args:
+            folder: where to write; a path that ends in ``.html`` makes one file.
+            params: values of parameters and further inputs, by name.
+            options: ``title``, ``picture``, ``sliders``, ``yuv``, ``one_file``; the guide says more.
+
+        Raises:
+            ParameterError: the kernel cannot be exported.
+
+        >>> import tempfile
+        >>> from dala.gpu.compute import kernel
+        >>> fade = kernel("def fade(px: Pixel, *, amount=0.5): return px * amount")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     fade.export_web(folder).plan.dispatches
+        1
+        """
+        from dala.extensions import web_module
+
+        return web_module().export([(self, params)], folder, **options)
 
     def _call_on(
         self, inputs: Sequence[KernelInput], out: Buffer | NDArray | None, params: Params

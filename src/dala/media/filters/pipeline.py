@@ -6,7 +6,7 @@ import operator
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -18,7 +18,10 @@ from dala.media.filters.plans import PICTURE, Filter, Step, plan
 from dala.media.formats import SAME
 from dala.media.images import SourceImage, check_out, host_memory, read, wants_given_dtype
 from dala.resources import Closing
-from dala.typing import ImageLike, NDArray
+from dala.typing import ImageLike, NDArray, PathLike
+
+if TYPE_CHECKING:
+    from dala.extensions import WebExport, WebOption
 
 Filters: TypeAlias = Sequence[Filter]
 
@@ -226,6 +229,26 @@ class FramePipeline(Closing):
         with self._lock:
             self._check_open("FramePipeline.explain")
             return self._executor.explain()
+
+    def export_web(
+        self, folder: PathLike, filters: Filters | None = None, **options: WebOption
+    ) -> WebExport:
+        """Export filters as a web page that runs on the visitor's GPU.
+
+        Args:
+            folder: where to write; a path that ends in ``.html`` makes one file.
+            filters: the filters; those of the last frame by default.
+            options: as :func:`dala.web.export` takes them: ``title``, ``picture``, ``sliders``.
+
+        Raises:
+            ParameterError: there was no frame yet, or a filter cannot be exported.
+        """
+        from dala.extensions import web_module
+
+        self._check_open("FramePipeline.export_web")
+        return web_module().export(
+            self.last_filters if filters is None else filters, folder, **options
+        )
 
     def __repr__(self) -> str:
         state = " closed" if self._closed else ""

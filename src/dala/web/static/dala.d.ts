@@ -146,6 +146,8 @@ export declare class Chain {
     url(name: string): string;
     /** The device; a new one after the last was lost. */
     private open;
+    /** Whether the device was lost; the next run opens another. */
+    get lost(): boolean;
     /** Run the chain on a picture; parameters that are not given have their exported values. */
     run(source: Source, params?: Params, options?: RunOptions): Promise<Result>;
     /** Run the chain and show the result on a canvas. */
@@ -157,7 +159,8 @@ export declare class Chain {
     /** Numbers of all symbols for parameters by name. */
     private numbers;
     private plan;
-    private prepared;
+    /** The present instance, or a new one; only the latter waits, for its shaders. */
+    private fresh;
     /** Copy the planes of a video frame, and set the symbols of its matrix and range. */
     private planes;
 }
@@ -207,12 +210,16 @@ export declare class Gpu {
     readonly device: GPUDevice;
     lost: boolean;
     readonly upload: GPUComputePipeline;
+    /** Compiled shaders by their text. */
+    readonly pipelines: Map<string, Promise<GPUComputePipeline>>;
     private readonly shows;
     private readonly layouts;
     private constructor();
     static open(): Promise<Gpu>;
     /** The layout of a dispatch: its inputs, its output and a uniform block. */
     layout(inputs: number): GPUBindGroupLayout;
+    /** Compile a shader, once; a browser does so beside the page. */
+    pipeline(code: string, inputs: number): Promise<GPUComputePipeline>;
     show(format: GPUTextureFormat): GPURenderPipeline;
 }
 /** The device of this page; a new one if the last one was lost. */

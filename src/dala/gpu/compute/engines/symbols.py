@@ -5,8 +5,8 @@ Where these are symbols, the numbers of the plan are symbols too: each has a val
 code runs as usual, and an expression. Comparisons have plain results, and are noted as *guards*: a
 plan holds for all values for which its guards hold.
 
-Some code takes the value and drops the expression: ``range``, ``struct`` and NumPy. So whoever
-exports a plan compares it with plans for other values.
+Some code takes the value and drops the expression: ``range``, ``struct`` and NumPy. So an export
+compares a plan with plans for other values.
 
 Expressions are numbers, names of symbols, or tuples of an operator and its operands.
 
@@ -110,8 +110,7 @@ def apply(name: str, value: Number, *args: Number) -> Number:
     if not traces:
         return value
     trace, expr = traces[0], (name, *map(expr_of, args))
-    made = _integer if isinstance(value, int) else _real
-    return made(value, expr, trace)
+    return _made(value, expr, trace)
 
 
 # expressions -------------------------------------------------------------------------------------
@@ -233,19 +232,19 @@ class SymbolicInt(int):
         return hash(_plain(self))
 
     def bit_length(self) -> int:
-        return _fixed(self).bit_length()
+        return int(_fixed(self).bit_length())
 
     def __lshift__(self, other: int) -> int:
-        return _fixed(self) << other
+        return int(_fixed(self) << other)
 
     def __rlshift__(self, other: int) -> int:
-        return other << _fixed(self)
+        return int(other << _fixed(self))
 
     def __rshift__(self, other: int) -> int:
-        return _fixed(self) >> other
+        return int(_fixed(self) >> other)
 
     def __and__(self, other: int) -> int:
-        return _fixed(self) & other
+        return int(_fixed(self) & other)
 
     __rand__ = __and__
 
@@ -299,7 +298,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _fixed(value: Symbolic) -> Any:
+def _fixed(value: Symbolic) -> Any:  # an int or a float
     """Return the value of a symbol, for code that depends on it."""
     plain = _plain(value)
     value.trace.guard(("==", value.expr, plain, True))
@@ -422,7 +421,7 @@ class SymbolicBytes(bytes):
 
     def __add__(self, other: Any) -> SymbolicBytes:
         moved = [(at + len(self), *rest) for at, *rest in getattr(other, "words", ())]
-        return self._of(bytes(self) + bytes(other), [*self.words, *moved])  # type: ignore[list-item]
+        return self._of(bytes(self) + bytes(other), [*self.words, *moved])
 
     def __radd__(self, other: bytes) -> SymbolicBytes:
         moved = [(at + len(other), kind, expr) for at, kind, expr in self.words]

@@ -29,9 +29,11 @@ from dala.resources import Closing
 from dala.typing import ParamValue
 
 if TYPE_CHECKING:
+    from dala.extensions import WebExport, WebOption
     from dala.gpu.compute.runnable import Runnable
     from dala.gpu.compute.stream.command import Command
     from dala.gpu.compute.stream.stream import Priority
+    from dala.typing import PathLike
 
 
 class _Count(int):
@@ -377,6 +379,25 @@ class Pipeline(Closing):
         On a device with its own queue, times are from the last ``run(profile=True)``.
         """
         return explain(self._engine, self._stages, self._plan(), self._seconds)
+
+    def export_web(self, folder: PathLike, **options: WebOption) -> WebExport:
+        """Export the pipeline as a web page that runs on the visitor's GPU.
+
+        The page fills the first buffer of shape (height, width, 4) and dtype "u8" that a stage
+        reads and none writes; other inputs are exported with their present content. It shows the
+        output of the last stage. Pictures have the size of that buffer.
+
+        Args:
+            folder: where to write; a path that ends in ``.html`` makes one file.
+            options: ``title``, ``picture``, ``sliders``, ``yuv``, ``one_file``; the guide says more.
+
+        Raises:
+            ParameterError, ShapeError: the pipeline cannot be exported.
+        """
+        from dala.extensions import web_module
+
+        self._check_open("Pipeline.export_web")
+        return web_module().export(self, folder, **options)
 
     def _check_open(self, call: str) -> None:
         if self._closed:

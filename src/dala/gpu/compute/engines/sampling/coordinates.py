@@ -52,7 +52,9 @@ def affine_words(
     words = np.concatenate(affine_tables(matrix, height, width))
     if not is_symbolic(*matrix, height, width):
         return words
-    return SymbolicTable.of("affine", words.tobytes(), 16 * (height + width), *matrix, height, width)
+    return SymbolicTable.of(
+        "affine", words.tobytes(), 16 * (height + width), *matrix, height, width
+    )
 
 
 def _rows(x: Floats, y: Floats) -> npt.NDArray[np.uint32]:

@@ -230,9 +230,7 @@ def _packed(source: int, index: npt.NDArray[np.int64], weights: Floats) -> Taps:
     return Taps(first.astype(np.int32), packed)
 
 
-def _called(
-    source: int, full: int, start: int, count: int, method: int, antialias: int
-) -> Taps:
+def _called(source: int, full: int, start: int, count: int, method: int, antialias: int) -> Taps:
     return _taps(source, full, start, count, METHODS[method], bool(antialias))
 
 

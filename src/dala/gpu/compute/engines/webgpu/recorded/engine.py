@@ -107,10 +107,11 @@ class RecordingEngine(WebGPUEngine):
 
     # memory -----------------------------------------------------------------------------------
     def allocate(self, nbytes: int, *, zero: bool) -> Storage:
-        if nbytes > self.max_buffer_bytes:
+        most = largest_buffer(DEFAULT_LIMITS)
+        if nbytes > most:
             raise BufferTooLarge(
-                f"allocate: nbytes must be at most {self.max_buffer_bytes} in a browser, got "
-                f"{int(nbytes)}. Use a smaller picture."
+                f"allocate: nbytes must be at most {most} in a browser, got {int(nbytes)}. Use a "
+                "smaller picture."
             )
         return Storage(0, RecordedBuffer(nbytes))  # it takes no memory
 
@@ -119,7 +120,7 @@ class RecordingEngine(WebGPUEngine):
 
     def upload(self, storage: Storage, data: Bytes) -> None:
         keeps = isinstance(data, SymbolicBytes | SymbolicTable)
-        _buffer(storage).data = data if keeps else bytes(data)
+        _buffer(storage).data = data if keeps else bytes(data)  # type: ignore[assignment]
 
     def download(self, storage: Storage) -> memoryview:
         raise DeviceError("a recorded plan has no values: it cannot compute on the host.")
@@ -187,7 +188,7 @@ class RecordingEngine(WebGPUEngine):
     def pack(self, layout: BlockLayout, numbers: Values, params: Values) -> bytes:
         chosen = [params[i] for i, _ in layout.params]
         values = iter([*chosen[: layout.wide], *numbers, *chosen[layout.wide :]])
-        kinds = [kind for kind in _formats(layout.packer.format)]
+        kinds = _formats(layout.packer.format)
         return SymbolicBytes.pack((k, 0 if k == "x" else next(values)) for k in kinds)
 
     @contextmanager

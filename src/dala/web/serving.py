@@ -1,0 +1,215 @@
+"""Serve an exported folder to this machine or to phones in its network."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+import sys
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Final
+
+from dala import forks
+from dala.errors import FreedError, ParameterError
+from dala.resources import Closing
+from dala.typing import PathLike
+from dala.web.secure import local_addresses, qr_text, tls_context
+
+_CALL: Final = "dala.web.serve"
+
+#: Seconds after which a connection that says nothing is closed.
+IDLE_SECONDS: Final = 20.0
+#: Connections at a time.
+MAX_CONNECTIONS: Final = 64
+
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+
+
+class _Handler(SimpleHTTPRequestHandler):
+    """Files of one folder, and nothing else."""
+
+    timeout = IDLE_SECONDS
+    server_version = "dala"
+    sys_version = ""
+    extensions_map: Final = {  # type: ignore[misc] # Python's own is a plain dict
+        **SimpleHTTPRequestHandler.extensions_map,
+        ".js": "text/javascript",
+        ".json": "application/json",
+        ".wgsl": "text/plain",
+    }
+
+    def end_headers(self) -> None:
+        self.send_header("Cache-Control", "no-cache")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Referrer-Policy", "no-referrer")
+        super().end_headers()
+
+    def send_head(self) -> Any:  # a file, or None
+        path = Path(self.translate_path(self.path)).resolve()
+        root = Path(self.directory).resolve()
+        hidden = any(part.startswith(".") for part in path.parts[len(root.parts) :])
+        if hidden or not path.is_relative_to(root):
+            self.send_error(404)
+            return None
+        return super().send_head()
+
+    def list_directory(self, path: str | os.PathLike[str]) -> Any:
+        self.send_error(404)
+        return None
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Print nothing: the command's output is for addresses."""
+
+
+class _HTTPServer(ThreadingHTTPServer):
+    daemon_threads = True
+    allow_reuse_address = os.name != "nt"
+
+    def __init__(self, address: tuple[str, int], handler: Any, context: ssl.SSLContext | None):
+        if ":" in address[0]:
+            self.address_family = socket.AF_INET6
+        self._context = context
+        self._room = forks.semaphore(MAX_CONNECTIONS)
+        super().__init__(address, handler)
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        connection, address = super().get_request()
+        connection.settimeout(IDLE_SECONDS)
+        if self._context is not None:
+            # The handshake is made by the connection's thread, so that none waits for a slow one.
+            connection = self._context.wrap_socket(
+                connection, server_side=True, do_handshake_on_connect=False
+            )
+        return connection, address
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if not self._room.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._room.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print nothing: browsers close connections, and refuse certificates, as they like."""
+
+
+class Server(Closing):
+    """A server of one exported folder, running until it is closed.
+
+    Args:
+        folder: that :func:`dala.web.export` wrote.
+        host: the address to listen on: "127.0.0.1" for this machine, "0.0.0.0" for the network.
+        port: the port; 0 chooses one.
+        tls: whether to serve https, with a certificate made on the spot; by default unless only
+            this machine is served.
+
+    Raises:
+        ParameterError: there is no such folder.
+        OSError: the port is taken.
+
+    >>> import tempfile, urllib.request
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "index.html").write_text("hello")
+    ...     with Server(folder, host="127.0.0.1", port=0) as server:
+    ...         urllib.request.urlopen(server.address).read()
+    b'hello'
+    """
+
+    _instead = "Start it there."
+
+    def __init__(
+        self,
+        folder: PathLike,
+        *,
+        host: str = "0.0.0.0",
+        port: int = 0,
+        tls: bool | None = None,
+    ) -> None:
+        self._closed = True
+        path = Path(os.fspath(folder))
+        page = "" if path.is_dir() else path.name
+        root = path if path.is_dir() else path.parent
+        if not path.exists():
+            raise ParameterError.invalid(_CALL, "folder", "an exported folder", str(path))
+        if not isinstance(port, int) or isinstance(port, bool) or not 0 <= port < 65536:
+            raise ParameterError.invalid(_CALL, "port", "an int from 0 to 65535", port)
+        local = host in _LOOPBACK
+        secure = not local if tls is None else tls
+        hosts = [host] if local else [*local_addresses(), host]
+        context = None
+        if secure:
+            names = {"localhost", "127.0.0.1", socket.gethostname(), *hosts} - {"0.0.0.0", "::"}
+            context = tls_context(sorted(names), _CALL)
+        self._http = _HTTPServer((host, port), partial(_Handler, directory=str(root)), context)
+        number = self._http.server_address[1]
+        shown = hosts[0] if hosts[0] not in ("0.0.0.0", "::") else "localhost"
+        shown = f"[{shown}]" if ":" in shown else shown
+        #: The address of the page.
+        self.address = f"{'https' if secure else 'http'}://{shown}:{number}/{page}"
+        #: Whether other machines can open it.
+        self.local = local
+        self._thread = forks.thread(self._http.serve_forever, name="dala web")
+        self._thread.start()
+        self._closed = False
+
+    def wait(self) -> None:
+        """Wait until the server is closed, or a signal ends the process.
+
+        Raises:
+            FreedError: it is closed already.
+        """
+        if self._closed:
+            raise FreedError(f"{_CALL}: the server was closed.")
+        while self._thread.is_alive():
+            self._thread.join(0.5)
+
+    def close(self) -> None:
+        """Stop serving. Closing twice is allowed."""
+        if not self._closed:
+            self._closed = True
+            self._http.shutdown()
+            self._http.server_close()
+            self._thread.join()
+
+
+def serve(
+    folder: PathLike,
+    *,
+    host: str = "0.0.0.0",
+    port: int = 0,
+    tls: bool | None = None,
+) -> None:
+    """Serve an exported folder until Ctrl-C; print the address and its QR code.
+
+    Args:
+        folder: that :func:`dala.web.export` wrote, or its HTML file.
+        host: as in :class:`Server`.
+        port: as in :class:`Server`.
+        tls: as in :class:`Server`.
+    """
+    with Server(folder, host=host, port=port, tls=tls) as server:
+        sys.stdout.write(announcement(server))
+        sys.stdout.flush()
+        server.wait()
+
+
+def announcement(server: Server) -> str:
+    """Return what a terminal shows: the address first, then its QR code and advice."""
+    lines = [server.address]
+    if not server.local:
+        code = qr_text(server.address)
+        if code:
+            lines.append(code.rstrip("\n"))
+        lines.append(
+            "Open it on a phone in the same network. The certificate was made for this run: the "
+            "browser warns about it once."
+        )
+    lines.append("Ctrl-C ends it.")
+    return "\n".join(lines) + "\n"
