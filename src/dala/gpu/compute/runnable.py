@@ -153,7 +153,7 @@ class Runnable(ABC):
         Args:
             folder: where to write; a path that ends in ``.html`` makes one file.
             params: values of parameters and further inputs, by name.
-            options: ``title``, ``picture``, ``sliders``, ``yuv``, ``one_file``; the guide says more.
+            options: ``title``, ``picture``, ``sliders``, ``yuv``, ``one_file``; see the guide.
 
         Raises:
             ParameterError: the kernel cannot be exported.

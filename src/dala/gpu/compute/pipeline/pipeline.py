@@ -389,7 +389,7 @@ class Pipeline(Closing):
 
         Args:
             folder: where to write; a path that ends in ``.html`` makes one file.
-            options: ``title``, ``picture``, ``sliders``, ``yuv``, ``one_file``; the guide says more.
+            options: ``title``, ``picture``, ``sliders``, ``yuv``, ``one_file``; see the guide.
 
         Raises:
             ParameterError, ShapeError: the pipeline cannot be exported.
