@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from dala.batch.plans import Plan as Plan
     from dala.batch.report import BatchReport as BatchReport
     from dala.batch.report import Failure as Failure
+    from dala.batch.tables.jobs import TableJob as TableJob
+    from dala.batch.tables.jobs import TableReport as TableReport
+    from dala.batch.tables.jobs import classify as classify
+    from dala.batch.tables.jobs import detect as detect
+    from dala.batch.tables.jobs import faces as faces
+    from dala.batch.tables.jobs import hands as hands
+    from dala.batch.tables.jobs import poses as poses
+    from dala.batch.tables.table import ResultTable as ResultTable
+    from dala.batch.tables.table import read as read
     from dala.batch.tasks import BatchTask as BatchTask
     from dala.batch.tasks import Result as Result
     from dala.batch.tasks import run_task as run_task
@@ -33,6 +42,15 @@ _HOMES = {
     "Result": "dala.batch.tasks",
     "BatchTask": "dala.batch.tasks",
     "images": "dala.batch.pictures",
+    "detect": "dala.batch.tables.jobs",
+    "classify": "dala.batch.tables.jobs",
+    "faces": "dala.batch.tables.jobs",
+    "hands": "dala.batch.tables.jobs",
+    "poses": "dala.batch.tables.jobs",
+    "TableJob": "dala.batch.tables.jobs",
+    "TableReport": "dala.batch.tables.jobs",
+    "ResultTable": "dala.batch.tables.table",
+    "read": "dala.batch.tables.table",
     "run_task": "dala.batch.tasks",
 }
 

@@ -24,6 +24,7 @@ ProgressReport: TypeAlias = "Callable[[int], None]"
 #: The function that does each kind of task: ``f(task, report) -> Made``, as "module:name".
 HANDLERS: Final = {
     "pictures": "dala.batch.pictures:filter_group",
+    "table": "dala.batch.tables.work:make_rows",
 }
 
 

@@ -11,7 +11,7 @@ from dala.batch.storage.faults import Retries, retrying, storage_errors
 from dala.batch.storage.local import LocalPlace
 from dala.batch.storage.patterns import has_magic, split, walk
 from dala.batch.storage.reading import RangeReader
-from dala.batch.storage.remote import RemotePart, RemotePlace
+from dala.batch.storage.remote import FileSystem, RemotePart, RemotePlace
 from dala.batch.storage.urls import Roots, is_local, local_path, protocol_of, shown
 from dala.errors import ParameterError, StorageNotFound
 
@@ -236,6 +236,11 @@ class FileStore:
             self._again(lambda: place.remove(url), "storage.remove", url)
         except StorageNotFound:
             return
+
+    def system_of(self, url: str) -> FileSystem | None:
+        """Return the file system of fsspec for a URL, for other libraries; None for local files."""
+        place = self._place(url, "storage.open")
+        return place.system if isinstance(place, RemotePlace) else None
 
     # inside -------------------------------------------------------------------------------------
     def _place(self, url: str, call: str = "", *, writes: bool = False) -> Place:

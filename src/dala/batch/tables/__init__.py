@@ -1,0 +1,1 @@
+"""Results of models as tables: ``batch.detect``, ``classify``, ``faces``, ``hands``, ``poses``."""

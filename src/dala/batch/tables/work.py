@@ -1,0 +1,170 @@
+"""What a worker does for a table: run the model over pictures or a share of a video."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import dala
+from dala import forks
+from dala.batch import storage
+from dala.batch.places import check_name
+from dala.batch.tables.parquet import RowFile
+from dala.batch.tables.rows import rows_of, schema
+from dala.batch.tables.sampling import Share, frames_of, seconds_of
+from dala.batch.tasks import (
+    BatchTask,
+    JsonObject,
+    Made,
+    PartFailure,
+    ProgressReport,
+    int_of,
+    list_of,
+    object_of,
+    text_of,
+    worker_name,
+)
+from dala.batch.worker import FINAL, error_text
+from dala.errors import BatchError
+
+if TYPE_CHECKING:
+    from dala.ml.model import Model
+    from dala.ml.results import Prediction
+
+#: The model of this process, which lives on between tasks: its key, and the model.
+_loaded: dict[tuple[str, str, str], Model[Prediction]] = {}
+_loading: Final = forks.lock()
+#: Folders with copies of models, removed when the process ends.
+_copies: list[tempfile.TemporaryDirectory[str]] = []
+
+
+def version_of(path: str | Path) -> str:
+    """Return what identifies the weights of a model: the start of the digest of its file."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()[:16]
+
+
+def load(task: str, name: str, provider: str) -> Model[Prediction]:
+    """Return a model by name or from a file, loaded once by each process."""
+    from dala.ml.gpu import load_model
+    from dala.ml.models import find_model
+
+    key = (task, name, provider)
+    with _loading:
+        if key not in _loaded:
+            while _loaded:
+                _loaded.popitem()[1].close()
+            if find_model(name) is not None:
+                _loaded[key] = load_model(name, provider)
+            else:
+                _loaded[key] = load_model(_local_file(name), provider, task=task)
+        return _loaded[key]
+
+
+def _local_file(name: str) -> str:
+    """Return the path of a model's file, which is copied from storage first if it is elsewhere."""
+    path = storage.local_path(name)
+    if path is not None:
+        return str(path)
+    folder = tempfile.TemporaryDirectory(prefix="dala-model-")
+    made = Path(folder.name, storage.name_of(name))
+    made.write_bytes(storage.read_bytes(name))
+    _copies.append(folder)
+    return str(made)
+
+
+def close_models() -> None:
+    """Close the models of this process."""
+    with _loading:
+        while _loaded:
+            _loaded.popitem()[1].close()
+
+
+def make_rows(task: BatchTask, report: ProgressReport) -> Made:
+    """Write the rows of a task to its part in the folder of the job."""
+    spec, part = task.spec, task.part
+    kind = text_of(spec, "task")
+    name, version = text_of(spec, "model"), text_of(spec, "version")
+    model = load(kind, name, text_of(spec, "provider"))
+    found = version_of(model.path)
+    if found != version:
+        raise BatchError(
+            f"batch: the worker {worker_name()} cannot take part: its weights of {model.name!r} "
+            f"are {found}, the plan has {version}. Copy the driver's file {model.path} there, or "
+            "remove its own."
+        )
+    target = storage.join(task.work, "parts", f"{task.id}.parquet")
+    failures: list[PartFailure] = []
+    seen = 0
+    about = {"dala.task": kind, "dala.model": model.name, "dala.version": version}
+    with storage.writing(target) as path:
+        file = RowFile(path, schema(kind), about)
+        pictures = "names" in part
+        results = _pictures(task, model, failures) if pictures else _video(task, model)
+        for label, time, result in results:
+            for row in rows_of(kind, result, label, time, int_of(spec, "top")):
+                file.add({**row, "model": model.name, "version": version})
+            seen += 1
+            report(seen)
+        file.close()
+        written = path.stat().st_size
+    facts: JsonObject = {"rows": file.rows}
+    return Made(seen, int_of(part, "bytes"), written, facts, failures=tuple(failures))
+
+
+def _options(task: BatchTask) -> dict[str, float]:
+    made: dict[str, float] = {}
+    for name, value in object_of(task.spec, "options").items():
+        assert isinstance(value, int | float)
+        made[name] = value
+    return made
+
+
+def _pictures(
+    task: BatchTask, model: Model[Prediction], failures: list[PartFailure]
+) -> Iterator[tuple[str, None, Prediction]]:
+    """Yield the result of each picture. One that cannot be read does not keep the others."""
+    from dala.media.frame import Frame
+
+    options, root = _options(task), text_of(task.part, "root")
+    for name in map(str, list_of(task.part, "names")):
+        source = check_name(storage.join(root, name), task.roots, "batch")
+        try:
+            with dala.device(text_of(task.spec, "device")):
+                frame = Frame.open(storage.read_bytes(source))
+                result = model.predict(frame, **options)
+        except Exception as error:
+            failures.append(PartFailure(source, error_text(error), isinstance(error, FINAL)))
+            continue
+        yield storage.shown(source), None, result
+
+
+def _video(
+    task: BatchTask, model: Model[Prediction]
+) -> Iterator[tuple[str, float | None, Prediction]]:
+    """Yield the result of each frame that is looked at."""
+    from dala.media import video
+
+    part = task.part
+    source = check_name(text_of(part, "video"), task.roots, "batch")
+    every = text_of(task.spec, "every")
+    step = seconds_of(Fraction(every), "batch", "every") if every else None
+    options, label = _options(task), storage.shown(source)
+    device = dala.device(text_of(task.spec, "device"))
+    with device, video.open(storage.current().source(source), policy="every") as reader:
+        share = Share(reader.duration, int_of(part, "share"), int_of(part, "shares"), step)
+        frames = frames_of(reader, share)
+        if model.spec.steps is None:
+            for one in model.stream(frames, policy="every", **options):
+                yield label, None if one.time is None else float(one.time), one.result
+        else:  # in a stream it would remember frames, and rows depend on how videos are shared
+            for frame in frames:
+                time = None if frame.time is None else float(frame.time)
+                yield label, time, model.predict(frame, **options)
