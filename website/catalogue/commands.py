@@ -36,10 +36,12 @@ def _page(name: str) -> Iterator[str]:
     module = importlib.import_module(f"dala.cli.{name}")
     doc = parse(module.__doc__)
     yield from (f"# dala {name}", "", doc.summary, "", doc.body, "")
-    examples = module.EXAMPLES.partition("\n")[2]
-    if examples.strip():
-        lines = [line.strip() for line in examples.splitlines() if line.strip()]
-        yield from ("## Examples", "", "```sh", *(_commented(line) for line in lines), "```", "")
+    lines = module.EXAMPLES.splitlines()
+    examples = [line.strip() for line in lines if line.startswith(" ")]
+    remarks = [line for line in lines if not line.startswith(" ") and line != "examples:"]
+    if examples:
+        yield from ("## Examples", "", "```sh", *map(_commented, examples), "```", "")
+    yield from (*remarks, "")
     yield from ("## All options", "", "```text", help_text(name).rstrip(), "```", "")
 
 
@@ -50,9 +52,9 @@ def _commented(line: str) -> str:
 
 
 def help_text(name: str) -> str:
-    """Return the help text of a command, 100 columns wide."""
+    """Return the help text of a command, 82 columns wide."""
     module = importlib.import_module(f"dala.cli.{name}")
-    with mock.patch.dict(os.environ, {"COLUMNS": "100", "NO_COLOR": "1"}):
+    with mock.patch.dict(os.environ, {"COLUMNS": "82", "NO_COLOR": "1"}):
         parser = argparse.ArgumentParser(prog=f"dala {name}", allow_abbrev=False)
         module.configure(parser)
         return parser.format_help()

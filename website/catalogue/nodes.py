@@ -170,24 +170,18 @@ def _page(name: str, kind: type[Node]) -> Iterator[str]:
 def _properties(items: dict[str, Property]) -> list[str]:
     rows = []
     for name, item in items.items():
-        low, high = item.low, item.high
-        bounds = "" if low is None and high is None else _range(low, high)
-        unit = f"{item.unit}; " if item.unit else ""
+        facts = [item.unit or "", _range(item.low, item.high), "animated" if item.animatable else ""]
+        known = "; ".join(filter(None, facts))
         default = "required" if item.required else f"`{item.default!r}`"
-        rows.append(
-            (
-                f"`{name}`",
-                f"`{item.type.annotation}`",
-                default,
-                bounds,
-                "yes" if item.animatable else "",
-                f"{unit}{inline(item.description)}",
-            )
-        )
-    return table(("property", "type", "default", "range", "animated", ""), rows)
+        text = inline(item.description) + (f" ({known})" if known else "")
+        rows.append((f"`{name}`", f"`{item.type.annotation}`", default, text))
+    return table(("property", "type", "default", ""), rows)
 
 
-def _range(low: float | None, high: float | None) -> str:
-    if low is None or low == float("-inf"):
-        return "" if high is None or high == float("inf") else f"{high:g} or less"
-    return f"{low:g} or more" if high is None or high == float("inf") else f"{low:g} to {high:g}"
+def _range(low: float, high: float) -> str:
+    """Return bounds as text; those of types that are not numbers are empty."""
+    if low > high or (low == float("-inf") and high == float("inf")):
+        return ""
+    if low == float("-inf"):
+        return f"{high:g} or less"
+    return f"{low:g} or more" if high == float("inf") else f"{low:g} to {high:g}"
