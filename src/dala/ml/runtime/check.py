@@ -137,5 +137,8 @@ def _resident() -> int:
     """Return the bytes of memory that this process uses; 0 where the system does not tell."""
     if not sys.platform.startswith("linux"):
         return 0
-    with open("/proc/self/statm", "rb") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0  # a sandbox without /proc
