@@ -15,6 +15,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 #: Files of the repository that are pages of the site.
 MIRRORED = {
     "CHANGELOG.md": "project/changelog.md",
+    "CODE_OF_CONDUCT.md": "project/conduct.md",
     "CONTRIBUTING.md": "project/contributing.md",
     "SECURITY.md": "project/security.md",
     "benchmarks/README.md": "project/speed.md",

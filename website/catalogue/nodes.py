@@ -170,7 +170,11 @@ def _page(name: str, kind: type[Node]) -> Iterator[str]:
 def _properties(items: dict[str, Property]) -> list[str]:
     rows = []
     for name, item in items.items():
-        facts = [item.unit or "", _range(item.low, item.high), "animated" if item.animatable else ""]
+        facts = [
+            item.unit or "",
+            _range(item.low, item.high),
+            "animated" if item.animatable else "",
+        ]
         known = "; ".join(filter(None, facts))
         default = "required" if item.required else f"`{item.default!r}`"
         text = inline(item.description) + (f" ({known})" if known else "")
