@@ -234,6 +234,30 @@ def test_setting_without_a_device(name):
     assert fix == "Set it to one of auto, cpu, webgpu, webgpu:0, or unset it: unset DALA_DEVICE"
 
 
+@pytest.mark.parametrize("name", ["default", "downlevel"])
+def test_limits_of_webgpu(name):
+    report = diagnose(machine(limits=name))
+    assert report.ok
+    assert report.system["webgpu_limits"] == name
+    buffers = {"default": "8 storage buffers, 16384", "downlevel": "4 storage buffers, 16352"}[name]
+    assert (
+        f"WebGPU asks for the limits {name!r} (DALA_WEBGPU_LIMITS): {buffers} bytes of workgroup "
+        "memory, buffers of 128 MiB" in str(report)
+    )
+
+
+def test_the_adapters_own_limits():
+    assert "WebGPU uses the adapters' own limits" in str(diagnose(machine()))
+
+
+def test_limits_that_do_not_exist():
+    what, fix = only_problem(machine(limits="downlvel"))
+    assert what == (
+        "DALA_WEBGPU_LIMITS is 'downlvel', and there are no such limits: WebGPU cannot be used."
+    )
+    assert fix == "Set it to one of default, downlevel, or unset it: unset DALA_WEBGPU_LIMITS"
+
+
 def test_missing_extras_are_not_problems():
     report = diagnose(machine(versions={**INSTALLED, "av": None, "pillow": None, "glfw": None}))
     assert report.ok

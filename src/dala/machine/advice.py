@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from dala.extras import CORE, DISTRIBUTION, EXTRAS, pip_install
 from dala.gpu.compute.engines.devices import Device
+from dala.gpu.compute.engines.webgpu.limits import CLASSES, VARIABLE
 from dala.machine.probe import Probe
 
 #: A driver file that registers NVIDIA's EGL library with the Vulkan loader.
@@ -66,6 +67,7 @@ def find_problems(probe: Probe) -> Iterator[Problem]:
     yield from _packages(probe)
     yield from _graphics(probe)
     yield from _setting(probe)
+    yield from _limits(probe)
     if probe.cache_error:
         yield Problem(
             f"Compiled kernels cannot be cached in {probe.cache} ({probe.cache_error}), so every "
@@ -181,6 +183,14 @@ def _setting(probe: Probe) -> Iterator[Problem]:
         yield Problem(
             f"DALA_DEVICE is {name!r}, and this machine has no such device.",
             f"Set it to one of {', '.join(sorted(known))}, or unset it: unset DALA_DEVICE",
+        )
+
+
+def _limits(probe: Probe) -> Iterator[Problem]:
+    if probe.limits and probe.limits not in CLASSES:
+        yield Problem(
+            f"{VARIABLE} is {probe.limits!r}, and there are no such limits: WebGPU cannot be used.",
+            f"Set it to one of {', '.join(CLASSES)}, or unset it: unset {VARIABLE}",
         )
 
 

@@ -21,6 +21,7 @@ from dala.gpu.compute.engines import auto, hardware
 from dala.gpu.compute.engines import devices as machine
 from dala.gpu.compute.engines.cpu.cache import cache_folder
 from dala.gpu.compute.engines.devices import Choice, Device
+from dala.gpu.compute.engines.webgpu.limits import VARIABLE
 from dala.trust import distrust, key_problem
 
 #: Distributions that provide a package: any build of ONNX Runtime works.
@@ -74,6 +75,8 @@ class Probe:
     models: str = ""
     #: The value of DALA_DEVICE, or "".
     setting: str = ""
+    #: The value of DALA_WEBGPU_LIMITS, or "".
+    limits: str = ""
     gpu_nodes: tuple[str, ...] = ()
     #: The ``gpu_nodes`` that this user has no permission to open.
     locked_nodes: tuple[str, ...] = ()
@@ -118,6 +121,7 @@ def look() -> Probe:
         choice=auto.choice(),
         models=_models(auto.choice().device),
         setting=os.environ.get("DALA_DEVICE", ""),
+        limits=os.environ.get(VARIABLE, "").strip(),
         gpu_nodes=nodes,
         locked_nodes=tuple(node for node in nodes if not os.access(node, os.R_OK | os.W_OK)),
         nvidia_egl=linux and _loads("libEGL_nvidia.so.0"),

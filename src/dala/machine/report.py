@@ -12,6 +12,12 @@ from typing import NamedTuple, TypeAlias
 
 from dala.extras import EXTRAS, pip_install
 from dala.gpu.compute.engines.devices import Choice, Device
+from dala.gpu.compute.engines.webgpu.limits import (
+    CLASSES,
+    STORAGE_BUFFERS,
+    VARIABLE,
+    WORKGROUP_MEMORY,
+)
 from dala.machine.advice import Problem, find_problems, missing_extras, missing_in
 from dala.machine.probe import Probe, look
 
@@ -90,6 +96,8 @@ class Report:
         lines += ["", f"auto selects {self.choice.device}: {self.choice.reason}"]
         if s["setting"]:
             lines.append(f"DALA_DEVICE={s['setting']} is set and overrides auto")
+        if any(d.backend == "webgpu" for d in self.devices):
+            lines.append(_limits(s["webgpu_limits"]))
         if s["models"]:
             lines.append(f"Models run on {s['models']}")
         lines.append(f"Compiled kernels are cached in {s['cache'] or 'memory only'}")
@@ -116,6 +124,22 @@ class Report:
         return "\n".join(page)
 
     __repr__ = __str__
+
+
+def _limits(name: str) -> str:
+    """Return the limits that WebGPU devices are asked for.
+
+    >>> _limits("")
+    "WebGPU uses the adapters' own limits"
+    """
+    if not name:
+        return "WebGPU uses the adapters' own limits"
+    most = CLASSES[name]
+    return (
+        f"WebGPU asks for the limits {name!r} ({VARIABLE}): {most[STORAGE_BUFFERS]} storage "
+        f"buffers, {most[WORKGROUP_MEMORY]} bytes of workgroup memory, buffers of "
+        f"{most['max-storage-buffer-binding-size'] >> 20} MiB"
+    )
 
 
 def _verdict(problems: int) -> str:
@@ -151,6 +175,7 @@ def diagnose(probe: Probe) -> Report:
             "machine": probe.machine,
             "libc": probe.libc,
             "setting": probe.setting,
+            "webgpu_limits": probe.limits if probe.limits in CLASSES else "",
             "models": probe.models,
             "cache": "" if probe.cache_error or probe.cache_distrust else probe.cache,
         },

@@ -814,18 +814,6 @@ def test_a_shader_error_names_the_line(engine, monkeypatch):
     assert "kernel 'by_hand'" in caught.value.__notes__[0]
 
 
-def test_too_many_inputs_are_refused_with_the_number(engine):
-    most = engine.adapter.limits["max-storage-buffers-per-shader-stage"]
-    b = Build()
-    total = b("element", "f32", attr=0)
-    for i in range(1, most):
-        total = b("add", "f32", total, b("element", "f32", attr=i))
-    args = [Arg(f"x{i}", "element", "f32", 1) for i in range(most)]
-    prog = program(b, args, Out("f32", 1, 1, False), [total])
-    with pytest.raises(DeviceError, match=f"has {most} inputs.*allows {most - 1}"):
-        engine.prepare(prog, flat(4, most))
-
-
 def test_a_lost_device_raises_in_all_waiting_threads(fresh):
     engine = fresh()
     storage = put(engine, np.arange(4, dtype="<f4"))
@@ -961,6 +949,7 @@ def test_finalizers_may_run_on_any_thread(fresh):
             thread.join(300)
     finally:
         gc.set_threshold(*before)
+    engine.synchronize()  # its thread may be collecting, and then gc.collect() does nothing
     gc.collect()
     assert engine.stats()["live_buffers"] == 0
 

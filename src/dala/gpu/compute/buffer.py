@@ -482,12 +482,13 @@ def check_size(engine: Engine, shape: tuple[int, ...], dtype: str, call: str) ->
     """Return the bytes of a buffer, or raise a BufferTooLarge that names the limit."""
     nbytes = math.prod(shape) * ITEMSIZE[dtype]
     limit, what = engine.max_buffer_bytes, "allows buffers of"
+    named = f" ({engine.max_buffer_name})" if engine.max_buffer_name else ""
     if limit is None:
         limit, what = memory.machine_bytes(), "has memory for"
     if nbytes > limit:
         raise BufferTooLarge(
             f"{call}: shape {shape} of {dtype!r} needs {nbytes:,} bytes; "
             f"{engine.info().get('name', engine.id)} ({engine.id}) {what} at most "
-            f"{limit:,}. Split the data, or use a narrower dtype."
+            f"{limit:,}{named}. Split the data, or use a narrower dtype."
         )
     return nbytes

@@ -17,7 +17,7 @@ import numpy as np
 from dala import forks
 from dala.budget import limit_exceeded
 from dala.errors import ShaderError
-from dala.gpu.shaders.wgsl import PIXELS, Wgsl, explain
+from dala.gpu.shaders.wgsl import PIXELS, Wgsl, explain, without_comments
 from dala.typing import NDArray
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def dispatch_on(engine: WebGPUEngine, dispatch: ShaderDispatch, pixels: NDArray)
 
 
 def _check_bindings(engine: WebGPUEngine, wgsl: Wgsl, shader: str) -> None:
-    limits = engine.adapter.limits
+    limits = engine.limits
     for kind, limit in (
         ("storage", "max-storage-buffers-per-shader-stage"),
         ("uniform", "max-uniform-buffers-per-shader-stage"),
@@ -92,9 +92,13 @@ def _check_bindings(engine: WebGPUEngine, wgsl: Wgsl, shader: str) -> None:
         count += kind == "storage" and wgsl.metered is not None  # the flag
         if count > limits[limit]:
             raise ShaderError(
-                f"it binds {count} {kind} buffers, {engine.adapter.name} allows {limits[limit]}",
+                f"it binds {count} {kind} buffers, {engine.adapter.name} allows {limits[limit]} "
+                f"({limit})",
                 shader=shader,
             )
+    problem = engine.memory_problem(without_comments(wgsl.source))
+    if problem:
+        raise ShaderError(f"it {problem}", shader=shader)
     highest = wgsl.bindings[-1]
     most = limits.get("max-bindings-per-bind-group", 1000)
     if highest.index >= most:
@@ -106,7 +110,7 @@ def _check_bindings(engine: WebGPUEngine, wgsl: Wgsl, shader: str) -> None:
 
 
 def _check_dispatch(engine: WebGPUEngine, dispatch: ShaderDispatch) -> None:
-    limits = engine.adapter.limits
+    limits = engine.limits
     most = limits["max-compute-workgroups-per-dimension"]
     if max(dispatch.groups) > most:
         raise ShaderError(

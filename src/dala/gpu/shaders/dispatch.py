@@ -270,7 +270,7 @@ class SurfaceShaders:
                 )
             data, length = padded_words([given])
             found[binding.index] = data, length
-            if binding.kind != "uniform" and length <= (engine.max_buffer_bytes or 0):
+            if binding.kind != "uniform" and length <= engine.max_buffer_bytes:
                 found[binding.index] = self._storage(binding.name, data, engine), length
         return found
 

@@ -9,7 +9,7 @@ import os
 from contextvars import ContextVar
 from types import TracebackType
 
-from dala.errors import DeviceUnavailable, UnknownDevice
+from dala.errors import DeviceUnavailable, ParameterError, UnknownDevice
 from dala.gpu.compute.engines import devices as listing
 from dala.gpu.compute.engines import instances
 from dala.gpu.compute.engines.base import Engine
@@ -176,6 +176,8 @@ def _auto() -> Engine:
     for adapter in gpus:
         try:
             engine = instances.open_adapter(adapter)
+        except ParameterError:
+            raise  # a setting that is wrong, such as DALA_WEBGPU_LIMITS
         except Exception as error:  # a broken driver may raise anything
             failures.append(f"{adapter.name} cannot be opened ({error})")
         else:

@@ -169,8 +169,12 @@ class Engine(ABC):
     chain_method: str = "one pass"
     #: The largest buffer in bytes, or None if only memory limits it.
     max_buffer_bytes: int | None = None
+    #: The device's name for that limit, for errors.
+    max_buffer_name: str = ""
     #: The most inputs of a kernel that an expression is fused into.
     max_inputs: int = 7
+    #: The most inputs that a pass reads without copying some; None for any number.
+    max_bound_inputs: int | None = None
 
     @property
     def lost(self) -> bool:

@@ -193,6 +193,16 @@ def _reader(nodes: list[Pass], i: int) -> int | None:
     return readers[0]
 
 
+def _bindings(producer: Pass, consumer: Pass, readers: tuple[int, ...]) -> int:
+    """Return the number of buffers that two passes read if they are fused."""
+    assert producer.program is not None
+    assert consumer.program is not None
+    kept = [n for n in range(len(consumer.inputs)) if n not in readers]
+    read = {(id(b), a.kind) for b, a in zip(producer.inputs, producer.program.args, strict=True)}
+    read |= {(id(consumer.inputs[n]), consumer.program.args[n].kind) for n in kept}
+    return len(read)
+
+
 def _fits(nodes: list[Pass], i: int, j: int, readers: tuple[int, ...]) -> bool:
     producer, consumer = nodes[i], nodes[j]
     between = nodes[i + 1 : j]
@@ -216,6 +226,9 @@ def _fits(nodes: list[Pass], i: int, j: int, readers: tuple[int, ...]) -> bool:
     if not can_inline(producer.program, consumer.program, readers):
         return False
     every = (*producer.inputs, *consumer.inputs)
+    most = consumer.output.engine.max_bound_inputs
+    if most is not None and _bindings(producer, consumer, readers) > most:
+        return False
     if any(overlap(b, consumer.output) or b.shape[:2] != wanted[:2] for b in every):
         return True  # in-place passes and other sizes cannot be chained
     return not consumer.output.engine.prefers_chain(producer.program, consumer.program)

@@ -48,6 +48,7 @@ class Adapter:
     kind: str
     software: bool
     features: frozenset[str]
+    #: The adapter's own limits; an engine may ask for less.
     limits: Mapping[str, int]
     dtypes: frozenset[str]
     #: The ``wgpu.GPUAdapter``.
@@ -58,11 +59,6 @@ class Adapter:
         """The memory of a graphics card, or None if the system does not tell."""
         info = self.native.info
         return card_bytes(int(info.get("vendor_id", 0)), int(info.get("device_id", 0)))
-
-    @property
-    def max_buffer_bytes(self) -> int:
-        """The largest buffer that a kernel can use."""
-        return largest_buffer(self.limits)
 
 
 _lock = forks.lock()
@@ -89,12 +85,6 @@ def enumeration_error() -> str:
     """Return why :func:`list_adapters` failed, or an empty string."""
     list_adapters()
     return _error
-
-
-def largest_buffer(limits: Mapping[str, int]) -> int:
-    """Return the largest buffer size within the limits; shaders count bytes in u32."""
-    limit = min(limits["max-buffer-size"], limits["max-storage-buffer-binding-size"], (1 << 32) - 1)
-    return limit & ~15
 
 
 def _enumerate() -> list[Adapter]:

@@ -20,6 +20,7 @@ from dala.gpu.compute.engines.webgpu.wgsl.blur import (
     Finish,
     choose_tile,
     has_room,
+    tile_bytes,
     write_blur,
 )
 from dala.gpu.compute.engines.webgpu.wgsl.body import WgslBody
@@ -34,7 +35,7 @@ from dala.gpu.compute.lang.ir import LOADED, For, Program, statements, values
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
-#: Storage buffers that a chain may read: all that every device supports, minus the output.
+#: The most images that a chain reads.
 MAX_INPUTS = 7
 
 #: The approximate cost of a pass through memory, in the units of ``BlurTile.work``.
@@ -49,12 +50,12 @@ def make_chain(
     if len(links) < 2 or not isinstance(task, Task) or task.op != "blur":
         return None
     radius = fixed(task["radius"])
-    if radius > TILE_RADIUS or not has_room(engine.adapter.limits):
+    if radius > TILE_RADIUS or not has_room(engine.limits):
         return None
     if any(link.store is not None for link in links):
         return None
     programs = [link.work for link in links[1:] if isinstance(link.work, Program)]
-    if len(programs) < len(links) - 1 or len(inputs) > MAX_INPUTS:
+    if len(programs) < len(links) - 1:
         return None
     height, width = links[0].out.shape[:2]
     picture, out = _picture(links[0].out), _picture(links[-1].out)
@@ -67,11 +68,14 @@ def make_chain(
         return None
     writer = _Writer(links, inputs)
     finish = writer.write()
-    if finish is None or not _pays(picture, radius, finish.reach):
+    room = tile_bytes(engine.limits)
+    if finish is None or not _pays(picture, radius, finish.reach, room):
         return None
 
     order = [links[0].sources[0], *writer.beside]
-    shader = write_blur(picture, radius, finish, out, workgroup=engine.workgroup)
+    if len(order) > min(engine.max_bound_inputs, MAX_INPUTS):
+        return None
+    shader = write_blur(picture, radius, finish, out, workgroup=engine.workgroup, room=room)
     pipeline = engine.shader(shader.source, len(order), shader.block.packer.size, "indices")
     weights = gaussian_weights(radius, task["sigma"])[radius:].tolist()
     numbers = shader.numbers(weights, height, width)
@@ -93,9 +97,9 @@ def make_chain(
     return run
 
 
-def _pays(picture: ImageFormat, radius: int, reach: int) -> bool:
+def _pays(picture: ImageFormat, radius: int, reach: int, room: int) -> bool:
     """Return True if blurring the margins of the tiles is cheaper than another pass."""
-    alone, wider = choose_tile(picture, radius, 0), choose_tile(picture, radius, reach)
+    alone, wider = (choose_tile(picture, radius, far, room) for far in (0, reach))
     return alone is not None and wider is not None and wider.work - alone.work <= PASS_COST
 
 

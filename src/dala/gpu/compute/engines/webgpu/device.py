@@ -65,8 +65,15 @@ SPIN_SECONDS: Final = 150e-6
 class NativeDevice:
     """One ``wgpu.GPUDevice`` and all native objects that belong to it."""
 
-    def __init__(self, adapter: Adapter, owner: Owner, pool_bytes: int, staging_bytes: int) -> None:
-        self.native = request_device(adapter)
+    def __init__(
+        self,
+        adapter: Adapter,
+        limits: dict[str, int],
+        owner: Owner,
+        pool_bytes: int,
+        staging_bytes: int,
+    ) -> None:
+        self.native = request_device(adapter, limits)
         self.pool = BufferPool(pool_bytes)
         self.staging = Staging(self, staging_bytes)
         self.uploads = Uploads(self, SOFTWARE_BYTES if adapter.software else UPLOAD_BYTES)
@@ -74,7 +81,7 @@ class NativeDevice:
         self._recorder = DispatchRecorder()
         self._adapter = adapter
         self._owner = owner
-        self._align = max(int(adapter.limits["min-uniform-buffer-offset-alignment"]), 32)
+        self._align = max(int(limits["min-uniform-buffer-offset-alignment"]), 32)
         self._uniform = self._buffer(UNIFORM_BYTES, "UNIFORM")
         self._blocks = bytearray(UNIFORM_BYTES)
         self._used = 0

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dala import budget
-from dala.errors import DeviceError, FreedError
+from dala.errors import BufferTooLarge, DeviceError, FreedError
 from dala.gpu.compute.engines.base import Geometry, Storage, Values
 from dala.gpu.compute.engines.loop_bounds import LoopBounds
+from dala.gpu.compute.engines.scratch import scratch_memory
+from dala.gpu.compute.engines.webgpu.limits import STORAGE_BUFFERS
 from dala.gpu.compute.engines.webgpu.pipelines import ComputePipeline
 from dala.gpu.compute.engines.webgpu.pool import DeviceBuffer
 from dala.gpu.compute.engines.webgpu.wgsl.shader import CUT, OVER, Metering, Shader
@@ -95,8 +98,13 @@ class Dispatcher:
         found = self._variants.get((aliased, None)) or self._variant(aliased, None)
         shader, pipeline, numbers, groups = found
         block = shader.block.pack(numbers, params)
-        bound = (*(buffers[i] for i in shader.bound), out)
         engine = self._engine
+        if shader.joined:
+            with self._joined(shader, buffers) as read:
+                bound = (*read, out)
+                engine.owner.post(engine.device.dispatch, pipeline, bound, block, groups)
+            return
+        bound = (*(buffers[i] for i in shader.bound), out)
         engine.owner.post(engine.device.dispatch, pipeline, bound, block, groups)
 
     def _variant(self, aliased: tuple[int, ...], metering: Metering | None) -> _Variant:
@@ -106,6 +114,31 @@ class Dispatcher:
         made = _Variant(shader, pipeline, numbers, shader.groups(geometry))
         self._variants[aliased, metering] = made
         return made
+
+    @contextmanager
+    def _joined(
+        self, shader: Shader, buffers: Sequence[DeviceBuffer]
+    ) -> Iterator[tuple[DeviceBuffer, ...]]:
+        """Copy inputs that share a binding into one buffer; return all buffers to read."""
+        engine, name = self._engine, self._program.name
+        starts = [group.starts(self._program, self._geometry) for group in shader.joined]
+        largest = max((end for *_, end in starts), default=0)
+        if largest > engine.max_buffer_bytes:
+            raise BufferTooLarge(
+                f"{name}: {engine.owner.name} binds {engine.limits[STORAGE_BUFFERS]} buffers "
+                f"({STORAGE_BUFFERS}), so {len(shader.joined[0].args)} of its inputs must fit in "
+                f"one of {engine.max_buffer_bytes} bytes, and take {largest}. Split the kernel or "
+                "the data, or use device 'cpu'.",
+                call=name,
+            )
+        with scratch_memory(engine, name, *(end for *_, end in starts)) as storages:
+            for group, (*firsts, _), storage in zip(shader.joined, starts, storages, strict=True):
+                target = buffer_of(storage)
+                for i, first in zip(group.args, firsts, strict=True):
+                    nbytes = buffers[i].nbytes
+                    assert first + nbytes <= storage.nbytes
+                    engine.owner.post(engine.device.copy, buffers[i], target, nbytes, 0, first)
+            yield (*(buffers[i] for i in shader.bound), *(buffer_of(s) for s in storages))
 
     # long loops and budgets -------------------------------------------------------------------
 
@@ -147,8 +180,10 @@ class Dispatcher:
         first_at = shader.block.first
         assert first_at is not None
         flag = engine.allocate(4, zero=True)
-        bound = (*(buffers[i] for i in shader.bound), out, buffer_of(flag))
-        try:
+        with ExitStack() as stack:
+            stack.callback(engine.release, flag)
+            read = stack.enter_context(self._joined(shader, buffers))
+            bound = (*read, out, buffer_of(flag))
             first, size = 0, FIRST_PIECE if pieces else groups
             while first < groups:
                 if scope is not None:
@@ -163,8 +198,6 @@ class Dispatcher:
                 first += size
                 took = time.monotonic() - begin
                 size = size * 2 if took < PIECE_SECONDS else max(size // 2, 1)
-        finally:
-            engine.release(flag)
 
     def _check_flag(self, raised: int, metering: Metering) -> None:
         name = self._program.name

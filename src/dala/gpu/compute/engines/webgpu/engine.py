@@ -37,6 +37,13 @@ from dala.gpu.compute.engines.webgpu.copying import copy_bytes, pieces
 from dala.gpu.compute.engines.webgpu.device import UNIFORM_BYTES, NativeDevice
 from dala.gpu.compute.engines.webgpu.dispatcher import Dispatcher, buffer_of, probe_loops
 from dala.gpu.compute.engines.webgpu.ffi import ShaderChecks
+from dala.gpu.compute.engines.webgpu.limits import (
+    STORAGE_BUFFERS,
+    WORKGROUP_MEMORY,
+    largest_buffer,
+    limits_class,
+    within,
+)
 from dala.gpu.compute.engines.webgpu.ops import IMPLEMENTATIONS
 from dala.gpu.compute.engines.webgpu.owner import Owner
 from dala.gpu.compute.engines.webgpu.pipelines import ComputePipeline
@@ -56,6 +63,7 @@ from dala.gpu.compute.engines.webgpu.wgsl.shader import (
     shader_key,
     write_shader,
 )
+from dala.gpu.compute.engines.webgpu.wgsl.workgroups import workgroup_bytes
 from dala.gpu.compute.lang.ir import Program
 from dala.memory import add_card
 
@@ -85,9 +93,12 @@ class WebGPUEngine(Engine):
 
     Raises:
         DeviceError: the adapter's device cannot be opened.
+        ParameterError: ``DALA_WEBGPU_LIMITS`` is set to something else than a class of limits.
     """
 
     backend = "webgpu"
+    max_buffer_bytes: int
+    max_bound_inputs: int
     chain_method = "one dispatch"
     fuses_operations = True
     queued = True
@@ -99,15 +110,18 @@ class WebGPUEngine(Engine):
         pool_bytes: int | None = None,
         staging_bytes: int | None = None,
     ) -> None:
+        #: The limits in force, and the class that lowers them: "", "default" or "downlevel".
+        self.limits_class = limits_class()
+        self.limits = limits = within(adapter.limits, self.limits_class)
         self.id = adapter.id
         self.adapter = adapter
         if adapter.kind == "discrete":
             add_card(adapter.id, adapter.name, adapter.memory_bytes)
         self.dtypes = adapter.dtypes
         self.gpu = not adapter.software
-        self.max_buffer_bytes = adapter.max_buffer_bytes
-        limits = adapter.limits
-        self.max_inputs = min(self.max_inputs, limits["max-storage-buffers-per-shader-stage"] - 1)
+        self.max_buffer_bytes, self.max_buffer_name = largest_buffer(limits)
+        self.max_bound_inputs = limits[STORAGE_BUFFERS] - 1
+        self.max_inputs = min(self.max_inputs, self.max_bound_inputs)
         self._workgroup = min(
             256,
             limits["max-compute-invocations-per-workgroup"],
@@ -123,7 +137,9 @@ class WebGPUEngine(Engine):
         if staging_bytes is None:
             staging_bytes = SOFTWARE_BYTES if software else STAGING_BYTES
         try:
-            self._device = self._owner.call(NativeDevice, adapter, self._owner, kept, staging_bytes)
+            self._device = self._owner.call(
+                NativeDevice, adapter, limits, self._owner, kept, staging_bytes
+            )
         except BaseException:
             self._owner.close()
             raise
@@ -144,7 +160,8 @@ class WebGPUEngine(Engine):
             "dtypes": sorted(self.dtypes),
             "max_buffer_bytes": self.max_buffer_bytes,
             "features": sorted(adapter.features),
-            "limits": dict(adapter.limits),
+            "limits": dict(self.limits),
+            "limits_class": self.limits_class or "adapter",
         }
 
     @property
@@ -170,11 +187,11 @@ class WebGPUEngine(Engine):
     # memory -----------------------------------------------------------------------------------
 
     def allocate(self, nbytes: int, *, zero: bool) -> Storage:
-        limit = self.adapter.max_buffer_bytes
+        limit = self.max_buffer_bytes
         if nbytes > limit:
             raise BufferTooLarge(
-                f"allocate: nbytes must be at most {limit} on {self._owner.name}, got {nbytes}. "
-                "Split the data, or use device 'cpu'."
+                f"allocate: nbytes must be at most {limit} ({self.max_buffer_name}) on "
+                f"{self._owner.name}, got {nbytes}. Split the data, or use device 'cpu'."
             )
         buffer = DeviceBuffer(nbytes, size_class(nbytes, limit))
         zero = zero or nbytes == 0  # kernels read zeros from an empty buffer
@@ -280,6 +297,10 @@ class WebGPUEngine(Engine):
         key = (source, inputs, block)
         found = self._shaders.get(key)
         if found is None:
+            problem = self.memory_problem(source)
+            if problem:
+                title = source.split("\n", 1)[0].lstrip("/ ")
+                raise DeviceError(f"a shader ({title}) {problem}. Use device 'cpu'.")
             try:
                 made = self._owner.call(self._device.compile, source, inputs, block, checks)
             except DeviceError as error:
@@ -288,6 +309,16 @@ class WebGPUEngine(Engine):
             with self._lock:
                 found = _kept(self._shaders, key, made)
         return found
+
+    def memory_problem(self, source: str) -> str:
+        """Return why a shader needs too much workgroup memory, or ""; wgpu does not check it."""
+        held, most = workgroup_bytes(source), self.limits[WORKGROUP_MEMORY]
+        if held <= most:
+            return ""
+        return (
+            f"needs {held} bytes of workgroup memory, but {self._owner.name} allows {most} "
+            f"({WORKGROUP_MEMORY})"
+        )
 
     def dispatch(
         self, pipeline: ComputePipeline, buffers: Sequence[Storage], block: bytes, groups: int
@@ -376,7 +407,7 @@ class WebGPUEngine(Engine):
                 pipeline = self._owner.call(
                     self._device.compile,
                     shader.source,
-                    len(shader.bound),
+                    shader.inputs,
                     shader.block.packer.size,
                     "indices",
                     metering is not None,
@@ -402,23 +433,26 @@ class WebGPUEngine(Engine):
             aliased=aliased,
             metering=metering,
             software=self.adapter.software,
+            buffers=self.limits[STORAGE_BUFFERS],
         )
 
     def _check_limits(self, program: Program, shader: Shader) -> None:
-        limits = self.adapter.limits
-        most = limits["max-storage-buffers-per-shader-stage"]
+        limits = self.limits
+        most = limits[STORAGE_BUFFERS]
         own = 1 if shader.block.first is None else 2  # the output, and a flag
-        if len(shader.bound) + own > most:
+        if shader.inputs + own > most:  # inputs of one type share a buffer
             metered = "" if own == 1 else " with limits or long loops"
             raise DeviceError(
-                f"kernel {program.name!r} has {len(program.args)} inputs, but {self._owner.name} "
-                f"allows {most - own}{metered}. Split the kernel."
+                f"kernel {program.name!r} reads inputs of {shader.inputs} types, but "
+                f"{self._owner.name} allows {most - own}{metered} ({STORAGE_BUFFERS} is {most}). "
+                "Convert some, or split the kernel."
             )
         most_bytes = min(limits["max-uniform-buffer-binding-size"], UNIFORM_BYTES)
         if shader.block.packer.size > most_bytes:
             raise DeviceError(
                 f"kernel {program.name!r} has {shader.block.packer.size} bytes of parameters, but "
-                f"{self._owner.name} allows {most_bytes}. Pass large tables as an array."
+                f"{self._owner.name} allows {most_bytes} (max-uniform-buffer-binding-size). Pass "
+                "large tables as an array."
             )
 
 

@@ -57,11 +57,13 @@ class _TokenSource:
         pass
 
 
-def request_device(adapter: Adapter) -> wgpu.GPUDevice:
-    """Return a ``wgpu.GPUDevice`` with the adapter's limits, polled by :func:`poll` only."""
+def request_device(adapter: Adapter, limits: dict[str, int]) -> wgpu.GPUDevice:
+    """Return a ``wgpu.GPUDevice`` with these limits, polled by :func:`poll` only."""
     device = adapter.native.request_device_sync(
-        label=adapter.id, required_features=[f for f in FEATURES if f in adapter.features]
-    )  # without required_limits they are the adapter's own
+        label=adapter.id,
+        required_features=[f for f in FEATURES if f in adapter.features],
+        required_limits=dict(limits),
+    )
     take_over_polling(device)
     return device
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import struct
 import weakref
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from dala.gpu.compute.engines.compositing import (
 from dala.gpu.compute.engines.scratch import scratch_memory
 from dala.gpu.compute.engines.webgpu.compose.arena import Arena, aligned
 from dala.gpu.compute.engines.webgpu.device import NativeDevice
+from dala.gpu.compute.engines.webgpu.limits import STORAGE_BUFFERS
 from dala.gpu.compute.engines.webgpu.owner import Owner
 from dala.gpu.compute.engines.webgpu.pipelines import ComputePipeline
 from dala.gpu.compute.engines.webgpu.pool import DeviceBuffer, size_class
@@ -42,8 +43,11 @@ if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
 
-#: Each arena is a binding of the shader; with draws and target they use six of eight.
+#: Each arena is a binding of the shader; with draws and target they use six of eight. A device
+#: that binds fewer buffers composes in several dispatches.
 MAX_ARENAS: Final = 4
+#: The bindings of draws and target.
+OTHER_BINDINGS: Final = 2
 
 #: The smallest arena, and the size above which arenas grow by a quarter instead of doubling.
 MIN_ARENA: Final = 1 << 20
@@ -102,8 +106,10 @@ class WebGPUComposer(Composer):
         self._engine = engine
         self._owner = owner
         self._device = device
-        most = engine.adapter.max_buffer_bytes
+        most = engine.max_buffer_bytes
         self._limit = (most if limit is None else min(limit, most)) & ~15
+        #: The arenas that a dispatch binds.
+        self._slots = min(engine.limits[STORAGE_BUFFERS] - OTHER_BINDINGS, MAX_ARENAS)
         #: Arena, first word, width and height of each picture by number; width 0 is a free entry.
         self._table = np.zeros((16, 4), np.int32)
         self._free = deque(range(16))
@@ -175,19 +181,19 @@ class WebGPUComposer(Composer):
             self._open(1)
         tiles, places = _tiles(rects)
         records = self._records(draws)
-        parts = [records[i : i + MAX_DRAWS] for i in range(0, max(len(draws), 1), MAX_DRAWS)]
         color, fill = _word(background), background is not None
-        dispatches: list[tuple[bytes, tuple[int, ...]]] = []
-        for part in parts:
+        bound = min(len(self._arenas), self._slots)
+        dispatches: list[_Dispatch] = []
+        for part, arenas in _parts(records, bound, len(self._arenas)):
             data = places + part.tobytes()
             numbers = len(rects), len(part), len(rects), tiles, width, color, int(fill)
-            dispatches.append((data, numbers))
+            buffers = tuple(self._held[number].handle for number in arenas)
+            dispatches.append(_Dispatch(data, numbers, buffers))
             fill = False
-        ring = self._ring_for(max(len(data) for data, _ in dispatches))
-        arenas = tuple(storage.handle for storage in self._held[: len(self._arenas)])
-        text = _shader(len(arenas), self._shadows, self._blends)
-        pipeline = self._engine.shader(text, len(arenas) + 1, _BLOCK.size)
-        self._owner.post(_compose, self._device, ring, pipeline, arenas, target.handle, dispatches)
+        ring = self._ring_for(max(len(dispatch.data) for dispatch in dispatches))
+        text = _shader(bound, self._shadows, self._blends)
+        pipeline = self._engine.shader(text, bound + 1, _BLOCK.size)
+        self._owner.post(_compose, self._device, ring, pipeline, target.handle, dispatches)
 
     @property
     def nbytes(self) -> int:
@@ -331,6 +337,33 @@ def _drawn_unscaled(rows: NDArray, pictured: NDArray) -> NDArray:
     return found
 
 
+def _parts(rows: NDArray, bound: int, held: int) -> Iterator[tuple[NDArray, tuple[int, ...]]]:
+    """Yield runs of draws for one dispatch each, with the arenas that it binds.
+
+    There are ``held`` arenas, of which a dispatch binds ``bound``. Where these are fewer, the
+    pictures of a run refer to their arenas by place.
+    """
+    if bound == held:
+        for i in range(0, max(len(rows), 1), MAX_DRAWS):
+            yield rows[i : i + MAX_DRAWS], tuple(range(held))
+        return
+    pictured = (rows[:, _KIND] == PICTURE) | (rows[:, _KIND] == TINT)
+    numbers = np.where(pictured, rows[:, _OWN.start], -1).tolist()
+    first, arenas = 0, dict[int, int]()
+    for i, number in enumerate([*numbers, None]):
+        new = number is not None and number >= 0 and number not in arenas
+        if number is None or i - first == MAX_DRAWS or (new and len(arenas) == bound):
+            if i > first or number is None:
+                part = rows[first:i].copy()
+                own = part[:, _OWN.start]
+                own[:] = [arenas.get(n, 0) for n in numbers[first:i]]
+                used = list(arenas)
+                yield part, tuple((used + [0] * bound)[:bound])
+            first, arenas = i, {}
+        if number is not None and number >= 0:
+            arenas.setdefault(number, len(arenas))
+
+
 def _word(color: tuple[int, int, int, int] | None) -> int:
     return 0 if color is None else int.from_bytes(bytes(color), "little")
 
@@ -394,6 +427,14 @@ class _Ring:
         return at
 
 
+class _Dispatch(NamedTuple):
+    """The rectangles and draws of a dispatch, their numbers for the block, and its arenas."""
+
+    data: bytes
+    numbers: tuple[int, ...]
+    arenas: tuple[DeviceBuffer, ...]
+
+
 class _Destination:
     """The destination of a picture's pixels in an arena, and their conversion."""
 
@@ -440,11 +481,10 @@ def _compose(
     device: NativeDevice,
     ring: _Ring,
     pipeline: ComputePipeline,
-    arenas: tuple[DeviceBuffer, ...],
     target: DeviceBuffer,
-    dispatches: list[tuple[bytes, tuple[int, ...]]],
+    dispatches: list[_Dispatch],
 ) -> None:
-    for data, (rects, count, *numbers) in dispatches:
+    for data, (rects, count, *numbers), arenas in dispatches:
         first = ring.write(device, data) // RECORD
         block = _BLOCK.pack(first + rects, count, first, *numbers)
         device.dispatch(pipeline, (*arenas, ring.buffer, target), block, numbers[1])

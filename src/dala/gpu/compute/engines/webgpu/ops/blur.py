@@ -37,6 +37,7 @@ from dala.gpu.compute.engines.webgpu.wgsl.blur import (
     has_room,
     store_one,
     store_quad,
+    tile_bytes,
     write_blur,
 )
 from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat, image_groups, image_pass
@@ -71,9 +72,12 @@ def make_blur(engine: WebGPUEngine, task: Task) -> Runner | None:
     dispatches = Dispatches(engine, task.op)
     apart = picture.words and width % 4 != 0
     target = dispatches.temporary(4 * height * width) if apart else OUTPUT
-    if radius <= TILE_RADIUS and has_room(engine.adapter.limits):
+    if radius <= TILE_RADIUS and has_room(engine.limits):
         shader = write_blur(
-            picture, radius, Finish(), picture, apart=apart, workgroup=engine.workgroup
+            *(picture, radius, Finish(), picture),
+            apart=apart,
+            workgroup=engine.workgroup,
+            room=tile_bytes(engine.limits),
         )
         numbers = engine.pack(shader.block, shader.numbers(weights, height, width), ())
         groups = shader.groups(height, width)

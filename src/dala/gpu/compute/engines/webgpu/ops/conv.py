@@ -60,7 +60,7 @@ def make_conv2d(engine: WebGPUEngine, task: Task) -> Runner:
     plain = height == width == 1 and task["stride"] == (1, 1) and task["padding"] == (0, 0)
     if outputs // task["groups"] < MIN_PRODUCT_OUTPUTS:
         _add_direct(dispatches, task)
-    elif plain:
+    elif plain and len(task.inputs) < engine.max_bound_inputs:  # it also reads offsets
         _add_pointwise(dispatches, task)
     else:
         _add_windows(dispatches, task)
@@ -106,7 +106,7 @@ def _add_windows(dispatches: Dispatches, task: Task) -> None:
     plan = gemm.choose(
         *(rows, columns, inner, groups, ITEMSIZE[dtype]),
         fetch=FETCH_BY_CHANNEL if by_channel else FETCH,
-        tiles=gemm.tiles_for(dispatches.engine),
+        tiles=gemm.tiles_for(dispatches.engine, ITEMSIZE[dtype]),
     )
     tile, shares, share = plan.tile, plan.shares, plan.share
     across, down = tile.count(rows, columns)

@@ -12,6 +12,7 @@ import numpy as np
 
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Runner, Task
+from dala.gpu.compute.engines.webgpu.limits import WORKGROUP_MEMORY
 from dala.gpu.compute.engines.webgpu.ops import fft_columns, implements
 from dala.gpu.compute.engines.webgpu.ops.dispatches import (
     OUTPUT,
@@ -25,8 +26,8 @@ from dala.typing import NDArray
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
-#: The most complex numbers of a pass: two arrays of them fit in 16 KiB of workgroup memory.
-MAX_LENGTH: Final = {"f32": 1024, "f64": 512}
+#: The workgroup memory of a pass, which holds two arrays of complex numbers.
+WORKGROUP_BYTES: Final = 16384
 
 #: Transforms per workgroup when reading across lines, so that whole cache lines are read.
 LINES_PER_GROUP: Final = 8
@@ -99,6 +100,9 @@ class _Transforms:
         self._dispatches = dispatches
         self._dtype = dtype
         self._tables: dict[int, BufferRef] = {}
+        self._room = min(dispatches.engine.limits[WORKGROUP_MEMORY], WORKGROUP_BYTES)
+        #: The most complex numbers of a pass.
+        self._most = self._room // (4 * ITEMSIZE[dtype])
 
     def pairs(self, count: int) -> BufferRef:
         """Return temporary memory for complex numbers."""
@@ -121,7 +125,7 @@ class _Transforms:
 
     def _lengths(self, lines: Lines) -> list[int] | None:
         """Return the lengths of the passes; None if a prime is too large."""
-        room = MAX_LENGTH[self._dtype]
+        room = self._most
         across = room // LINES_PER_GROUP
         if self._in_registers(lines.length):
             across = fft_columns.LONGEST
@@ -147,9 +151,10 @@ class _Transforms:
         transforms = lines.numbers // length
         dtype = self._dtype
         if count > 1 and length >= fft_columns.SHORTEST and self._in_registers(length):
-            abreast = fft_columns.abreast_of(length)
+            abreast = fft_columns.abreast_of(length, self._room)
             text = fft_columns.columns_text(
                 length,
+                abreast,
                 _loaded(forms.source, dtype),
                 _storing(forms.target, dtype),
                 (_stored(forms.source, dtype), _stored(forms.target, dtype)),
@@ -159,7 +164,7 @@ class _Transforms:
             )
         else:
             abreast = 1
-            while abreast * 2 * length <= MAX_LENGTH[dtype] and abreast < transforms:
+            while abreast * 2 * length <= self._most and abreast < transforms:
                 abreast *= 2
             text = pass_text(
                 length, abreast, dtype, forms.source, forms.target, count == 1, step == 1, far

@@ -24,9 +24,14 @@ LONGEST: Final = ROOM // MIN_ABREAST
 SHORTEST: Final = 16
 
 
-def abreast_of(length: int) -> int:
-    """Return how many transforms a workgroup computes side by side."""
-    return min(MAX_ABREAST, ROOM // length)
+def abreast_of(length: int, room: int) -> int:
+    """Return how many transforms a workgroup computes side by side, in ``room`` bytes.
+
+    >>> abreast_of(128, 16384), abreast_of(256, 16384), abreast_of(256, 16352)
+    (16, 8, 4)
+    """
+    most = min(MAX_ABREAST, min(ROOM, room // 8) // length)
+    return 1 << (most.bit_length() - 1)
 
 
 def radices_of(length: int) -> list[int]:
@@ -43,6 +48,7 @@ def radices_of(length: int) -> list[int]:
 @cache
 def columns_text(
     length: int,
+    abreast: int,
     load: str,
     store: str,
     types: tuple[str, str],
@@ -55,7 +61,6 @@ def columns_text(
     ``load`` and ``store`` convert numbers, ``types`` are those of the buffers. ``to_line`` says
     that the results of a transform are neighbors in memory; ``far`` that twiddle factors follow.
     """
-    abreast = abreast_of(length)
     each = min(EACH, length)
     return Template(read_text("fft_buffers.wgsl") + read_text("fft_columns.wgsl")).substitute(
         T="f32",

@@ -7,6 +7,7 @@ from functools import cache
 from string import Template
 from typing import TYPE_CHECKING, Final
 
+from dala.gpu.compute.engines.webgpu.limits import WORKGROUP_MEMORY
 from dala.gpu.compute.engines.webgpu.ops.dispatches import read_text
 from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE
 
@@ -54,6 +55,8 @@ TILES: Final = (
     GemmTile(64, 64, 8, 8, 16, speed=0.94, wait=0.9),
     GemmTile(32, 32, 4, 4, 32, speed=0.61, wait=1.0),
 )
+#: The tile where even the smallest of them does not fit, for 64-bit numbers.
+LEAST_TILE: Final = GemmTile(32, 32, 4, 4, 16, speed=0.5, wait=1.0)
 
 #: Workgroup memory that every WebGPU device has.
 WORKGROUP_BYTES: Final = 16384
@@ -70,12 +73,14 @@ DISPATCH: Final = 8.0
 BYTES: Final = 3_000_000
 
 
-def tiles_for(engine: WebGPUEngine) -> tuple[GemmTile, ...]:
-    """Return the tiles for a device: only the smallest where a processor compiles the shaders.
+def tiles_for(engine: WebGPUEngine, itemsize: int) -> tuple[GemmTile, ...]:
+    """Return the tiles that fit a device: only the smallest where a processor compiles the shaders.
 
     Software adapters take ten seconds to compile a large tile.
     """
-    return TILES[-1:] if engine.adapter.software else TILES
+    room = min(engine.limits[WORKGROUP_MEMORY], WORKGROUP_BYTES)
+    tiles = TILES[-1:] if engine.adapter.software else TILES
+    return tuple(tile for tile in tiles if tile.nbytes(itemsize) <= room) or (LEAST_TILE,)
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ def add_product(dispatches: Dispatches, product: Product, reads: list[BufferRef]
     rows, inner, columns = product.rows, product.inner, product.columns
     matrices = len(product.offsets)
     size = ITEMSIZE[product.result]
-    tiles = gemm.tiles_for(dispatches.engine)
+    tiles = gemm.tiles_for(dispatches.engine, size)
     plan = gemm.choose(rows, columns, inner, matrices, size, tiles=tiles)
     tile, shares, share = plan.tile, plan.shares, plan.share
     across, down = tile.count(rows, columns)

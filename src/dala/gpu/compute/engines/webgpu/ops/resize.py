@@ -88,7 +88,7 @@ def _make(
     # For each order of the passes, its cost and the size of the intermediate.
     across = rows * wide * x.count + high * wide * y.count, rows * wide
     down = high * columns * y.count + high * wide * x.count, high * columns
-    room = (engine.max_buffer_bytes or 1 << 62) // (4 * between.channels)
+    room = engine.max_buffer_bytes // (4 * between.channels)
     orders = [order for order in (across, down) if order[1] <= room]
     if x.count * y.count <= MAX_SINGLE_PASS_TAPS or not orders:
         text = shader(source, out, "both", finish)

@@ -12,29 +12,13 @@ from dala.errors import BufferTooLarge, DeviceError, UnsupportedDtype, Unsupport
 from dala.forks import cached_property
 from dala.gpu.compute.engines.base import Bytes, Geometry, Info, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.symbols import SymbolicBytes, SymbolicTable
-from dala.gpu.compute.engines.webgpu.adapters import Adapter, largest_buffer
+from dala.gpu.compute.engines.webgpu.adapters import Adapter
 from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 from dala.gpu.compute.engines.webgpu.ffi import ShaderChecks
+from dala.gpu.compute.engines.webgpu.limits import DEFAULT, STORAGE_BUFFERS, largest_buffer
 from dala.gpu.compute.engines.webgpu.pipelines import ComputePipeline
 from dala.gpu.compute.engines.webgpu.wgsl.shader import BlockLayout, Shader
 from dala.gpu.compute.lang.ir import Program
-
-#: The limits that every WebGPU device has.
-DEFAULT_LIMITS: Final = {
-    "max-storage-buffers-per-shader-stage": 8,
-    "max-compute-invocations-per-workgroup": 256,
-    "max-compute-workgroup-size-x": 256,
-    "max-compute-workgroup-size-y": 256,
-    "max-compute-workgroup-size-z": 64,
-    "max-compute-workgroup-storage-size": 16384,
-    "max-compute-workgroups-per-dimension": 65535,
-    "max-buffer-size": 1 << 28,
-    "max-storage-buffer-binding-size": 1 << 27,
-    "max-uniform-buffer-binding-size": 1 << 16,
-    "min-uniform-buffer-offset-alignment": 256,
-    "min-storage-buffer-offset-alignment": 256,
-}
-
 
 @dataclass(eq=False)
 class RecordedBuffer:
@@ -87,13 +71,14 @@ class RecordingEngine(WebGPUEngine):
         self.id = "web"
         self.adapter = Adapter(
             id=self.id, name="a browser", vendor="", driver="", backend="WebGPU", kind="virtual",
-            software=False, features=frozenset(), limits=DEFAULT_LIMITS,
+            software=False, features=frozenset(), limits=DEFAULT,
             dtypes=frozenset({"f32", "s32", "u32", "u8"}), native=None,
         )  # fmt: skip
         self.dtypes = self.adapter.dtypes
         self.gpu = True
-        self.max_buffer_bytes = largest_buffer(DEFAULT_LIMITS)
-        self.max_inputs = DEFAULT_LIMITS["max-storage-buffers-per-shader-stage"] - 1
+        self.limits_class, self.limits = "default", dict(DEFAULT)
+        self.max_buffer_bytes, self.max_buffer_name = largest_buffer(DEFAULT)
+        self.max_inputs = self.max_bound_inputs = DEFAULT[STORAGE_BUFFERS] - 1
         self.recording = Recording()
         self._workgroup = 256
 
@@ -167,8 +152,8 @@ class RecordingEngine(WebGPUEngine):
         return run
 
     def _check(self, program: Program, shader: Shader) -> None:
-        most = DEFAULT_LIMITS["max-storage-buffers-per-shader-stage"]
-        if len(shader.bound) + 1 > most:
+        most = DEFAULT[STORAGE_BUFFERS]
+        if shader.joined:
             raise DeviceError(
                 f"kernel {program.name!r} has {len(program.args)} inputs, but browsers allow "
                 f"{most - 1}. Split the kernel."

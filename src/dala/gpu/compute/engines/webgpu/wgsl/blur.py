@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final
 
+from dala.gpu.compute.engines.webgpu.limits import WORKGROUP_MEMORY
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
 from dala.gpu.compute.engines.webgpu.wgsl.offsets import Offset
 from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat
@@ -26,8 +27,9 @@ from dala.gpu.compute.engines.webgpu.wgsl.shader import MAX_STATEMENTS, PACK, Bl
 #: The largest radius of a blur in one dispatch.
 TILE_RADIUS: Final = 16
 
-#: Workgroup memory of a tile: the size that every WebGPU device has.
+#: Workgroup memory of a tile: the size that every WebGPU device has. Some have a little less.
 WORKGROUP_BYTES: Final = 16384
+MIN_WORKGROUP_BYTES: Final = 16000
 
 #: Pixels that an invocation stores if the programs are short.
 STRIP: Final = 4
@@ -42,7 +44,12 @@ _SIZES: Final = [
 
 def has_room(limits: Mapping[str, int]) -> bool:
     """Return True if a device has enough workgroup memory for tiles."""
-    return limits["max-compute-workgroup-storage-size"] >= WORKGROUP_BYTES
+    return limits[WORKGROUP_MEMORY] >= MIN_WORKGROUP_BYTES
+
+
+def tile_bytes(limits: Mapping[str, int]) -> int:
+    """Return the workgroup memory that a tile may take on a device."""
+    return min(limits[WORKGROUP_MEMORY], WORKGROUP_BYTES)
 
 
 @dataclass(frozen=True)
@@ -92,13 +99,15 @@ class BlurTile:
 
 
 @cache
-def choose_tile(picture: ImageFormat, radius: int, reach: int) -> BlurTile | None:
+def choose_tile(
+    picture: ImageFormat, radius: int, reach: int, room: int = WORKGROUP_BYTES
+) -> BlurTile | None:
     """Return the best tile that fits, or None; there is always one for a reach of 0."""
     fitting = [
         tile
         for width, height in _SIZES
         for run in (4, 5, 6, 7, 8)
-        if (tile := BlurTile(width, height, radius, reach, run)).bytes(picture) <= WORKGROUP_BYTES
+        if (tile := BlurTile(width, height, radius, reach, run)).bytes(picture) <= room
     ]
     return min(fitting, key=lambda tile: tile.work, default=None)
 
@@ -154,13 +163,14 @@ def write_blur(
     *,
     apart: bool = False,
     workgroup: int = 256,
+    room: int = WORKGROUP_BYTES,
 ) -> BlurShader:
     """Return the shader for images of one format; ``out`` is the format of the output.
 
     Pixels that share words are stored four at a time if the width is a multiple of four. Otherwise
-    (``apart``) each is stored in its own word.
+    (``apart``) each is stored in its own word. ``room`` is the workgroup memory of the device.
     """
-    tile = choose_tile(picture, radius, finish.reach)
+    tile = choose_tile(picture, radius, finish.reach, room)
     assert tile is not None
     workgroup = min(workgroup, -(-tile.width * tile.height // (64 * STRIP)) * 64)
     quads = out.words and not apart

@@ -7,9 +7,10 @@ from typing import Final
 
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Geometry
+from dala.gpu.compute.engines.webgpu.wgsl.joining import ALIGN, join_inputs
 from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, Names
 from dala.gpu.compute.engines.webgpu.wgsl.offsets import fixed_offsets, offset_names
-from dala.gpu.compute.engines.webgpu.wgsl.shader import Metering, Pattern
+from dala.gpu.compute.engines.webgpu.wgsl.shader import MANY_BUFFERS, Metering, Pattern
 from dala.gpu.compute.lang.ir import LOADED, For, Program, statements, values
 
 #: Kinds of argument that are read by a function instead of passed to ``kernel``.
@@ -27,6 +28,7 @@ class Reading:
         workgroup: int,
         aliased: tuple[int, ...],
         metering: Metering | None = None,
+        buffers: int = MANY_BUFFERS,
     ) -> None:
         self.program = program
         self.metering = metering
@@ -58,6 +60,12 @@ class Reading:
             "output" if i in aliased else self.names.new(f"in_{arg.name}")
             for i, arg in enumerate(program.args)
         ]
+        free = [i for i in range(len(program.args)) if i not in aliased]
+        own = 1 if metering is None else 2  # the output, and a flag
+        #: Arguments with a binding of their own, and those that share one.
+        self.bound, self.joined = join_inputs(program, free, buffers - own)
+        self.shared = [self.names.new(f"joined_{k}") for k in range(len(self.joined))]
+        self._fetches: dict[int, str] = {}
         self.near = offset_names(self.names, self.values, self.offsets)
         self.helpers: set[str] = set()
         self.functions: list[str] = []
@@ -91,6 +99,25 @@ class Reading:
         if arg.kind == "element":
             return self.inner[i] == 1 and (not self.pixelwise or self.axes == 1)
         return arg.kind == "pixel"
+
+    def fetch(self, i: int, index: str) -> str:
+        """Return one element of an argument's binding, of the type that :meth:`stored` returns."""
+        if i in self.bound or i in self.aliased:
+            return f"{self.bindings[i]}[{index}]"
+        if i not in self._fetches:
+            name = self._fetches[i] = self.names.new(f"{self.values[i]}_joined")
+            k = next(k for k, group in enumerate(self.joined) if i in group.args)
+            group, program = self.joined[k], self.program
+            place = group.args.index(i)
+            start = self.member(
+                f"{self.values[i]}_start", lambda g: group.starts(program, g)[place] // ALIGN
+            )
+            stored = self.stored(i)
+            self.functions.append(
+                f"fn {name}(i: u32) -> {stored} {{\n"
+                f"    return {group.fetch(self.shared[k], start, stored)};\n}}"
+            )
+        return f"{self._fetches[i]}({index})"
 
     # the uniform block
 
@@ -131,9 +158,10 @@ class Reading:
         """Return a function that reads one u8 of an argument."""
         if i not in self._bytes:
             name = self._bytes[i] = self.names.new(f"{self.values[i]}_byte")
+            word = self.fetch(i, "i >> 2u")
             self.functions.append(
                 f"fn {name}(i: u32) -> i32 {{\n"
-                f"    return i32(({self.bindings[i]}[i >> 2u] >> ((i & 3u) * 8u)) & 255u);\n}}"
+                f"    return i32(({word} >> ((i & 3u) * 8u)) & 255u);\n}}"
             )
         return self._bytes[i]
 
@@ -141,7 +169,7 @@ class Reading:
         """Return one number of an argument that is not bound in quads."""
         if self.program.args[i].dtype == "u8":
             return f"{self.byte(i)}({index})"
-        return f"{self.bindings[i]}[{index}]"
+        return self.fetch(i, index)
 
     def pixel(self, i: int, index: str) -> str:
         """Return one pixel of an argument that is not bound in quads; ``index`` is a name."""
@@ -151,9 +179,9 @@ class Reading:
             return self.item(i, index)
         if n == 4 and arg.dtype == "u8":
             self.helpers.add("unpack_u8")
-            return f"unpack_u8({self.bindings[i]}[{index}])"
+            return f"unpack_u8({self.fetch(i, index)})"
         if n == 4 and ITEMSIZE[arg.dtype] == 4:
-            return f"{self.bindings[i]}[{index}]"
+            return self.fetch(i, index)
         parts = [self.item(i, f"{index} * {n}u + {c}u") for c in range(n)]
         return f"{vector(LOADED[arg.dtype], n)}({', '.join(parts)})"
 

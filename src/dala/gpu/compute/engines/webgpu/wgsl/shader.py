@@ -29,10 +29,14 @@ import numpy as np
 
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Geometry, Values
+from dala.gpu.compute.engines.webgpu.wgsl.joining import JoinedInputs
 from dala.gpu.compute.engines.webgpu.wgsl.offsets import fixed_offsets
 from dala.gpu.compute.lang.ir import For, If, Program, Value, statements
 
 Pattern: TypeAlias = Literal["quads", "single", "bytes", "tiles", "strips"]
+
+#: Storage buffers of a device that binds as many as a program has.
+MANY_BUFFERS: Final = 1 << 16
 
 #: The width of a tile in pixels; its height follows from the size of a workgroup.
 TILE: Final = 32
@@ -108,10 +112,17 @@ class Shader:
 
     source: str
     pattern: Pattern
-    #: Arguments with a binding, in order. The output and the block follow.
+    #: Arguments with a binding, in order. Joined ones, the output and the block follow.
     bound: tuple[int, ...]
     block: BlockLayout
     workgroup: int
+    #: Arguments that share a binding, because the device has too few.
+    joined: tuple[JoinedInputs, ...] = ()
+
+    @property
+    def inputs(self) -> int:
+        """The number of bindings that are read."""
+        return len(self.bound) + len(self.joined)
 
     def groups(self, geometry: Geometry) -> int:
         """Return the number of workgroups that cover the geometry."""
@@ -170,12 +181,14 @@ def write_shader(
     aliased: tuple[int, ...] = (),
     metering: Metering | None = None,
     software: bool = False,
+    buffers: int = MANY_BUFFERS,
 ) -> Shader:
     """Return the shader of a program for geometries of this layout.
 
     ``aliased`` are arguments that are also the output. WebGPU does not allow binding a buffer for
     reading and for writing, so they are read through the output's binding. ``software`` is for
-    adapters that compile and compute on a processor.
+    adapters that compile and compute on a processor. ``buffers`` is the number of storage buffers
+    that the device binds; with more inputs, some are joined.
     """
     from dala.gpu.compute.engines.webgpu.wgsl.simplify import simplify
     from dala.gpu.compute.engines.webgpu.wgsl.turns import without_single_turns
@@ -191,7 +204,9 @@ def write_shader(
         pattern = "tiles"
     if metering is None or metering.limit is None:
         program = without_single_turns(program)
-    writer = ShaderWriter(simplify(program), geometry, pattern, workgroup, aliased, metering)
+    writer = ShaderWriter(
+        simplify(program), geometry, pattern, workgroup, aliased, metering, buffers
+    )
     return writer.write(looped=long)
 
 

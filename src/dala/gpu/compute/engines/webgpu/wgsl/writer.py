@@ -54,14 +54,13 @@ class ShaderWriter(Reading):
         helpers = helper_source(self.helpers) if self.helpers else ""
         if "p.zero" in helpers:
             self.member("zero", lambda g: 0)
-        bound = tuple(i for i in range(len(program.args)) if i not in self.aliased)
         return Shader(
             source="\n".join([
                 f"// {program.name}: {self.describe()}",
                 "",
                 *self.block_struct(params, types),
                 "",
-                *self.bind(bound),
+                *self.bind(),
                 "",
                 *([helpers] if helpers else []),
                 *(function + "\n" for function in self.functions),
@@ -73,9 +72,10 @@ class ShaderWriter(Reading):
                 "",
             ]),
             pattern=self.pattern,
-            bound=bound,
+            bound=self.bound,
             block=self.block_layout(types),
             workgroup=self.workgroup,
+            joined=self.joined,
         )  # fmt: skip
 
     def describe(self) -> str:
@@ -113,15 +113,16 @@ class ShaderWriter(Reading):
         first = list(self.members).index("first") if self.metering is not None else None
         return BlockLayout(statics, tuple(params), wide, struct.Struct(form), first)
 
-    def bind(self, bound: tuple[int, ...]) -> list[str]:
+    def bind(self) -> list[str]:
         """Return the declarations of all bindings."""
-        n = len(bound)
+        read = [f"{self.bindings[i]}: array<{self.stored(i)}>" for i in self.bound]
+        read += [
+            f"{name}: array<{group.element}>"
+            for name, group in zip(self.shared, self.joined, strict=True)
+        ]
+        n = len(read)
         return [
-            *(
-                f"@group(0) @binding({k}) var<storage, read> {self.bindings[i]}: "
-                f"array<{self.stored(i)}>;"
-                for k, i in enumerate(bound)
-            ),
+            *(f"@group(0) @binding({k}) var<storage, read> {text};" for k, text in enumerate(read)),
             f"@group(0) @binding({n}) var<storage, read_write> output: array<{self.stored(-1)}>;",
             *(
                 [f"@group(0) @binding({n + 1}) var<storage, read_write> over: atomic<u32>;"]
@@ -324,7 +325,7 @@ class ShaderWriter(Reading):
             name = self.values[i]
             if self.in_quads(i):
                 index = "i" if i in self.aliased else self.index(i, walked, 4)
-                load = f"{self.bindings[i]}[{index}]"
+                load = self.fetch(i, index)
                 if arg.dtype == "u8":
                     self.helpers.add("unpack_u8")
                     load = f"unpack_u8({load})"
@@ -420,18 +421,18 @@ class ShaderWriter(Reading):
 
     def four_pixels(self, i: int) -> tuple[list[str], list[str]]:
         """Return lines that load four neighboring pixels of an argument, and their expressions."""
-        arg, name, binding = self.program.args[i], self.values[i], self.bindings[i]
+        arg, name = self.program.args[i], self.values[i]
         n = arg.channels
         if arg.dtype == "u8":
             self.helpers.add("unpack_u8")
             if n == 4:
                 words = self.names.new(f"{name}_words")
                 pixels = [f"unpack_u8({words}.{c})" for c in "xyzw"]
-                return [f"let {words} = {binding}[i];"], pixels
+                return [f"let {words} = {self.fetch(i, 'i')};"], pixels
         lines, numbers = [], []
         for k in range(n):
             four = name if n == 1 else self.names.new(f"{name}{k}")
-            load = f"{binding}[{'i' if n == 1 else f'i * {n}u + {k}u'}]"
+            load = self.fetch(i, "i" if n == 1 else f"i * {n}u + {k}u")
             lines.append(f"let {four} = {f'unpack_u8({load})' if arg.dtype == 'u8' else load};")
             numbers += [f"{four}.{c}" for c in "xyzw"]
         if n == 1:
