@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Literal
 
 from dala.errors import BufferTooLarge, DeviceError, UnsupportedDtype, UnsupportedOperation
 from dala.forks import cached_property
@@ -19,6 +19,7 @@ from dala.gpu.compute.engines.webgpu.limits import DEFAULT, STORAGE_BUFFERS, lar
 from dala.gpu.compute.engines.webgpu.pipelines import ComputePipeline
 from dala.gpu.compute.engines.webgpu.wgsl.shader import BlockLayout, Shader
 from dala.gpu.compute.lang.ir import Program
+
 
 @dataclass(eq=False)
 class RecordedBuffer:
@@ -92,7 +93,7 @@ class RecordingEngine(WebGPUEngine):
 
     # memory -----------------------------------------------------------------------------------
     def allocate(self, nbytes: int, *, zero: bool) -> Storage:
-        most = largest_buffer(DEFAULT_LIMITS)
+        most = self.max_buffer_bytes
         if nbytes > most:
             raise BufferTooLarge(
                 f"allocate: nbytes must be at most {most} in a browser, got {int(nbytes)}. Use a "
