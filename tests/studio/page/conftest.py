@@ -40,7 +40,7 @@ SCENE = """{
   "duration": 2,
   "background": "#101010",
   "nodes": [
-    {"type": "overlay", "id": "box", "color": "#ff0000", "shape": "rect", "position": [40, 50], "size": [80, 60]},
+    {"type": "overlay", "id": "box", "color": "#ff0000", "position": [40, 50], "size": [80, 60]},
     {"type": "text", "id": "title", "text": "Hello", "size": 24, "position": [180, 20]}
   ],
   "animations": [

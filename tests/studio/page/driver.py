@@ -169,7 +169,7 @@ class Driver:
     def wait_frames(self, more_than: int = 0) -> None:
         """Wait until the page has shown more pictures."""
         self.page.wait_for_function(
-            "least => Number(document.querySelector('[data-testid=canvas]').dataset.frames) > least",
+            "n => Number(document.querySelector('[data-testid=canvas]').dataset.frames) > n",
             arg=more_than,
         )
 
@@ -178,15 +178,16 @@ class Driver:
         found = self.page.evaluate(
             """([x, y]) => {
                 const canvas = document.querySelector('[data-testid=canvas]');
-                const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-                let [x0, y0, x1, y1] = [canvas.width, canvas.height, 0, 0];
-                for (let j = 0; j < canvas.height; j += 4) for (let i = 0; i < canvas.width; i += 4)
-                    if (data.data[4 * (j * canvas.width + i) + 3]) {
+                const [w, h] = [canvas.width, canvas.height];
+                const data = canvas.getContext('2d').getImageData(0, 0, w, h).data;
+                let [x0, y0, x1, y1] = [w, h, 0, 0];
+                for (let j = 0; j < h; j += 4) for (let i = 0; i < w; i += 4)
+                    if (data[4 * (j * w + i) + 3]) {
                         x0 = Math.min(x0, i); x1 = Math.max(x1, i);
                         y0 = Math.min(y0, j); y1 = Math.max(y1, j);
                     }
                 const i = Math.round(x0 + (x1 - x0) * x), j = Math.round(y0 + (y1 - y0) * y);
-                return [...data.data.slice(4 * (j * canvas.width + i), 4 * (j * canvas.width + i) + 3)];
+                return [...data.slice(4 * (j * w + i), 4 * (j * w + i) + 3)];
             }""",
             [x, y],
         )

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 from playwright.sync_api import expect
 
 from tests.studio.page.driver import Driver
@@ -106,41 +103,6 @@ def test_a_drag_is_one_step_of_undo(picture: Driver) -> None:
     expect(page.get_by_test_id("undo")).to_be_disabled()
     page.get_by_test_id("redo").click()
     expect(page.get_by_test_id("card-brightness")).to_be_visible()
-
-
-def test_preset_is_saved_and_loaded(picture: Driver, tmp_path: Path) -> None:
-    page = picture.page
-    picture.add("invert")
-    page.get_by_role("button", name="Presets").click()
-    with page.expect_download() as info:
-        page.get_by_role("button", name="Save this chain").click()
-    saved = tmp_path / "chain.json"
-    info.value.save_as(saved)
-    value = json.loads(saved.read_text())
-    assert [step["filter"] for step in value["chain"]] == ["invert"]
-    value["chain"].append({"filter": "brightness", "params": {"value": 0.2}})
-    saved.write_text(json.dumps(value))
-    page.get_by_test_id("preset-file").set_input_files(saved)
-    expect(page.locator(".card-title")).to_have_text(["Invert", "Brightness"])
-    expect(page.get_by_role("textbox", name="Value, value")).to_have_value("0.2")
-    page.get_by_role("button", name="Presets").click()
-    saved.write_text("{")
-    page.get_by_test_id("preset-file").set_input_files(saved)
-    expect(page.get_by_role("alert")).to_have_text("chain.json is not JSON.")
-
-
-def test_plan_is_shown_as_a_picture(picture: Driver) -> None:
-    page = picture.page
-    picture.add("invert")
-    picture.add("brightness")
-    page.get_by_role("button", name="Show the fused plan").click()
-    plan = page.get_by_test_id("plan").get_by_role("img", name="The fused plan")
-    expect(plan).to_be_visible()
-    expect(page.get_by_role("dialog")).to_contain_text("2 cards run in one pass")
-    box = plan.bounding_box()
-    assert box is not None
-    assert box["width"] > 100
-    assert box["height"] > 30
 
 
 def test_refused_value_is_reported_and_changes_nothing(picture: Driver) -> None:

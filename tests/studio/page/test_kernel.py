@@ -6,7 +6,11 @@ from playwright.sync_api import expect
 
 from tests.studio.page.driver import Driver
 
-GOOD = "def gain(px: Pixel, *, amount: Within[float, 0.0, 2.0] = 0.5):\nreturn rgba(px.rgb * amount, px.a)"
+#: The editor indents the second line.
+GOOD = (
+    "def gain(px: Pixel, *, amount: Within[float, 0.0, 2.0] = 0.5):\n"
+    "return rgba(px.rgb * amount, px.a)"
+)
 
 
 def write(driver: Driver, text: str) -> None:

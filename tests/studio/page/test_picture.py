@@ -80,7 +80,7 @@ def test_zoom_to_exact_pixels(picture: Driver) -> None:
         page.wait_for_timeout(50)
     header = picture.pictures[-1]
     assert header["codec"] == "rgba"
-    left, top, width, height = header["region"]
+    left, _, width, height = header["region"]
     assert 0 < left < 32 < left + width < 64
     assert (header["width"], header["height"]) == (width, height)
     # The edge of the two colors is sharp, and in the middle.
@@ -116,11 +116,10 @@ def test_histogram_and_waveform(picture: Driver) -> None:
     drawn = page.evaluate(
         """() => {
             const canvas = document.querySelector('[data-testid=waveform] canvas');
-            const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
-            const rows = [new Set(), new Set()];
-            for (let y = 0; y < canvas.height; y++) for (const [n, x] of [8, canvas.width - 8].entries())
-                if (data[4 * (y * canvas.width + x) + 3] > 40) rows[n].add(y);
-            return rows.map(each => [...each]);
+            const [w, h] = [canvas.width, canvas.height];
+            const data = canvas.getContext('2d').getImageData(0, 0, w, h).data;
+            const column = x => [...Array(h).keys()].filter(y => data[4 * (y * w + x) + 3] > 40);
+            return [column(8), column(w - 8)];
         }"""
     )
     # One level of luma in each half: 0.299 r + 0.587 g + 0.114 b, bright at the top.
@@ -132,30 +131,25 @@ def test_histogram_and_waveform(picture: Driver) -> None:
     expect(page.get_by_test_id("histogram")).to_have_count(0)
 
 
+#: Drop a file of some bytes onto the page.
+DROP = """([name, bytes]) => {
+    const transfer = new DataTransfer();
+    transfer.items.add(new File([new Uint8Array(bytes)], name, {type: "image/png"}));
+    const options = {dataTransfer: transfer, bubbles: true, cancelable: true};
+    for (const kind of ["dragenter", "dragover", "drop"])
+        document.body.dispatchEvent(new DragEvent(kind, options));
+}"""
+
+
 def test_dropped_file_opens_as_a_tab(page: Driver) -> None:
     data = (page.studio.folder / "two.png").read_bytes()
-    page.page.evaluate(
-        """bytes => {
-            const transfer = new DataTransfer();
-            transfer.items.add(new File([new Uint8Array(bytes)], "dropped.png", {type: "image/png"}));
-            for (const name of ["dragenter", "dragover", "drop"])
-                document.body.dispatchEvent(new DragEvent(name, {dataTransfer: transfer, bubbles: true, cancelable: true}));
-        }""",
-        list(data),
-    )
+    page.page.evaluate(DROP, ["dropped.png", list(data)])
     expect(page.page.get_by_test_id("tab")).to_have_text("dropped.png")
     page.wait_pixel(0.2, 0.5, RED)
 
 
 def test_dropped_nonsense_is_reported(page: Driver) -> None:
-    page.expected = ("400",)
-    page.page.evaluate(
-        """() => {
-            const transfer = new DataTransfer();
-            transfer.items.add(new File(["nothing"], "nonsense.png", {type: "image/png"}));
-            document.body.dispatchEvent(new DragEvent("drop", {dataTransfer: transfer, bubbles: true, cancelable: true}));
-        }"""
-    )
+    page.page.evaluate(DROP, ["nonsense.png", [1, 2, 3]])
     expect(page.page.get_by_role("alert")).to_contain_text("nonsense.png")
     expect(page.page.get_by_test_id("tab")).to_have_count(0)
 
