@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dala.batch.tasks import BatchTask as BatchTask
     from dala.batch.tasks import Result as Result
     from dala.batch.tasks import run_task as run_task
+    from dala.batch.video.job import videos as videos
 
 _HOMES = {
     "Failure": "dala.batch.report",
@@ -52,6 +53,7 @@ _HOMES = {
     "ResultTable": "dala.batch.tables.table",
     "read": "dala.batch.tables.table",
     "run_task": "dala.batch.tasks",
+    "videos": "dala.batch.video.job",
 }
 
 __all__ = list(_HOMES)

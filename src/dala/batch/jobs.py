@@ -117,6 +117,10 @@ class BatchJob(ABC):
     def plan(self) -> Plan:
         """Return what the job would do: files, tasks, bytes, and an estimate of the time."""
 
+    def resources(self) -> Resources:
+        """Return what tasks of this job need, where the caller does not say."""
+        return Resources(threads=self._threads, device=self._device or "cpu")
+
     # running ----------------------------------------------------------------------------------
     def run(
         self,
@@ -191,9 +195,8 @@ def _resources(
             isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e6
         ):
             raise ParameterError.invalid(call, name, "a number of at least 0, or None", value)
-    return Resources(
-        workers, gpus, cpus, None if memory is None else _bytes(call, memory), threads, device
-    )
+    limit = None if memory is None else _bytes(call, memory)
+    return Resources(workers, gpus, cpus, limit, threads, device or "cpu")
 
 
 _UNITS: Final = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1 << 20,
