@@ -348,10 +348,7 @@ class Reader(AsyncIterating[Frame]):
     def keep_size(self, width: int, height: int, pixels: str) -> None:
         """Scale frames of another size to this one, that of a frame before those to be read.
 
-        Args:
-            width: of stored pictures, in pixels.
-            height: of stored pictures, in pixels.
-            pixels: FFmpeg's name of the pixel format.
+        They are those of stored pictures; ``pixels`` is FFmpeg's name of the pixel format.
         """
         self._opened("keep_size").size.first = (width, height, pixels)
 
