@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dala.batch.jobs import BatchJob as BatchJob
     from dala.batch.pictures import images as images
-    from dala.batch.plans import Plan as Plan
+    from dala.batch.plans import BatchPlan as BatchPlan
     from dala.batch.report import BatchReport as BatchReport
     from dala.batch.report import Failure as Failure
     from dala.batch.tables.jobs import TableJob as TableJob
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Failure": "dala.batch.report",
     "BatchJob": "dala.batch.jobs",
-    "Plan": "dala.batch.plans",
+    "BatchPlan": "dala.batch.plans",
     "BatchReport": "dala.batch.report",
     "Result": "dala.batch.tasks",
     "BatchTask": "dala.batch.tasks",

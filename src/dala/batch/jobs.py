@@ -13,7 +13,7 @@ from dala.batch.driver import Driver, Step
 from dala.batch.environment import environment
 from dala.batch.manifest import Manifest
 from dala.batch.places import STATE, Template, digest, root_of
-from dala.batch.plans import Plan
+from dala.batch.plans import BatchPlan
 from dala.batch.report import BatchReport
 from dala.batch.runners import Resources, make_runner
 from dala.batch.storage import join
@@ -114,7 +114,7 @@ class BatchJob(ABC):
         return 0
 
     @abstractmethod
-    def plan(self) -> Plan:
+    def plan(self) -> BatchPlan:
         """Return what the job would do: files, tasks, bytes, and an estimate of the time."""
 
     def resources(self) -> Resources:

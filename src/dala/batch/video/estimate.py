@@ -9,11 +9,11 @@ from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Final
 
-from dala.batch.plans import Plan
+from dala.batch.plans import BatchPlan
 from dala.batch.report import Failure
 from dala.batch.runners.local import worker_count
 from dala.batch.tasks import BatchTask
-from dala.batch.video.work import Source, encode_source, video_index
+from dala.batch.video.work import PlannedVideo, encode_source, video_index
 from dala.batch.worker import error_text
 from dala.media.notices import collected
 from dala.media.video.chunks.index import VideoIndex, VideoPart, split_video
@@ -34,14 +34,14 @@ _START: Final = 1.0
 class _Largest:
     """The video with the most to compute, which the calibration filters."""
 
-    source: Source
+    source: PlannedVideo
     index: VideoIndex
     work: int
 
 
-def plan_videos(job: VideoJob) -> Plan:
+def plan_videos(job: VideoJob) -> BatchPlan:
     """Index all videos of a job, and estimate its time and bytes."""
-    plan = Plan("videos")
+    plan = BatchPlan("videos")
     largest: _Largest | None = None
     work = read = 0
     chunk = job.spec.get("chunk")
@@ -72,7 +72,9 @@ def plan_videos(job: VideoJob) -> Plan:
     return plan
 
 
-def _estimate(plan: Plan, job: VideoJob, task: BatchTask, largest: _Largest, work: int) -> None:
+def _estimate(
+    plan: BatchPlan, job: VideoJob, task: BatchTask, largest: _Largest, work: int
+) -> None:
     speed = _calibrate(task, largest)
     if speed is None:
         return

@@ -16,9 +16,9 @@ from dala.batch.jobs import BatchJob
 from dala.batch.manifest import Manifest
 from dala.batch.pictures import device_id
 from dala.batch.places import Patterns, Template, digest, find_files, patterns_of
-from dala.batch.plans import Plan
+from dala.batch.plans import BatchPlan
 from dala.batch.tasks import BatchTask, Json, JsonObject, Result, list_of
-from dala.batch.video.work import Source, part_name, whole_result
+from dala.batch.video.work import PlannedVideo, part_name, whole_result
 from dala.errors import ParameterError
 from dala.media.video.suffixes import VIDEO_SUFFIXES
 from dala.typing import PathLike
@@ -224,10 +224,10 @@ class VideoJob(BatchJob):
             label = f"index of {count} video{'' if count == 1 else 's'} from {group[0].name}"
             yield self.task(f"{key}-index", "index", label, part, weight=0.0)
 
-    def groups(self) -> Iterator[list[Source]]:
+    def groups(self) -> Iterator[list[PlannedVideo]]:
         """Yield the videos in groups that are indexed together."""
         seen: set[int] = set()
-        group: list[Source] = []
+        group: list[PlannedVideo] = []
         for facts, root in find_files(self.patterns, VIDEO_SUFFIXES, self.call):
             out = self.out.name_of(facts.name, root)
             if out == facts.name:
@@ -241,7 +241,7 @@ class VideoJob(BatchJob):
                 )
             seen.add(hash(out))
             key = digest(facts.name, str(facts.size), facts.stamp, out)
-            group.append(Source(facts.name, facts.size, facts.stamp, out, key))
+            group.append(PlannedVideo(facts.name, facts.size, facts.stamp, out, key))
             if int(digest(facts.name), 16) % _GROUP == 0 or len(group) >= 2 * _GROUP:
                 yield group
                 group = []
@@ -253,7 +253,7 @@ class VideoJob(BatchJob):
         if task.kind == "index":
             return self._after_index(result, manifest)
         if task.kind == "video":
-            key = Source.of(task.part["source"]).key
+            key = PlannedVideo.of(task.part["source"]).key
             self._left[key] -= 1
             if self._left[key] == 0:
                 del self._left[key]
@@ -264,10 +264,10 @@ class VideoJob(BatchJob):
 
     def _after_index(self, result: Result, manifest: Manifest) -> list[Step]:
         steps: list[Step] = []
-        short: list[tuple[Source, float]] = []
+        short: list[tuple[PlannedVideo, float]] = []
         for found in list_of(result.facts, "videos"):
             assert isinstance(found, dict)
-            source = Source.of(found["source"])
+            source = PlannedVideo.of(found["source"])
             seconds = float(str(found["seconds"]))
             parts = list_of(found, "parts")
             if len(parts) == 1:
@@ -279,7 +279,7 @@ class VideoJob(BatchJob):
                 steps += [self._part(source, n, len(parts), p) for n, p in enumerate(parts)]
         return [*steps, *self._short(short)]
 
-    def _part(self, source: Source, number: int, count: int, values: Json) -> BatchTask:
+    def _part(self, source: PlannedVideo, number: int, count: int, values: Json) -> BatchTask:
         assert isinstance(values, list)
         first, last, start, warm, begin, end = values
         part: JsonObject = {
@@ -300,19 +300,19 @@ class VideoJob(BatchJob):
     def _stitch(self, task: BatchTask) -> BatchTask:
         count = task.part["parts"]
         assert isinstance(count, int)
-        return self._stitch_of(Source.of(task.part["source"]), count)
+        return self._stitch_of(PlannedVideo.of(task.part["source"]), count)
 
-    def _stitch_of(self, source: Source, count: int) -> BatchTask:
+    def _stitch_of(self, source: PlannedVideo, count: int) -> BatchTask:
         part: JsonObject = {"source": source.to_json(), "parts": count}
         return self.task(
             f"{source.key}-stitch", "stitch", source.name, part, weight=0.0, group=source.key
         )
 
-    def _short(self, found: list[tuple[Source, float]]) -> Iterator[BatchTask]:
+    def _short(self, found: list[tuple[PlannedVideo, float]]) -> Iterator[BatchTask]:
         """Yield tasks of several short videos each."""
         chunk = self.spec.get("chunk")
         most = float(chunk) if isinstance(chunk, int | float) else _SHORT
-        group: list[Source] = []
+        group: list[PlannedVideo] = []
         total = 0.0
         for number, (source, seconds) in enumerate(found):
             group.append(source)
@@ -335,14 +335,14 @@ class VideoJob(BatchJob):
         if found is None:
             return None
         if task.kind == "video":
-            source = Source.of(task.part["source"])
+            source = PlannedVideo.of(task.part["source"])
             number = list_of(task.part, "part")[0]
             assert isinstance(number, int)
             return found if storage.exists(part_name(self.work, source.key, number)) else None
         if task.kind == "stitch":
-            return whole_result(manifest, Source.of(task.part["source"]))
+            return whole_result(manifest, PlannedVideo.of(task.part["source"]))
         if task.kind == "videos":
-            sources = map(Source.of, list_of(task.part, "videos"))
+            sources = map(PlannedVideo.of, list_of(task.part, "videos"))
             done = all(whole_result(manifest, source) is not None for source in sources)
             return found if done else None
         return found
@@ -353,7 +353,7 @@ class VideoJob(BatchJob):
             return len(list_of(result.facts, "made"))
         return int(task.kind == "stitch")
 
-    def plan(self) -> Plan:
+    def plan(self) -> BatchPlan:
         """Return the number of videos, parts, key frames and bytes, and an estimate of the time.
 
         The videos are indexed, which reads them once; a run of the job does not do it again. A few

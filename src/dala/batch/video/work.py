@@ -48,7 +48,7 @@ from dala.media.video.source import VideoSource, source_of
 _CALL: Final = "batch.videos"
 
 
-class Source(NamedTuple):
+class PlannedVideo(NamedTuple):
     """A video as tasks name it: its file, what it was when it was planned, and its result."""
 
     name: str
@@ -59,7 +59,7 @@ class Source(NamedTuple):
     key: str
 
     @classmethod
-    def of(cls, values: Json) -> Source:
+    def of(cls, values: Json) -> PlannedVideo:
         """Return the video of a task's settings."""
         assert isinstance(values, list)
         name, size, stamp, out, key = values
@@ -88,7 +88,7 @@ def part_name(work: str, key: str, number: int) -> str:
     return storage.join(work, "parts", key, f"{number}.packets")
 
 
-def _opened(task: BatchTask, source: Source) -> VideoSource:
+def _opened(task: BatchTask, source: PlannedVideo) -> VideoSource:
     """Return a video to read, which must be what it was when it was planned.
 
     Raises:
@@ -108,7 +108,7 @@ def index_videos(task: BatchTask, report: ProgressReport) -> Made:
     failures: list[PartFailure] = []
     read = 0
     for number, values in enumerate(list_of(task.part, "videos")):
-        source = Source.of(values)
+        source = PlannedVideo.of(values)
         try:
             index, bytes_read = video_index(task, source)
         except Exception as error:
@@ -120,7 +120,7 @@ def index_videos(task: BatchTask, report: ProgressReport) -> Made:
     return Made(0, read, facts={"videos": found}, failures=tuple(failures))
 
 
-def plan_of(source: Source, index: VideoIndex, spec: JsonObject) -> JsonObject:
+def plan_of(source: PlannedVideo, index: VideoIndex, spec: JsonObject) -> JsonObject:
     """Return what the driver needs to know of a video: its size and its parts."""
     parts: list[Json] = []
     for part in split_video(index, _chunk(spec), int_of(spec, "halo")):
@@ -147,7 +147,7 @@ def _chunk(spec: JsonObject) -> float | None:
     return float(found) if isinstance(found, int | float) else None
 
 
-def video_index(task: BatchTask, source: Source) -> tuple[VideoIndex, int]:
+def video_index(task: BatchTask, source: PlannedVideo) -> tuple[VideoIndex, int]:
     """Return the index of a video, and the bytes that were read to make it."""
     name = index_name(task.work, source.key)
     try:
@@ -175,7 +175,7 @@ def _scanned(index: VideoIndex, opened: VideoSource, task: BatchTask) -> VideoIn
 # filtering ----------------------------------------------------------------------------------------
 def filter_part(task: BatchTask, report: ProgressReport) -> Made:
     """Filter and encode a part of a video, and keep its packets in the folder of the job."""
-    source = Source.of(task.part["source"])
+    source = PlannedVideo.of(task.part["source"])
     number, first, last, start, warm = map(_whole, list_of(task.part, "part"))
     index, _ = video_index(task, source)
     part = VideoPart(number, first, last, start, warm)
@@ -194,7 +194,7 @@ def _whole(value: Json) -> int:
 
 def encode_source(
     task: BatchTask,
-    source: Source,
+    source: PlannedVideo,
     index: VideoIndex,
     part: VideoPart,
     path: Path,
@@ -255,7 +255,7 @@ def _digest(path: Path) -> tuple[str, int]:
 # stitching ----------------------------------------------------------------------------------------
 def stitch_video(task: BatchTask, report: ProgressReport) -> Made:
     """Write the packets of all parts of a video to its result, checked before it has its name."""
-    source = Source.of(task.part["source"])
+    source = PlannedVideo.of(task.part["source"])
     count = int_of(task.part, "parts")
 
     def open_part(number: int) -> PacketReader:
@@ -268,7 +268,7 @@ def stitch_video(task: BatchTask, report: ProgressReport) -> Made:
 
 def _stitch(
     task: BatchTask,
-    source: Source,
+    source: PlannedVideo,
     index: VideoIndex,
     parts: int,
     open_part: Callable[[int], PacketReader],
@@ -302,7 +302,7 @@ def filter_videos(task: BatchTask, report: ProgressReport) -> Made:
     made: list[Json] = []
     frames = read = written = 0
     for values in list_of(task.part, "videos"):
-        source = Source.of(values)
+        source = PlannedVideo.of(values)
         before = frames
         try:
             done = whole_result(manifest, source)
@@ -318,7 +318,7 @@ def filter_videos(task: BatchTask, report: ProgressReport) -> Made:
     return Made(frames, read, written, {"made": made}, failures=tuple(failures))
 
 
-def whole_result(manifest: Manifest, source: Source) -> Result | None:
+def whole_result(manifest: Manifest, source: PlannedVideo) -> Result | None:
     """Return the record of a finished video whose result is there; None to make it."""
     found = manifest.result_of(f"{source.key}-stitch")
     if found is None or not storage.exists(source.out):
@@ -326,7 +326,7 @@ def whole_result(manifest: Manifest, source: Source) -> Result | None:
     return found if storage.facts(source.out).size == found.facts.get("bytes") else None
 
 
-def _filter_whole(task: BatchTask, source: Source, report: ProgressReport) -> Result:
+def _filter_whole(task: BatchTask, source: PlannedVideo, report: ProgressReport) -> Result:
     index, _ = video_index(task, source)
     part = VideoPart(0, 0, index.frames, 0, 0)
     with TemporaryDirectory(prefix="dala-batch-") as folder:

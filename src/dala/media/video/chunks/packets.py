@@ -35,7 +35,7 @@ _NEEDED: Final = frozenset(("matroska_block_additional", "new_extradata", "param
 
 
 @dataclass(frozen=True)
-class StreamSettings:
+class PacketSettings:
     """What an encoder was opened with, so that another process can open the same one."""
 
     codec: str
@@ -161,7 +161,7 @@ class _PacketOutput:
         context = self._stream.codec_context
         codec, rate, options = self._asked
         aspect = context.sample_aspect_ratio
-        settings = StreamSettings(
+        settings = PacketSettings(
             codec,
             options,
             str(rate),
@@ -202,7 +202,7 @@ def _tag(tag: str) -> str:
 class PacketWriter:
     """Writes a file of packets."""
 
-    def __init__(self, path: Path, settings: StreamSettings) -> None:
+    def __init__(self, path: Path, settings: PacketSettings) -> None:
         self._base = settings.base
         self._file = path.open("wb")
         head = json.dumps(asdict(settings), sort_keys=True).encode()
@@ -257,7 +257,7 @@ class PacketReader:
             (count,) = _LENGTH.unpack(file.read(_LENGTH.size))
             found = json.loads(file.read(count))
             #: What the encoder was opened with.
-            self.settings = StreamSettings(**{**found, "tags": tuple(found["tags"])})
+            self.settings = PacketSettings(**{**found, "tags": tuple(found["tags"])})
             self._start = file.tell()
             end = file.seek(0, 2) - _LENGTH.size
             file.seek(end)

@@ -14,8 +14,8 @@ from dala.errors import DalaError, VideoError
 from dala.media.video.chunks.checking import Stitched, check_stitched
 from dala.media.video.chunks.packets import (
     PacketReader,
+    PacketSettings,
     StoredPacket,
-    StreamSettings,
     reorder_depth,
 )
 from dala.media.video.decoding.input import ffmpeg_message
@@ -84,9 +84,9 @@ def stitch(
     return check_stitched(target, times, settings.base, firsts, source, sound=sound)
 
 
-def _facts(parts: int, open_part: OpenPart) -> tuple[StreamSettings, NDArray, list[int]]:
+def _facts(parts: int, open_part: OpenPart) -> tuple[PacketSettings, NDArray, list[int]]:
     """Return the settings of all parts, their times in the order of decoding, and the seams."""
-    settings: StreamSettings | None = None
+    settings: PacketSettings | None = None
     found: list[NDArray] = []
     last: int | None = None
     for number in range(parts):
@@ -124,7 +124,7 @@ def _check_expected(times: NDArray, base: Fraction, wanted: NDArray, unit: Fract
         )
 
 
-def _difference(one: StreamSettings, other: StreamSettings) -> str:
+def _difference(one: PacketSettings, other: PacketSettings) -> str:
     names = [n for n in one.__dataclass_fields__ if getattr(one, n) != getattr(other, n)]
     return ", ".join(f"{n} {getattr(other, n)!r}" for n in names)
 
@@ -145,7 +145,7 @@ def decoding_times(times: NDArray) -> NDArray:
 
 def _write(
     output: AvObject,
-    settings: StreamSettings,
+    settings: PacketSettings,
     times: NDArray,
     parts: int,
     open_part: OpenPart,
