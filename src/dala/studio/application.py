@@ -322,6 +322,7 @@ def app(
     session = StudioSession(roots, device=device, limits=limits)
     try:
         if path is not None:
+            session.trust(path.resolve())
             session.do({"do": "open", "path": str(path.resolve())})
         return StudioApp(session, StudioGuard(secret, hosts))
     except BaseException:

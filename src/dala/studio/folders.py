@@ -52,6 +52,8 @@ class Folders:
         self.roots: tuple[Path, ...] = tuple(dict.fromkeys(Path(r).resolve() for r in roots))
         #: Folders that are allowed but not listed, such as that of uploads.
         self.hidden: tuple[Path, ...] = ()
+        #: Files and addresses outside that the scene named at the start needs.
+        self.trusted: frozenset[str] = frozenset()
 
     def resolve(self, text: Json, call: str, *, argument: str = "path") -> Path:
         """Return an allowed path.
@@ -68,7 +70,8 @@ class Folders:
             found = path.resolve()
         except (OSError, RuntimeError, ValueError):  # a loop of links, or a name that cannot be
             raise self._outside(call, argument, text) from None
-        if not any(found == root or root in found.parents for root in (*self.roots, *self.hidden)):
+        inside = any(r == found or r in found.parents for r in (*self.roots, *self.hidden))
+        if not inside and str(found) not in self.trusted:
             raise self._outside(call, argument, text)
         return found
 

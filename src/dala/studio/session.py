@@ -27,7 +27,8 @@ from dala.studio.cards.values import LoadedFiles
 from dala.studio.catalogue.parameters import Json, JsonObject
 from dala.studio.commands.registry import find
 from dala.studio.document.tab import Tab
-from dala.studio.folders import Folders
+from dala.studio.folders import Folders, kind_of
+from dala.studio.home.jobs import Jobs
 from dala.studio.limits import StudioLimits
 from dala.studio.message import Message, error_json, parsed
 from dala.studio.picture.renderer import RenderEvents, StudioRenderer
@@ -77,6 +78,7 @@ class StudioSession(Closing):
         self.downloads: dict[str, Path] = {}
         self._upload_lock = forks.lock()
         self._uploaded = self._upload_serial = 0
+        self.jobs = Jobs(self.limits.jobs, lambda job: self.broadcast({"job": job}))
         self._lock = forks.rlock()
         self._worker = LoopWorker("dala-studio")
         self.tabs: dict[str, Tab] = {}
@@ -170,6 +172,20 @@ class StudioSession(Closing):
         """Return whether a message is answered without a thread."""
         return isinstance(data, str) and len(data) < 200 and ('"seen"' in data or '"view"' in data)
 
+    def trust(self, path: Path) -> None:
+        """Allow the files that a scene file names which the user gave, not a page."""
+        if kind_of(path) != "json":
+            return
+        from dala.media.scene.file.load import read
+        from dala.studio.scenes.files import named_in
+
+        data = read(path)
+        if isinstance(data, dict):
+            base = path.parent
+            self.folders.trusted |= {
+                name if "://" in name else str((base / name).resolve()) for name in named_in(data)
+            }
+
     # files of pages -----------------------------------------------------------------------------
     def new_upload(self, name: str) -> Path | None:
         """Return where a file of a page is written; None if there is no room for more."""
@@ -186,6 +202,14 @@ class StudioSession(Closing):
         with self._upload_lock:
             self._uploaded += count
             return self._uploaded
+
+    def new_result(self, name: str) -> Path:
+        """Return where a file for downloading is made."""
+        with self._upload_lock:
+            self._upload_serial += 1
+            folder = self.scratch / f"result-{self._upload_serial}"
+            folder.mkdir()
+            return folder / name
 
     def offer(self, path: Path) -> str:
         """Let pages download a file, and return its address."""
@@ -264,6 +288,8 @@ class StudioSession(Closing):
         found = history.redo(now) if forward else history.undo(now)
         if found is None:
             raise ParameterError(f"{'redo' if forward else 'undo'}: there is nothing to do.")
+        with self.renderer.busy:
+            tab.source.restore(found.scene)
         tab.contents = found
 
     # viewers ----------------------------------------------------------------------------------
@@ -374,6 +400,7 @@ class StudioSession(Closing):
             viewers, self.viewers = self.viewers, ()
         for viewer in viewers:
             viewer.end("the studio ends")
+        self.jobs.close()
         self.renderer.close()
         self._worker.stop()
         for tab in tabs:

@@ -88,7 +88,7 @@ function apply(message: { [key: string]: Json }): void {
       state.value = { ...before, ...change };
       if (change.time !== undefined) now.value = change.time;
       if (change.active !== undefined && change.active !== before.active) {
-        player.clear(change.active);
+        player.reset();
         charts.value = {};
         selectedNode.value = null;
       }

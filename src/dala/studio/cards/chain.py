@@ -152,9 +152,24 @@ class ChainRunner(Closing):
         assert link.filter is not None
         return self._single.process(picture, [link.filter])
 
-    def explain(self) -> str:
-        """Return the plan of the last frame."""
-        return self._pipeline.explain()
+    def plans(
+        self, picture: ImageLike, links: Sequence[ReadyCard], titles: Mapping[str, str]
+    ) -> list[tuple[str, str]]:
+        """Return the plan of each list of filters as text, and the title of each model."""
+        found: list[tuple[str, str]] = []
+        group: list[Filter] = []
+        for link in [*links, None]:
+            if link is not None and link.filter is not None:
+                group.append(link.filter)
+                continue
+            if group:
+                picture = self._single.process(picture, group)
+                found.append(("filters", self._single.explain()))
+                group = []
+            if link is not None and link.model is not None:
+                picture = link.model.process(pixels_of(picture))
+                found.append((titles.get(link.card, "model"), ""))
+        return found
 
     def close(self) -> None:
         """Free all buffers and models."""

@@ -117,6 +117,16 @@ def compile_kernel(text: str, limits: StudioLimits = _BOUNDS) -> CompiledKernel:
     return CompiledKernel(text, kernel, (), params)
 
 
+def plain_text(text: str) -> str:
+    """Return a kernel's text without imports and decorators, as ``kernel(text)`` takes it.
+
+    >>> plain_text("from dala.gpu.compute.language import *\\n\\n@kernel\\ndef f(x): return x")
+    'def f(x): return x'
+    """
+    body = _without_imports(text)[0].strip("\n")
+    return re.sub(r"\n{3,}", "\n\n", body)
+
+
 def _described(p: FilterParam, doc: str) -> FilterParam:
     """Return a parameter with its line of the docstring's ``Args:`` section, if there is one."""
     found = re.search(rf"^\s*{re.escape(p.name)}(?: \(([^)]*)\))?: (.+)$", doc, re.M)

@@ -36,7 +36,7 @@ class Tab:
         self.source = source
         self.contents = Contents()
         self.history: History[Contents] = History(undo)
-        #: Whether the file differs from what the tab shows (scenes and kernel files).
+        #: Whether the text of a kernel file was changed.
         self.dirty = False
         #: Why cards are left out, by card.
         self.problems: dict[str, str] = {}
@@ -46,6 +46,8 @@ class Tab:
         self._time = Fraction(0)
         self._started: float | None = monotonic() if source.live else None
         self._serial = 0
+        #: The gesture that moves a node: its mark, and where the node was.
+        self.gesture: tuple[object, tuple[float, float]] | None = None
         #: How often the time was set.
         self.seeks = 0
 
@@ -140,7 +142,7 @@ class Tab:
     # state ------------------------------------------------------------------------------------
     def facts(self) -> JsonObject:
         """Return the tab as the state lists it."""
-        return {"id": self.id, **self.source.facts(), "dirty": self.dirty}
+        return {"id": self.id, **self.source.facts(), "dirty": self.dirty or self.source.dirty}
 
     def chain(self) -> list[Json]:
         """Return the cards as the state lists them."""

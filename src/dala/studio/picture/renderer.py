@@ -108,6 +108,20 @@ class StudioRenderer:
             if self.publisher.moment is not None and self.publisher.moment.tab == tab.id:
                 self.publisher.publish(None)
 
+    def explain(self, tab: Tab) -> list[tuple[str, str]]:
+        """Return the plans of a tab's chain: of each list of filters, and each model's name.
+
+        Raises:
+            DalaError: a card is refused.
+        """
+        with self.busy:
+            before = tab.source.at(tab.time())
+            if before is None:
+                return []
+            links, _ = self._links(tab)
+            titles = {card.id: card.title for card in tab.contents.cards}
+            return self._runner.plans(before, links, titles)
+
     def close(self) -> None:
         """End the threads."""
         with self._changed:

@@ -70,7 +70,7 @@ def _is_still(path: Path) -> bool:
 def _json(session: StudioSession, path: Path) -> Tab:
     from dala.media.scene.file.load import read
     from dala.studio.commands.chain import cards_of
-    from dala.studio.sources.scene import SceneTab
+    from dala.studio.scenes.source import SceneFile
 
     if path.stat().st_size > _MAX_JSON:
         raise ParameterError(f"open: {path.name!r} is too large.")
@@ -81,7 +81,7 @@ def _json(session: StudioSession, path: Path) -> Tab:
         tab = session.tab("open")
         tab.change(cards_of(session, tab, data))
         return tab
-    source = SceneTab(path, session.device)
+    source = SceneFile(path, session.device, session.folders)
     tab = session.add_tab(source)
     tab.contents = replace(tab.contents, scene=source.document)
     return tab

@@ -42,6 +42,11 @@ class StudioSource(Closing):
     live = False
 
     @property
+    def dirty(self) -> bool:
+        """Whether it has changes that its file does not have."""
+        return False
+
+    @property
     def seekable(self) -> bool:
         """Whether it has a time line."""
         return self.rate is not None and not self.live
@@ -67,6 +72,9 @@ class StudioSource(Closing):
     def tree(self) -> Json:
         """Return the nodes of a scene; None for other sources."""
         return None
+
+    def restore(self, contents: object) -> None:
+        """Show what undo or redo returned of the source's own contents."""
 
     def close(self) -> None:
         """Close the file. Closing twice is allowed."""

@@ -17,9 +17,7 @@ export function NumberControl({ param, label, value, set, id }: Props): JSX.Elem
   const whole = param.type === "int";
   const [low, high, step] = param.slider ?? [param.low ?? 0, param.high ?? 1, whole ? 1 : 0.01];
   const at = shown ?? (typeof param.default === "number" ? param.default : low);
-  const share = (each: number) => (high > low ? Math.min(Math.max((each - low) / (high - low), 0), 1) * 100 : 0);
-  // A range around zero is filled from zero.
-  const [from, until] = low < 0 && high > 0 ? [share(Math.min(at, 0)), share(Math.max(at, 0))] : [0, share(at)];
+  const filled = high > low ? Math.min(Math.max((at - low) / (high - low), 0), 1) : 0;
   return (
     <div class="number">
       <input
@@ -32,7 +30,7 @@ export function NumberControl({ param, label, value, set, id }: Props): JSX.Elem
         max={high}
         step={whole ? Math.max(1, Math.round(step)) : step}
         value={at}
-        style={{ "--from": `${from}%`, "--filled": `${until}%` }}
+        style={{ "--filled": `${filled * 100}%` }}
         onInput={(event) => edit(Number(event.currentTarget.value))}
       />
       <NumberBox

@@ -24,7 +24,6 @@ export class Player {
   onTime: (time: number) => void = () => {};
   onFallback: () => void = () => {};
   private broken = false;
-  private tab: string | null = null;
   private generation = 0;
   private lines: { [which in Which]: Line } = { after: line(), before: line() };
 
@@ -35,21 +34,14 @@ export class Player {
     return h264 && !this.broken && typeof VideoDecoder !== "undefined" ? "h264" : "jpeg";
   }
 
-  /** Forget everything: a new connection begins new streams. */
+  /** Forget everything, as after a change of the tab. */
   reset(): void {
     this.generation++;
     for (const which of ["after", "before"] as const) {
       close(this.lines[which]);
       this.lines[which] = line();
-    }
-    this.clear(null);
-  }
-
-  /** Show pictures of another tab from now on. Streams go on: two tabs of one size share them. */
-  clear(tab: string | null): void {
-    this.tab = tab;
-    for (const which of ["after", "before"] as const) {
-      if (this.shown[which]?.header.tab !== tab) this.drop(which);
+      this.shown[which]?.image.close?.();
+      this.shown[which] = null;
     }
     this.onFrame();
   }
@@ -140,7 +132,7 @@ export class Player {
 
   private show(image: Shown["image"], header: PictureHeader): void {
     const old = this.shown[header.which];
-    if ((this.tab !== null && header.tab !== this.tab) || (old && old.header.seq > header.seq)) {
+    if (old && old.header.seq > header.seq && old.header.tab === header.tab) {
       image.close?.();
       return;
     }

@@ -1,1 +1,0 @@
-"""Jobs over videos: split at key frames, filtered and encoded apart, stitched and checked."""

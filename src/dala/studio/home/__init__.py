@@ -1,0 +1,1 @@
+"""Taking it home: code, command lines, presets, scenes, files and web pages."""

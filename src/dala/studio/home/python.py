@@ -1,0 +1,304 @@
+"""The chain of a tab as a Python script that runs as pasted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from dala.errors import ParameterError
+from dala.gpu.compute.kernels.filter import FilterParam
+from dala.studio.cards.card import Card
+from dala.studio.cards.values import required
+from dala.studio.catalogue.parameters import Json, kind_of
+from dala.studio.document.tab import Tab
+
+#: Files that scripts write.
+PICTURE, VIDEO = "result.png", "result.mp4"
+#: Seconds of a camera that a script records.
+_SECONDS: Final = 10
+_WIDTH: Final = 92
+
+
+def quoted(text: str) -> str:
+    """Return a string as Python writes it, in double quotes where it can be.
+
+    >>> print(quoted("photo.jpg"), quoted('say "hi"'))
+    "photo.jpg" 'say "hi"'
+    """
+    shown = repr(text)
+    return f'"{shown[1:-1]}"' if shown[0] == "'" and '"' not in shown else shown
+
+
+class _Script:
+    """Lines of a script, and the names that it imports."""
+
+    def __init__(self) -> None:
+        self._imports: dict[str, set[str]] = {}
+        self.lines: list[str] = []
+
+    def use(self, module: str, name: str) -> str:
+        """Import a name, and return it."""
+        self._imports.setdefault(module, set()).add(name)
+        return name
+
+    def text(self) -> str:
+        heads = []
+        if "numpy" in self._imports:
+            heads += ["import numpy as np", ""]
+        for module in sorted(m for m in self._imports if m != "numpy"):
+            names = ", ".join(sorted(self._imports[module]))
+            heads.append(f"from {module} import {names}")
+        return "\n".join([*heads, "", *self.lines]) + "\n"
+
+
+def python(tab: Tab) -> str:
+    """Return a script that does what the tab shows, and writes the result to a file.
+
+    Raises:
+        ParameterError: a card cannot be written as Python.
+    """
+    script = _Script()
+    cards = [card for card in tab.contents.cards if card.on]
+    for card in cards:
+        if required(card):
+            raise ParameterError(f"copy: {card.name} needs {' and '.join(required(card))}.")
+    groups = _groups(cards)
+    lists = _filter_lists(script, groups)
+    body = _steps(script, groups, lists)
+    models = _models(script, groups)
+    match tab.source.kind:
+        case "video":
+            _video(script, tab, body, models)
+        case "camera":
+            _camera(script, tab, body, models)
+        case "scene":
+            _scene(script, tab, body, models)
+        case _:
+            _picture(script, tab, body, models)
+    return script.text()
+
+
+def _groups(cards: Sequence[Card]) -> list[list[Card]]:
+    """Return the cards in groups: neighboring filters and kernels together, each model alone."""
+    groups: list[list[Card]] = []
+    for card in cards:
+        joins = groups and card.kind != "model" and groups[-1][0].kind != "model"
+        if joins:
+            groups[-1].append(card)
+        else:
+            groups.append([card])
+    return groups
+
+
+def _filter_lists(script: _Script, groups: Sequence[list[Card]]) -> dict[int, str]:
+    """Write the kernels and the lists of filters; return the name of each group's list."""
+    names: dict[int, str] = {}
+    kernels: dict[str, str] = {}
+    count = sum(group[0].kind != "model" for group in groups)
+    for number, group in enumerate(groups):
+        if group[0].kind == "model":
+            continue
+        rows = []
+        for card in group:
+            if card.kind == "kernel":
+                found = card.kernel.kernel
+                if found is None:
+                    raise ParameterError(f"copy: the kernel {card.name!r} has mistakes.")
+                if card.kernel.text not in kernels:
+                    kernels[card.kernel.text] = _kernel(script, card, len(kernels))
+                item = kernels[card.kernel.text]
+            else:
+                item = quoted(card.name)
+            rows.append(f"    ({item}, {_params(script, card)}),")
+        name = "filters" if count == 1 else f"filters_{len(names) + 1}"
+        script.lines += [f"{name} = [", *rows, "]"]
+        names[number] = name
+    return names
+
+
+def _kernel(script: _Script, card: Card, number: int) -> str:
+    script.use("dala.gpu.compute", "kernel")
+    name = f"kernel_{number + 1}"
+    text = _plain_kernel(card)
+    quotes = '"""' if '"""' not in text else "'''"
+    if quotes in text or "\\" in text:
+        script.lines.append(f"{name} = kernel({text!r})")
+    else:
+        script.lines += [f"{name} = kernel({quotes}", *text.strip("\n").split("\n"), f"{quotes})"]
+    return name
+
+
+def _plain_kernel(card: Card) -> str:
+    """Return a kernel's text as it is parsed: without imports and decorators."""
+    from dala.studio.cards.kernels import plain_text
+
+    return plain_text(card.kernel.text)
+
+
+def _params(script: _Script, card: Card) -> str:
+    known = card.parameters
+    rows = [f"{quoted(name)}: {_value(script, known[name], v)}" for name, v in card.params.items()]
+    return "{" + ", ".join(rows) + "}"
+
+
+def _value(script: _Script, p: FilterParam, value: Json) -> str:
+    kind = kind_of(p)
+    if isinstance(value, str) and kind == "picture":
+        return f"{script.use('dala.media', 'Frame')}.open({quoted(value)})"
+    if isinstance(value, str) and kind == "map":
+        script.use("numpy", "np")
+        return f"np.load({quoted(value)})"
+    return _plain(value, kind == "curve")
+
+
+def _plain(value: Json, points: bool = False) -> str:
+    if isinstance(value, list):
+        inner = ", ".join(_plain(v) for v in value)
+        if points:
+            return f"[{inner}]"
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    return quoted(value) if isinstance(value, str) else repr(value)
+
+
+def _models(script: _Script, groups: Sequence[list[Card]]) -> list[str]:
+    """Return the lines of a ``with`` statement that load the models."""
+    rows = []
+    for number, group in enumerate(groups):
+        card = group[0]
+        if card.kind != "model":
+            continue
+        name = f"model_{number + 1}"
+        params = card.params
+        match card.name, params.get("show", "boxes"):
+            case "background", _:
+                script.use("dala.ml", "Background")
+                model = "u2netp" if params.get("quality") == "best" else "selfie"
+                given = [quoted(model), f"radius={params.get('radius', 12)}"]
+                if params.get("replace") == "color":
+                    color = _plain(params.get("color", [0.0, 0.7, 0.25]))
+                    given.append(f"background={color}")
+                rows.append(f"Background({', '.join(given)}) as {name}")
+            case "faces", "boxes":
+                script.use("dala.ml.gpu", "load_model")
+                rows.append(f'load_model("blazeface") as {name}')
+            case "faces", how:
+                script.use("dala.ml", "FaceHider")
+                score = params.get("score", 0.5)
+                rows.append(
+                    f"FaceHider({quoted(str(how))}, score={score}, keep=0, ahead=0) as {name}"
+                )
+            case _:
+                script.use("dala.ml.gpu", "load_model")
+                rows.append(f"load_model({quoted(str(params.get('model', 'nanodet')))}) as {name}")
+    return rows
+
+
+def _steps(script: _Script, groups: Sequence[list[Card]], lists: dict[int, str]) -> list[str]:
+    """Return the lines that process ``frame``."""
+    lines = []
+    for number, group in enumerate(groups):
+        if number in lists:
+            script.use("dala.media", "FramePipeline")
+            lines.append(f"frame = pipeline.process(frame, {lists[number]})")
+            continue
+        card = group[0]
+        name, params = f"model_{number + 1}", card.params
+        if card.name == "boxes" or (
+            card.name == "faces" and params.get("show", "boxes") == "boxes"
+        ):
+            score = params.get("score", 0.4 if card.name == "boxes" else 0.5)
+            lines.append(f"frame = {name}.predict(frame, score={score}).draw(frame)")
+        else:
+            lines.append(f"frame = {name}.process(frame)")
+    return lines
+
+
+def _opened(script: _Script, size: str, body: list[str], models: list[str]) -> list[str]:
+    """Return what the ``with`` statement opens: the pipeline and the models."""
+    rows = list(models)
+    if any("pipeline" in line for line in body):
+        script.use("dala.media", "FramePipeline")
+        rows.insert(0, f"FramePipeline({size}) as pipeline")
+    return rows
+
+
+def _with(rows: Sequence[str], body: Sequence[str]) -> list[str]:
+    """Return a ``with`` statement; the body alone if there is nothing to open."""
+    if not rows:
+        return list(body)
+    line = f"with {', '.join(rows)}:"
+    if len(line) > _WIDTH:
+        return ["with (", *(f"    {row}," for row in rows), "):", *(f"    {b}" for b in body)]
+    return [line, *(f"    {row}" for row in body)]
+
+
+def _picture(script: _Script, tab: Tab, body: list[str], models: list[str]) -> None:
+    source = tab.source
+    if source.path and source.kind == "picture":
+        script.use("dala.media", "Frame")
+        script.lines.append(f"frame = Frame.open({quoted(source.path)})")
+    else:
+        script.use("dala.samples", "photo")
+        name = source.title if source.kind == "picture" else "coffee"
+        script.lines.append(f"frame = photo({quoted(name)})")
+    rows = _opened(script, "frame.width, frame.height", body, models)
+    script.lines += [*_with(rows, body), f"frame.save({quoted(PICTURE)})"]
+
+
+def _loop(script: _Script, source: str, body: list[str], models: list[str], sink: str) -> None:
+    rows = [source, *_opened(script, "reader.width, reader.height", body, models), sink]
+    script.lines += _with(
+        rows, ["for frame in reader:", *(f"    {line}" for line in body), "    sink.write(frame)"]
+    )
+
+
+def _video(script: _Script, tab: Tab, body: list[str], models: list[str]) -> None:
+    script.use("dala.media", "video")
+    path = quoted(tab.source.path)
+    if not tab.source.path:
+        script.use("dala", "samples")
+        path = f"samples.video({quoted(tab.source.title)})"
+    sink = f"video.write({quoted(VIDEO)}, fps=reader.fps, tracks_from=reader) as sink"
+    _loop(script, f"video.open({path}) as reader", body, models, sink)
+
+
+def _camera(script: _Script, tab: Tab, body: list[str], models: list[str]) -> None:
+    script.use("dala.media", "camera")
+    script.use("dala.media", "video")
+    name = "test" if tab.source.title == "Test camera" else "default"
+    rows = [
+        f"camera.open({quoted(name)}) as reader",
+        *_opened(script, "reader.width, reader.height", body, models),
+        f"video.write({quoted(VIDEO)}, fps=reader.fps) as sink",
+    ]
+    script.use("itertools", "islice")
+    loop = [
+        f"for frame in islice(reader, int(reader.fps * {_SECONDS})):",
+        *(f"    {line}" for line in body),
+        "    sink.write(frame)",
+    ]
+    script.lines += _with(rows, loop)
+
+
+def _scene(script: _Script, tab: Tab, body: list[str], models: list[str]) -> None:
+    script.use("dala.media", "load_scene")
+    path = tab.source.path
+    if not body:
+        script.lines += _with(
+            [f"load_scene({quoted(path)}) as scene"], [f"scene.render_to({quoted(VIDEO)})"]
+        )
+        return
+    script.use("dala.media", "video")
+    rows = [
+        f"load_scene({quoted(path)}) as scene",
+        *_opened(script, "scene.width, scene.height", body, models),
+        f"video.write({quoted(VIDEO)}, fps=scene.frame_rate) as sink",
+    ]
+    seconds = "scene.duration" if tab.source.duration is not None else str(_SECONDS)
+    loop = [
+        f"for number in range(round({seconds} * scene.frame_rate)):",
+        "    frame = scene.render(number / scene.frame_rate)",
+        *(f"    {line}" for line in body),
+        "    sink.write(frame)",
+    ]
+    script.lines += _with(rows, loop)

@@ -1,0 +1,177 @@
+"""Render a tab to a file: every picture of its source, through its chain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from dala.errors import ParameterError
+from dala.media.frame import Frame
+from dala.media.scene.file.load import load_scene
+from dala.studio.cards.card import Card
+from dala.studio.cards.chain import ChainRunner, pixels_of
+from dala.studio.cards.values import LoadedFiles
+from dala.studio.folders import kind_of
+from dala.studio.home.jobs import StudioJob
+from dala.studio.picture.moment import rgba8
+from dala.studio.scenes.source import SceneFile
+from dala.studio.scenes.tree import to_load
+from dala.studio.sources.source import StudioSource
+from dala.typing import ImageLike, NDArray
+
+if TYPE_CHECKING:
+    from dala.media.scene.scene import Scene
+    from dala.media.video.reader import Reader
+    from dala.media.video.writer import Writer
+
+#: Seconds of a camera, or of a scene without an end.
+_SECONDS: Final = 10
+_QUALITY: Final = 92
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """What is rendered: the source, the cards at the time of asking, and where to."""
+
+    source: StudioSource
+    cards: tuple[Card, ...]
+    time: Fraction
+    target: Path
+    options: Mapping[str, int | float | str]
+    device: str
+    files: LoadedFiles
+
+    @property
+    def moving(self) -> bool:
+        """Whether the result is a video."""
+        return kind_of(self.target) == "video"
+
+    def run(self, job: StudioJob) -> None:
+        """Render all pictures.
+
+        Raises:
+            DalaError, OSError: a card or the file is refused.
+            JobStopped: the job was cancelled; no file is left.
+        """
+        with ChainRunner(self.files, self.device) as runner:
+            links, problems = runner.prepare(self.cards)
+            if problems:
+                raise ParameterError(problems[0].text)
+            if self.moving:
+                self._video(job, lambda picture: runner.run(picture, links))
+            else:
+                frame = self._still()
+                self._store(pixels_of(runner.run(frame, links)))
+                job.step(1, 1)
+
+    # pictures ---------------------------------------------------------------------------------
+    def _still(self) -> ImageLike:
+        if isinstance(self.source, SceneFile):
+            with closing(self._scene()) as scene:
+                return np.array(scene.render(self.time))
+        if self.source.kind == "video":
+            from dala.media import video
+
+            with video.open(self._path(), device=self.device) as reader:
+                if self.time > 0:
+                    reader.seek(float(self.time))
+                return np.array(next(iter(reader)).numpy())
+        found = self.source.at(self.time)
+        if found is None:
+            raise ParameterError("render: the source has no picture yet.")
+        return found
+
+    def _store(self, pixels: NDArray) -> None:
+        from dala.media.files import store
+
+        quality = self.options.get("quality", _QUALITY)
+        lossy = self.target.suffix.lower() in (".jpg", ".jpeg", ".webp", ".avif")
+        if pixels.dtype != np.uint8:
+            pixels = rgba8(pixels)
+        store(self.target, pixels, {"quality": int(quality)} if lossy else {}, background="white")
+
+    # videos -----------------------------------------------------------------------------------
+    def _path(self) -> str | Path:
+        if self.source.path:
+            return self.source.path
+        from dala import samples
+
+        return samples.video(self.source.title)
+
+    def _scene(self) -> Scene:
+        assert isinstance(self.source, SceneFile)
+        return load_scene(to_load(self.source.document)[0], self.device, base=self.source.base)
+
+    def _video(self, job: StudioJob, process: Callable[[ImageLike], ImageLike]) -> None:
+        from dala.media import video
+
+        options = {k: v for k, v in self.options.items() if k == "crf"}
+        codec = self.options.get("codec")
+        with ExitStack() as held:
+            frames, rate, total, tracks = self._frames(held)
+            sink: Writer | None = None
+            for frame in frames:
+                made = process(frame)
+                if sink is None:
+                    sink = held.enter_context(
+                        video.write(
+                            self.target,
+                            fps=rate,
+                            codec=None if codec is None else str(codec),
+                            tracks_from=tracks,
+                            options=options,
+                            device=self.device,
+                        )
+                    )
+                sink.write(_with_time(made, frame))
+                job.step(1, total)
+            if sink is None:
+                raise ParameterError("render: the source has no pictures.")
+
+    def _frames(
+        self, held: ExitStack
+    ) -> tuple[Iterator[ImageLike], Fraction, int | None, Reader | None]:
+        """Return the pictures, their rate and number, and what else of the source is kept."""
+        if isinstance(self.source, SceneFile):
+            scene = held.enter_context(closing(self._scene()))
+            rate = scene.frame_rate
+            count = round((scene.duration or _SECONDS) * rate)
+            return (scene.render(Fraction(n) / rate) for n in range(count)), rate, count, None
+        if self.source.kind == "video":
+            from dala.media import video
+
+            reader = held.enter_context(video.open(self._path(), device=self.device))
+            rate = reader.fps or Fraction(25)
+            known = reader.frames
+            if known is None and reader.duration is not None:
+                known = round(reader.duration * rate)
+            return iter(reader), rate, known, reader if self.source.path else None
+        rate = self.source.rate or Fraction(25)
+        count = round(float(self.options.get("seconds", _SECONDS)) * rate)
+        return self._live(count, rate), rate, count, None
+
+    def _live(self, count: int, rate: Fraction) -> Iterator[ImageLike]:
+        """Yield pictures of a camera, or of a still one, at their rate."""
+        begin = monotonic()
+        for number in range(count):
+            if self.source.live:
+                sleep(max(begin + float(number / rate) - monotonic(), 0))
+            found = self.source.at(number / rate)
+            if found is not None:
+                yield np.array(pixels_of(found))
+
+
+def _with_time(made: ImageLike, frame: ImageLike) -> ImageLike:
+    """Return a result with the time of the frame it was made from."""
+    if isinstance(frame, Frame) and frame.pts is not None and not isinstance(made, Frame):
+        return Frame.from_array(
+            rgba8(pixels_of(made)), pts=frame.pts, time_base=frame.time_base, device=frame.device
+        )
+    return made

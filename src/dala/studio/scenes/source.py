@@ -1,0 +1,227 @@
+"""A scene file as the source of a tab: its document, and the scene that it makes."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import ClassVar
+
+from dala.errors import DalaError, ParameterError
+from dala.media.parts import PartFile
+from dala.media.scene.file.load import MAX_BYTES, load_scene, read
+from dala.media.scene.nodes.node import Node
+from dala.media.scene.nodes.registry import NODE_TYPES
+from dala.media.scene.scene import Scene
+from dala.studio.catalogue.parameters import Json, JsonObject
+from dala.studio.folders import Folders
+from dala.studio.scenes.files import check_files, rebased
+from dala.studio.scenes.hits import bounds, corners, hit, rounded, spot_of
+from dala.studio.scenes.patch import patched
+from dala.studio.scenes.tree import find, to_load, tree, with_handles, without_handles
+from dala.studio.sources.source import StudioSource
+from dala.typing import ImageLike
+
+
+class SceneFile(StudioSource):
+    """A scene of a file. Edits make new documents; :meth:`show` makes the scene of one.
+
+    Args:
+        path: the scene file.
+        device: the device to draw on.
+        folders: the folders whose files it may name.
+    """
+
+    kind: ClassVar[str] = "scene"
+
+    def __init__(self, path: Path, device: str | None, folders: Folders) -> None:
+        self._device, self._folders = device, folders
+        self._serial = 1
+        data = read(path)
+        if not isinstance(data, dict):
+            raise ParameterError.invalid("open", "path", "a scene file", path.name)
+        self.title, self.path = path.name, str(path)
+        #: The text of the file, and its contents, that saving starts from.
+        self._text = path.read_bytes().decode("utf-8-sig")
+        self._saved: JsonObject = data
+        self._compared: tuple[JsonObject, bool] | None = None
+        self.document, self._serial = with_handles(data, self._serial)
+        self._scene, self._ids = self._load(self.document)
+        self._take_facts()
+
+    @property
+    def base(self) -> Path:
+        """The folder that relative files start from."""
+        return Path(self.path).parent
+
+    # the scene --------------------------------------------------------------------------------
+    def _load(self, document: JsonObject) -> tuple[Scene, dict[str, str]]:
+        check_files(document, self.base, self._folders, "scene")
+        data, ids = to_load(document)
+        return load_scene(data, self._device, base=self.base), ids
+
+    def _take_facts(self) -> None:
+        scene = self._scene
+        self.width, self.height, self.rate = scene.width, scene.height, scene.frame_rate
+        seconds = scene.duration
+        self.duration = None if seconds is None else Fraction(seconds).limit_denominator(10**6)
+
+    def at(self, time: Fraction) -> ImageLike:
+        """Return the frame of a time."""
+        return self._scene.render(time)
+
+    def show(self, document: JsonObject) -> None:
+        """Make the scene of a document, and show it from now on.
+
+        Raises:
+            SceneFileError: the document has mistakes; the old scene stays.
+        """
+        made, ids = self._load(document)
+        old, self._scene, self._ids, self.document = self._scene, made, ids, document
+        self._take_facts()
+        old.close()
+
+    def accept(self, document: JsonObject) -> None:
+        """Note the document of a scene that was changed in place."""
+        self.document = document
+
+    def restore(self, contents: object) -> None:
+        """Show the document that undo or redo returned."""
+        if isinstance(contents, dict) and contents is not self.document:
+            self.show(contents)
+
+    def new_handle(self) -> str:
+        """Return the handle of a new node."""
+        handle = f"n{self._serial}"
+        self._serial += 1
+        return handle
+
+    def node(self, handle: Json) -> Node | None:
+        """Return the node of a handle; None if it is in an inner scene."""
+        id = self._ids.get(handle) if isinstance(handle, str) else None
+        return None if id is None else self._scene.nodes.get(id)
+
+    def set_in_place(self, handle: Json, name: str, value: Json) -> bool:
+        """Set a property of the scene's node without making the scene again, where that works.
+
+        Raises:
+            DalaError: the value is refused.
+        """
+        node = self.node(handle)
+        if node is None or value is None:
+            return False
+        head, dot, rest = name.partition(".")
+        if dot and head == NODE_TYPES[node.type].EXTRA and not isinstance(value, str):
+            node.set(rest, _tuples(value))
+            return True
+        item = node.PROPERTIES.get(name)
+        if item is None or item.order or name in ("font", "id") or isinstance(value, dict):
+            return False
+        if name in ("x", "y", "position", "width", "height", "size") and self.layout_of(handle):
+            return False
+        node.set(name, _tuples(value))
+        return True
+
+    def layout_of(self, handle: Json) -> tuple[int, list[str]] | None:
+        """Return the index of the layout that places a node, and the handles of its nodes."""
+        layouts = self.document.get("layouts")
+        id = self._ids.get(handle) if isinstance(handle, str) else None
+        for index, row in enumerate(layouts if isinstance(layouts, list) else []):
+            nodes = row.get("nodes") if isinstance(row, dict) else None
+            if isinstance(nodes, list) and id in nodes:
+                handles = {own: handle for handle, own in self._ids.items()}
+                return index, [handles[n] for n in nodes if isinstance(n, str) and n in handles]
+        return None
+
+    # geometry ---------------------------------------------------------------------------------
+    def box(self, handle: Json, call: str) -> JsonObject:
+        """Return the box of a node in scene pixels: its bounds, and its corners.
+
+        Raises:
+            ParameterError: there is no such node.
+        """
+        find(self.document, handle, call)
+        node = self.node(handle)
+        if node is None or not node.DRAWN:
+            return {"box": None, "corners": None}
+        points = corners(node)
+        return {
+            "box": list[Json](rounded(bounds(points))),
+            "corners": [list[Json](rounded(p)) for p in points],
+        }
+
+    def hit(self, x: float, y: float) -> str | None:
+        """Return the handle of the topmost node under a point."""
+        found = hit(self._scene, x, y)
+        if found is None:
+            return None
+        return next((h for h, id in self._ids.items() if id == found.id), None)
+
+    def local(self, handle: Json, dx: float, dy: float, call: str) -> tuple[Node, float, float]:
+        """Return a node, and a distance on the picture in the coordinates of its position."""
+        find(self.document, handle, call)
+        node = self.node(handle)
+        if node is None or "x" not in node.PROPERTIES:
+            raise ParameterError.invalid(call, "node", "a node that can be moved", handle)
+        return node, *spot_of(node).back(dx, dy)
+
+    # files ------------------------------------------------------------------------------------
+    def tree(self) -> Json:
+        """Return the scene as the state has it."""
+        document = self.document
+        return {
+            "width": self.width,
+            "height": self.height,
+            "fps": float(self.rate or 0),
+            "duration": document.get("duration"),
+            "background": document.get("background"),
+            "nodes": tree(document),
+            "path": self.path,
+        }
+
+    @property
+    def dirty(self) -> bool:
+        """Whether the file differs from the document."""
+        if self._compared is None or self._compared[0] is not self.document:
+            self._compared = self.document, without_handles(self.document) != self._saved
+        return self._compared[1]
+
+    def text(self) -> str:
+        """Return the scene file, as it was written but for what changed."""
+        return patched(self._text, self._saved, without_handles(self.document))
+
+    def save(self, target: Path) -> None:
+        """Write the scene file; one in another folder names its files from there.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        data, text, old = without_handles(self.document), self.text(), self.base
+        if target.parent != old:
+            moved = rebased(data, old, target.parent)
+            text, data = patched(text, data, moved), moved
+        if len(text) > MAX_BYTES:
+            raise ParameterError("scene_save: the scene is too large.")
+        part = PartFile(target)
+        try:
+            part.path.write_text(text, encoding="utf-8")
+            part.complete()
+        finally:
+            part.discard()
+        self.title, self.path = target.name, str(target)
+        self._text, self._saved, self._compared = text, data, None
+        self.document = rebased(self.document, old, target.parent)
+
+    def close(self) -> None:
+        """Close the scene."""
+        self._scene.close()
+
+
+def explain(error: DalaError) -> ParameterError:
+    """Return the error of a document as one of a command: the first problem, in short."""
+    problems = getattr(error, "problems", None)
+    text = problems[0] if problems else str(error)
+    return ParameterError(f"scene: {text}")
+
+
+def _tuples(value: Json) -> object:
+    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value
