@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dala.batch.jobs import BatchJob as BatchJob
     from dala.batch.pictures import images as images
-    from dala.batch.plans import Plan as Plan
+    from dala.batch.plans import BatchPlan as BatchPlan
     from dala.batch.report import BatchReport as BatchReport
     from dala.batch.report import Failure as Failure
     from dala.batch.tables.jobs import TableJob as TableJob
@@ -33,11 +33,12 @@ if TYPE_CHECKING:
     from dala.batch.tasks import BatchTask as BatchTask
     from dala.batch.tasks import Result as Result
     from dala.batch.tasks import run_task as run_task
+    from dala.batch.video.job import videos as videos
 
 _HOMES = {
     "Failure": "dala.batch.report",
     "BatchJob": "dala.batch.jobs",
-    "Plan": "dala.batch.plans",
+    "BatchPlan": "dala.batch.plans",
     "BatchReport": "dala.batch.report",
     "Result": "dala.batch.tasks",
     "BatchTask": "dala.batch.tasks",
@@ -52,6 +53,7 @@ _HOMES = {
     "ResultTable": "dala.batch.tables.table",
     "read": "dala.batch.tables.table",
     "run_task": "dala.batch.tasks",
+    "videos": "dala.batch.video.job",
 }
 
 __all__ = list(_HOMES)

@@ -188,4 +188,6 @@ class Driver:
 
     def _complete(self, task: BatchTask, result: Result) -> None:
         self.report.files += self._work.files_of(task, result)
-        self._next.extend(self._work.follow(task, result, self._manifest))
+        # Depth first: what completes a file comes before what begins another.
+        follow = list(self._work.follow(task, result, self._manifest))
+        self._next.extendleft(reversed(follow))

@@ -13,7 +13,7 @@ from dala.batch.driver import Driver, Step
 from dala.batch.environment import environment
 from dala.batch.manifest import Manifest
 from dala.batch.places import STATE, Template, digest, root_of
-from dala.batch.plans import Plan
+from dala.batch.plans import BatchPlan
 from dala.batch.report import BatchReport
 from dala.batch.runners import Resources, make_runner
 from dala.batch.storage import join
@@ -114,8 +114,12 @@ class BatchJob(ABC):
         return 0
 
     @abstractmethod
-    def plan(self) -> Plan:
+    def plan(self) -> BatchPlan:
         """Return what the job would do: files, tasks, bytes, and an estimate of the time."""
+
+    def resources(self) -> Resources:
+        """Return what tasks of this job need, where the caller does not say."""
+        return Resources(threads=self._threads, device=self._device or "cpu")
 
     # running ----------------------------------------------------------------------------------
     def run(
@@ -191,9 +195,8 @@ def _resources(
             isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e6
         ):
             raise ParameterError.invalid(call, name, "a number of at least 0, or None", value)
-    return Resources(
-        workers, gpus, cpus, None if memory is None else _bytes(call, memory), threads, device
-    )
+    limit = None if memory is None else _bytes(call, memory)
+    return Resources(workers, gpus, cpus, limit, threads, device or "cpu")
 
 
 _UNITS: Final = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1 << 20,

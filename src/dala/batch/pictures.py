@@ -21,7 +21,7 @@ from dala.batch.places import (
     find_files,
     patterns_of,
 )
-from dala.batch.plans import Plan
+from dala.batch.plans import BatchPlan
 from dala.batch.tasks import (
     BatchTask,
     Json,
@@ -172,9 +172,9 @@ class PictureJob(BatchJob):
         """Return how many pictures a group has made."""
         return result.frames
 
-    def plan(self) -> Plan:
+    def plan(self) -> BatchPlan:
         """Return the number of pictures, groups and bytes."""
-        plan = Plan("pictures")
+        plan = BatchPlan("pictures")
         for files, _ in self._groups():
             plan.chunks += 1
             plan.files += len(files)

@@ -9,10 +9,10 @@ from dala.batch.tasks import Json
 
 
 @dataclass
-class Plan:
+class BatchPlan:
     """The size of a job, and an estimate of its time.
 
-    >>> print(Plan("videos", files=2, chunks=6, key_frames=120, frames=9000, seconds=300.0))
+    >>> print(BatchPlan("videos", files=2, chunks=6, key_frames=120, frames=9000, seconds=300.0))
     2 videos, 6 chunks, 120 key frames, 9000 frames (5:00)
     """
 

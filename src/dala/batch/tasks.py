@@ -23,8 +23,12 @@ ProgressReport: TypeAlias = "Callable[[int], None]"
 
 #: The function that does each kind of task: ``f(task, report) -> Made``, as "module:name".
 HANDLERS: Final = {
+    "index": "dala.batch.video.work:index_videos",
     "pictures": "dala.batch.pictures:filter_group",
     "table": "dala.batch.tables.work:make_rows",
+    "stitch": "dala.batch.video.work:stitch_video",
+    "video": "dala.batch.video.work:filter_part",
+    "videos": "dala.batch.video.work:filter_videos",
 }
 
 

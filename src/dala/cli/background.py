@@ -139,11 +139,11 @@ def _picture(args: argparse.Namespace, work: Background) -> BackgroundReport:
 
 
 def _video(args: argparse.Namespace, work: Background) -> BackgroundReport:
-    from dala.cli.common.filter_video import open_planes, pixel_aspect
     from dala.errors import VideoError
     from dala.gpu.compute import buffer_zeros
     from dala.media import video
     from dala.media.images import host_memory
+    from dala.media.video.decoding.planes import open_planes, pixel_aspect
 
     with buffer_zeros(1, "u8", device=args.device) as probe:
         shares = host_memory(probe) is not None

@@ -99,9 +99,9 @@ def run(args: argparse.Namespace) -> int:
     def ready(address: str) -> None:
         print(address, flush=True)
         if args.tls:
-            from dala.studio.tls import qr_code
+            from dala.secure import qr_text
 
-            print(qr_code(address), flush=True)
+            print(qr_text(address), flush=True)
         if not args.no_browser:
             _open(address)
 

@@ -183,6 +183,14 @@ class Background(Closing):
             del frame
             yield held.pop()
 
+    def filters(self, frame: Frame | BorrowedFrame) -> Sequence[Filter]:
+        """Return the filters that change the background of the next frame of a video.
+
+        They are for a ``VideoChain``, where others may follow them. Call it for each frame once, in
+        order: masks are smoothed over time.
+        """
+        return self._filters(frame, self.mask(frame))
+
     def reset(self) -> None:
         """Reset the smoothing, for example after a cut."""
         self._smoother.reset()

@@ -16,9 +16,9 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dala.errors import ParameterError
+from dala.secure import certificate_files, local_addresses
 from dala.studio.application import StudioApp
 from dala.studio.security import StudioGuard
-from dala.studio.tls import network_address, server_certificate
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -94,7 +94,7 @@ def address_of(listening: socket.socket, *, tls: bool) -> str:
     True
     """
     host, port = listening.getsockname()[:2]
-    host = network_address() if host in _EVERY else host
+    host = next(iter(local_addresses()), "127.0.0.1") if host in _EVERY else host
     shown = f"[{host}]" if ":" in host else host
     return f"{'https' if tls else 'http'}://{shown}:{port}/"
 
@@ -210,9 +210,9 @@ def serve(
         studio.close()
         raise
     base = address_of(listening, tls=tls)
-    names = ["localhost", "127.0.0.1", network_address(), *([host] if host not in _EVERY else [])]
+    names = ["localhost", "127.0.0.1", *local_addresses(), *([host] if host not in _EVERY else [])]
     files: AbstractContextManager[tuple[Path, Path] | None]
-    files = server_certificate(names) if tls else nullcontext()
+    files = certificate_files(names, "studio") if tls else nullcontext()
     with files as certificate:
         if tls:
             studio.guard = StudioGuard(studio.guard.secret, studio.guard.hosts, secure=True)

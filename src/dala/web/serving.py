@@ -14,8 +14,8 @@ from typing import Any, Final
 from dala import forks
 from dala.errors import FreedError, ParameterError
 from dala.resources import Closing
+from dala.secure import local_addresses, qr_text, tls_context
 from dala.typing import PathLike
-from dala.web.secure import local_addresses, qr_text, tls_context
 
 _CALL: Final = "dala.web.serve"
 

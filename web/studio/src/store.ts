@@ -88,7 +88,7 @@ function apply(message: { [key: string]: Json }): void {
       state.value = { ...before, ...change };
       if (change.time !== undefined) now.value = change.time;
       if (change.active !== undefined && change.active !== before.active) {
-        player.reset();
+        player.clear(change.active);
         charts.value = {};
         selectedNode.value = null;
       }

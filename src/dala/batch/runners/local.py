@@ -90,7 +90,7 @@ class LocalRunner:
     name = "local"
 
     def __init__(self, resources: Resources) -> None:
-        self._count = _workers(resources)
+        self._count = worker_count(resources)
         self._workers: list[_Worker] = []
         self._heard: SimpleQueue[tuple[_Worker, str | None]] = forks.simple_queue()
         self._waiting: deque[BatchTask] = deque()
@@ -175,7 +175,12 @@ class LocalRunner:
             worker.end(kill=cancel)
 
 
-def _workers(resources: Resources) -> int:
+def worker_count(resources: Resources) -> int:
+    """Return how many processes a local run has.
+
+    >>> worker_count(Resources(workers=3)), worker_count(Resources(device="webgpu:0", gpus=0.5))
+    (3, 2)
+    """
     if resources.workers is not None:
         return resources.workers
     if resources.device not in ("cpu", "reference"):

@@ -16,7 +16,7 @@ from dala.batch.jobs import BatchJob
 from dala.batch.manifest import Manifest
 from dala.batch.pictures import SUFFIXES, device_id
 from dala.batch.places import Patterns, Template, absolute, digest, find_files, patterns_of
-from dala.batch.plans import Plan
+from dala.batch.plans import BatchPlan
 from dala.batch.report import BatchReport
 from dala.batch.tables.parquet import write_folder
 from dala.batch.tables.rows import TASKS, pyarrow, schema
@@ -328,9 +328,9 @@ class TableJob(BatchJob):
             return result.frames
         return 1 if task.part.get("share") == 0 else 0
 
-    def plan(self) -> Plan:
+    def plan(self) -> BatchPlan:
         """Return the number of files, tasks and bytes."""
-        plan = Plan("files")
+        plan = BatchPlan("files")
         for step in self.tasks(Manifest(self.work)):
             if isinstance(step, BatchTask):
                 names = step.part.get("names")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from dala import forks
 from dala.cli.common import chain, inputs
@@ -23,11 +21,6 @@ if TYPE_CHECKING:
     from dala.media.video.files import Reader
     from dala.media.video.source import VideoSource
     from dala.media.video.tracks import Tracks
-
-#: The most threads that decode: each holds frames of its own, and more are rarely faster.
-_DECODERS: Final = 4
-#: Codecs with centered chroma, which native planes do not record.
-_CENTERED: Final = ("mjpeg", "mpeg1video", "ljpeg")
 
 
 #: A filtered file; ``frames`` for a video.
@@ -47,6 +40,8 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Made, str, 
     from dala.media import video
     from dala.media.video.animated.facts import animation_kind
     from dala.media.video.animated.reader import AnimationReader
+    from dala.media.video.decoding.planes import pixel_aspect
+    from dala.media.video.output.layouts import deep_layout
 
     remote = "://" in name
     codec = args.codec
@@ -89,7 +84,7 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Made, str, 
         )
         layout = None
         if source.depth == "float" and first.hdr is None and animated is None:
-            codec, layout = _deep(codec, out, source.bits)
+            codec, layout = deep_layout(codec, out, source.bits)
         with video.write(
             out, fps=source.fps, codec=codec, encoder=args.encoder, alpha=args.alpha,
             tracks_from=tracks, options=options, pixel_format=layout,
@@ -141,6 +136,7 @@ def _start(
 ) -> tuple[Reader, VideoChain]:
     """Open the video and start its filters at the same time, as both take a while."""
     from dala.media.video.chain import VideoChain
+    from dala.media.video.decoding.planes import open_planes
 
     given: str | VideoSource = name
     if "://" not in name and Path(name).is_fifo():
@@ -166,83 +162,10 @@ def _start(
     return source, stages
 
 
-def open_planes(
-    name: str | VideoSource,
-    device: str | None,
-    *,
-    deinterlace: str | None = None,
-    on_resize: str = "scale",
-    keep_hdr: bool | None = None,
-) -> Reader:
-    """Open a video with native planes, unless they must be converted before the filters.
-
-    Args:
-        name: the file, a URL, or an opened source.
-        device: of the frames.
-        deinterlace: as of ``video.open``.
-        on_resize: as of ``video.open``.
-        keep_hdr: whether HDR is kept; None where the command cannot.
-    """
-    from functools import partial
-
-    from dala.media import video
-
-    opening = partial(
-        video.open,
-        name,
-        device=device,
-        policy="every",
-        queue=1,
-        threads=max(1, min((os.cpu_count() or 1) // 2, _DECODERS)),
-        deinterlace=deinterlace,
-        on_resize=on_resize,
-    )
-    source = opening(format="native")
-    try:
-        deep = bool(keep_hdr) and (source.bits > 8 or source.is_hdr)
-        if source.is_hdr and not deep:
-            advice = "" if keep_hdr is None else " --hdr keep keeps it."
-            notify(f"{source.name}: HDR is tone-mapped to SDR.{advice}")
-        plain = not deep and source.codec not in _CENTERED and source.rotation == 0
-    except BaseException:
-        source.close()
-        raise
-    if plain:
-        return source
-    source.close()
-    return opening(depth="float" if deep else None)
-
-
-def _deep(codec: str | None, out: str, bits: int) -> tuple[str, str | None]:
-    """Return the codec and the pixel format that keep more than eight bits of SDR."""
-    from dala.media.video.encode import find_encoder
-    from dala.media.video.output.deep import deep_codec, takes_layout
-
-    codec = codec or deep_codec(Path(out).suffix.lower().lstrip("."))
-    encoder, _ = find_encoder(codec)
-    for depth in (16, 12, 10):
-        layout = f"yuv420p{depth}le"
-        if takes_layout(encoder, layout) and (bits >= depth or depth == 10):
-            return codec, layout
-    notify(f"{out}: {codec} has 8 bits, so {bits} bits are rounded. --codec hevc keeps them.")
-    return codec, None
-
-
 def _count(source: Reader) -> int | None:
     if source.frames is None and source.duration and source.fps:
         return round(source.duration * source.fps)
     return source.frames
-
-
-def pixel_aspect(source: Reader, first: Frame) -> Fraction | None:
-    """Return the pixel aspect that keeps the picture's aspect ratio; None for square pixels."""
-    aspect = source.pixel_aspect
-    if aspect == 1:
-        return None
-    width, height = source.width, source.height
-    if source.format != "native" and source.rotation in (90, 270):
-        aspect = 1 / aspect
-    return aspect * Fraction(width, height) * Fraction(first.height, first.width)
 
 
 def _until_damage(

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from dala import forks
 from dala.errors import DalaError, VideoError
-from dala.media.live.certificate import certificate_files
+from dala.media.live.certificate import certificate_options
 from dala.media.live.destination import Destination
 from dala.media.live.measures import LiveMeter
 from dala.media.live.muxing import Samples, Sent, StreamSettings
@@ -166,7 +166,7 @@ class Connection:
             if abandoned:
                 raise SendingFailed("it was closed", "")
             if where.muxer == "whip":
-                with certificate_files() as own:
+                with certificate_options() as own:
                     process.connect({**settings, "options": {**settings["options"], **own}})
             else:
                 process.connect(settings)

@@ -166,7 +166,7 @@ class Encoder:
         self._time = Fraction(0)
         self._durations: dict[int, int] = {}
         try:
-            self._output = target.open()
+            self._output = target.open(time_base)
         except (av.FFmpegError, OSError, ValueError) as error:
             target.discard()
             if audio is not None:

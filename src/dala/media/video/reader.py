@@ -18,10 +18,11 @@ from dala.media.hdr import TRANSFERS, Hdr
 from dala.media.notices import notify
 from dala.media.video import color, deep
 from dala.media.video.arguments import check_choice, check_count, check_seconds
-from dala.media.video.borrowed import BorrowedFrame
+from dala.media.video.borrowed import BorrowedFrame, converted_frame
 from dala.media.video.decoding.decoder import Decoder
 from dala.media.video.decoding.input import SoundListener, VideoInput, frame_count
 from dala.media.video.source import POLICIES, DecodedFrame, VideoSource, turn_of
+from dala.media.video.stages import SCANS
 from dala.offload import AsyncIterating, LoopWorker, in_event_loop
 
 
@@ -117,7 +118,7 @@ class Reader(AsyncIterating[Frame]):
         check_choice(call, "matrix", matrix, (None, *dict.fromkeys(color.MATRICES.values())))
         check_choice(call, "range", range, (None, *color.RANGES.values()))
         check_choice(call, "on_resize", on_resize, ("scale", "error"))
-        if not (deinterlace is None or isinstance(deinterlace, bool) or deinterlace == "auto"):
+        if not (deinterlace is None or isinstance(deinterlace, bool) or deinterlace in SCANS):
             raise ParameterError.invalid(
                 call, "deinterlace", "True, False, 'auto' or None", deinterlace
             )
@@ -336,6 +337,21 @@ class Reader(AsyncIterating[Frame]):
         for text in texts[said:]:
             notify(text, stacklevel=4)
 
+    @property
+    def scan(self) -> str | None:
+        """How an interlaced video was found to be scanned; known after the first frame.
+
+        One of "flags", "tff", "bff" and "none"; None where that was not asked for.
+        """
+        return self._opened("scan").scan
+
+    def keep_size(self, width: int, height: int, pixels: str) -> None:
+        """Scale frames of another size to this one, that of a frame before those to be read.
+
+        They are those of stored pictures; ``pixels`` is FFmpeg's name of the pixel format.
+        """
+        self._opened("keep_size").size.first = (width, height, pixels)
+
     def seek(self, t: float | Fraction) -> None:
         """Seek: the next frame is the one shown at ``t`` seconds.
 
@@ -470,7 +486,7 @@ class Reader(AsyncIterating[Frame]):
         elif self.format == "native":
             made = color.to_planes(planes, self._device)
             if made is not None:
-                return _frame(made, planes.format, decoded, colors, colors.range)
+                return converted_frame(made, planes.format, decoded, colors, colors.range)
         if not isinstance(planes, deep.DeepPlanes):
             made = color.to_rgba(planes, colors, self._device)
         assert made is not None
@@ -479,26 +495,4 @@ class Reader(AsyncIterating[Frame]):
                 made = color.to_square_pixels(made, self.pixel_aspect)
             if self._rotate and self._turn in (90, 180, 270):
                 made = color.rotate(made, self._turn)
-        return _frame(made, "rgba", decoded, colors, "full", hdr)
-
-
-def _frame(
-    buffer: Buffer,
-    format: str,
-    decoded: DecodedFrame,
-    colors: color.ColorInfo,
-    range: str,
-    hdr: Hdr | None = None,
-) -> Frame:
-    return Frame(
-        buffer,
-        format=format,
-        pts=decoded.pts,
-        time_base=Fraction(decoded.time_base),
-        range=range,
-        matrix=colors.matrix,
-        primaries=colors.primaries,
-        transfer=colors.transfer,
-        hdr=hdr,
-        tags=colors.tags,
-    )
+        return converted_frame(made, "rgba", decoded, colors, "full", hdr)

@@ -14,6 +14,10 @@ _PROBED = 12
 _SHARE = 0.7
 
 
+#: What ``deinterlace`` takes beside True and False: "auto", or what it has found before.
+SCANS = ("auto", "flags", "tff", "bff")
+
+
 class FilterGraph:
     """Filters of FFmpeg for frames of one size and format."""
 

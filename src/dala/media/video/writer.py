@@ -83,7 +83,7 @@ class Writer(AsyncClosing):
 
     def __init__(
         self,
-        path: PathLike | BinaryIO,
+        path: PathLike | BinaryIO | Target,
         *,
         format: str | None = None,
         fps: float | Fraction | None = None,
@@ -109,7 +109,7 @@ class Writer(AsyncClosing):
         check_choice(_CALL, "range", range, tuple(color.RANGES.values()))
         if not isinstance(alpha, bool):
             raise ParameterError.invalid(_CALL, "alpha", "True or False", alpha)
-        self._target = Target(path, format)
+        self._target = path if isinstance(path, Target) else Target(path, format)
         #: The path of the file; None for a file object.
         self.path = self._target.path
         self.fps = None if fps is None else check_rate(_CALL, fps)

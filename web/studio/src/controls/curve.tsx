@@ -127,7 +127,7 @@ export function CurveControl(props: {
             cx={point[0] * WIDTH}
             cy={(1 - point[1]) * HEIGHT}
             r={6}
-            tabIndex={0}
+            tabindex={0}
             role="slider"
             aria-label={`${props.label}, point ${index + 1}`}
             aria-valuemin={0}

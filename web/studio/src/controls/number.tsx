@@ -17,7 +17,9 @@ export function NumberControl({ param, label, value, set, id }: Props): JSX.Elem
   const whole = param.type === "int";
   const [low, high, step] = param.slider ?? [param.low ?? 0, param.high ?? 1, whole ? 1 : 0.01];
   const at = shown ?? (typeof param.default === "number" ? param.default : low);
-  const filled = high > low ? Math.min(Math.max((at - low) / (high - low), 0), 1) : 0;
+  const share = (each: number) => (high > low ? Math.min(Math.max((each - low) / (high - low), 0), 1) * 100 : 0);
+  // A range around zero is filled from zero.
+  const [from, until] = low < 0 && high > 0 ? [share(Math.min(at, 0)), share(Math.max(at, 0))] : [0, share(at)];
   return (
     <div class="number">
       <input
@@ -30,7 +32,7 @@ export function NumberControl({ param, label, value, set, id }: Props): JSX.Elem
         max={high}
         step={whole ? Math.max(1, Math.round(step)) : step}
         value={at}
-        style={{ "--filled": `${filled * 100}%` }}
+        style={{ "--from": `${from}%`, "--filled": `${until}%` }}
         onInput={(event) => edit(Number(event.currentTarget.value))}
       />
       <NumberBox

@@ -116,6 +116,22 @@ function wordAt(text: Text, at: number): { from: number; to: number; word: strin
   return from < to ? { from: line.from + from, to: line.from + to, word: line.text.slice(from, to) } : null;
 }
 
+/** Replace a selection without the browser's own editing: it keeps the look of what was there by
+ * inline styles, which the Content-Security-Policy refuses. */
+const replaceSelection = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    const { main } = view.state.selection;
+    const { data } = event;
+    if (event.inputType !== "insertText" || main.empty || !data || view.composing) return false;
+    event.preventDefault();
+    const insert = () =>
+      view.state.update(view.state.replaceSelection(data), { userEvent: "input.type", scrollIntoView: true });
+    const handlers = view.state.facet(EditorView.inputHandler);
+    if (!handlers.some((handler) => handler(view, main.from, main.to, data, insert))) view.dispatch(insert());
+    return true;
+  },
+});
+
 export interface EditorOptions {
   language: "python" | "wgsl" | "llvm";
   text: string;
@@ -155,6 +171,7 @@ export class CodeEditor {
         highlightActiveLineGutter(), indentUnit.of("    "), lintGutter(),
         autocompletion({ override: [completer(options.words)], icons: true }),
         hover(options.words),
+        replaceSelection,
         keymap.of([
           ...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...completionKeymap,
           ...lintKeymap, indentWithTab,

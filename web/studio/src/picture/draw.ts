@@ -1,7 +1,7 @@
 // Draw the newest pictures on the canvas of the stage.
 import { player } from "../store";
 import type { Shown } from "./player";
-import { pictureSize, placement, split, type Placement } from "./geometry";
+import { pictureSize, placement, split, zoom, type Placement } from "./geometry";
 
 /** Device pixels for each source pixel from which a grid is drawn, and from which values are. */
 const GRID_FROM = 14;
@@ -19,7 +19,7 @@ export function paint(canvas: HTMLCanvasElement): void {
   if (!after) return;
   const device: Placement = { scale: at.scale * ratio, left: at.left * ratio, top: at.top * ratio };
   const [w, h] = pictureSize.value;
-  context.imageSmoothingEnabled = device.scale < 2;
+  context.imageSmoothingEnabled = zoom.value === null || device.scale < 2;
   context.imageSmoothingQuality = "high";
   const share = split.value;
   if (before && share !== null) {

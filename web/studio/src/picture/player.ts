@@ -24,6 +24,7 @@ export class Player {
   onTime: (time: number) => void = () => {};
   onFallback: () => void = () => {};
   private broken = false;
+  private tab: string | null = null;
   private generation = 0;
   private lines: { [which in Which]: Line } = { after: line(), before: line() };
 
@@ -34,14 +35,21 @@ export class Player {
     return h264 && !this.broken && typeof VideoDecoder !== "undefined" ? "h264" : "jpeg";
   }
 
-  /** Forget everything, as after a change of the tab. */
+  /** Forget everything: a new connection begins new streams. */
   reset(): void {
     this.generation++;
     for (const which of ["after", "before"] as const) {
       close(this.lines[which]);
       this.lines[which] = line();
-      this.shown[which]?.image.close?.();
-      this.shown[which] = null;
+    }
+    this.clear(null);
+  }
+
+  /** Show pictures of another tab from now on. Streams go on: two tabs of one size share them. */
+  clear(tab: string | null): void {
+    this.tab = tab;
+    for (const which of ["after", "before"] as const) {
+      if (this.shown[which]?.header.tab !== tab) this.drop(which);
     }
     this.onFrame();
   }
@@ -132,7 +140,7 @@ export class Player {
 
   private show(image: Shown["image"], header: PictureHeader): void {
     const old = this.shown[header.which];
-    if (old && old.header.seq > header.seq && old.header.tab === header.tab) {
+    if ((this.tab !== null && header.tab !== this.tab) || (old && old.header.seq > header.seq)) {
       image.close?.();
       return;
     }

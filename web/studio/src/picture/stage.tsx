@@ -7,6 +7,7 @@ import {
   state, stats, status, tab,
 } from "../store";
 import type { Card, Json, Param } from "../types";
+import { useEdited } from "../controls/edited";
 import { nodeBox } from "../scene/scene";
 import { Icon } from "../ui/icons";
 import { drag, useSize } from "../ui/parts";
@@ -363,34 +364,25 @@ function relative(param: Param): boolean {
 }
 
 function PlaceHandle({ owner, param }: { owner: Card; param: Param }): JSX.Element {
-  const local = useSignal<[number, number] | null>(null);
-  const value = local.value ?? ((owner.params[param.name] ?? param.default) as [number, number]);
+  const [value, edit] = useEdited((owner.params[param.name] ?? param.default) as [number, number], (next) =>
+    setParam(owner, param.name, next),
+  );
   const { scale, left, top } = placement.value;
   const [w, h] = pictureSize.value;
   const factor = relative(param) ? [w, h] : [1, 1];
 
-  function set(x: number, y: number, dragging: boolean): void {
+  function set(x: number, y: number): void {
     const digits = relative(param) ? 10000 : 10;
-    const next: [number, number] = [Math.round(x * digits) / digits, Math.round(y * digits) / digits];
-    local.value = dragging ? next : null;
-    setParam(owner, param.name, next);
+    edit([Math.round(x * digits) / digits, Math.round(y * digits) / digits]);
   }
   function onPointerDown(event: PointerEvent): void {
     event.preventDefault();
     (event.currentTarget as HTMLElement).focus();
     const box = (event.currentTarget as HTMLElement).parentElement!.getBoundingClientRect();
-    drag(
-      event,
-      (next) => {
-        const at = toPicture(next.clientX - box.left, next.clientY - box.top);
-        set(
-          Math.min(Math.max(at.x, 0), w) / factor[0],
-          Math.min(Math.max(at.y, 0), h) / factor[1],
-          true,
-        );
-      },
-      () => (local.value = null),
-    );
+    drag(event, (next) => {
+      const at = toPicture(next.clientX - box.left, next.clientY - box.top);
+      set(Math.min(Math.max(at.x, 0), w) / factor[0], Math.min(Math.max(at.y, 0), h) / factor[1]);
+    });
   }
   function onKeyDown(event: KeyboardEvent): void {
     const arrows: { [key: string]: [number, number] } = {
@@ -401,7 +393,7 @@ function PlaceHandle({ owner, param }: { owner: Card; param: Param }): JSX.Eleme
     event.preventDefault();
     event.stopPropagation();
     const step = event.shiftKey ? 10 : 1;
-    set(value[0] + (direction[0] * step) / factor[0], value[1] + (direction[1] * step) / factor[1], false);
+    set(value[0] + (direction[0] * step) / factor[0], value[1] + (direction[1] * step) / factor[1]);
   }
   return (
     <button
@@ -462,10 +454,11 @@ function Sample({ label, value }: { label: string; value: number[] | null }): JS
 
 function Figures(): JSX.Element {
   const { rate, total, device, dropped, passes } = stats.value;
+  const moving = status.value === "open" && (state.value.playing || tab.value?.live === true);
   return (
     <div class="figures" data-testid="figures">
-      {status.value === "open" && rate !== undefined ? <b>{rate.toFixed(rate < 10 ? 1 : 0)} fps</b> : null}
-      {total ? <span>{total.toFixed(1)} ms</span> : null}
+      {moving && rate !== undefined ? <b>{rate.toFixed(rate < 10 ? 1 : 0)} fps</b> : null}
+      {total >= 0.05 ? <span>{total.toFixed(1)} ms</span> : null}
       {passes ? <span>{passes === 1 ? "1 pass" : `${passes} passes`}</span> : null}
       {dropped ? <span title="Pictures that were left out because the page was slower">{dropped} dropped</span> : null}
       {device ? <span class="figures-device">{device}</span> : null}

@@ -237,6 +237,14 @@ class AnimationReader(Reader):
         return self._file.facts.kind
 
     @property
+    def scan(self) -> str | None:
+        """How it is scanned: animations are not interlaced in time."""
+        return None
+
+    def keep_size(self, width: int, height: int, pixels: str) -> None:
+        """Do nothing: all pictures of an animation have one size."""
+
+    @property
     def bits(self) -> int:
         """Bits per stored sample: always 8."""
         return 8

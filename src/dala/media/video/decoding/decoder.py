@@ -138,6 +138,9 @@ class Decoder:
             if at is not None and self._time_of(frame) <= at:
                 held = frame
                 continue
+            if at is not None:
+                # What was wrong before is not shown: frames whose references come earlier yet.
+                self._problem, self._problems = None, 0
             at = None
             if held is not None and not self._put(held):
                 return
@@ -237,7 +240,8 @@ class Decoder:
         self, frames: Iterator[DecodedFrame], wanted: bool | str
     ) -> Iterator[DecodedFrame]:
         opened = self._opened
-        stage = Deinterlacer(wanted != "auto", opened.scan)
+        known = wanted if isinstance(wanted, str) and wanted != "auto" else opened.scan
+        stage = Deinterlacer(wanted is True, known)
         for frame in frames:
             ready = stage.put(frame)
             opened.scan = None if stage.found == "all" else stage.found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -12,8 +13,14 @@ from dala.gpu.compute.buffer import allocate
 from dala.gpu.compute.kernel import get
 from dala.media.frame import PLANAR, Frame
 from dala.media.hdr import Hdr
+from dala.media.notices import notify
 from dala.media.video.decoding.input import ffmpeg_errors
-from dala.media.video.output.deep import DEEP_LAYOUTS, deep_picture
+from dala.media.video.output.deep import (
+    DEEP_LAYOUTS,
+    deep_codec,
+    deep_picture,
+    takes_layout,
+)
 from dala.media.video.output.planes import i420_planes, nv12_planes, packed_picture, picture_of
 from dala.media.video.source import DecodedFrame, pyav
 from dala.typing import NDArray
@@ -85,6 +92,26 @@ def choose_layout(encoder: str, pixel_format: str | None, alpha: bool) -> str:
             _CALL, "pixel_format", "one with alpha, because alpha is True", pixel_format
         )
     return pixel_format
+
+
+def deep_layout(codec: str | None, out: str, bits: int) -> tuple[str, str | None]:
+    """Return the codec and the pixel format that keep more than eight bits of SDR.
+
+    Args:
+        codec: the codec that was asked for; None for one that holds them.
+        out: the file, whose suffix names the container.
+        bits: those of the source.
+    """
+    from dala.media.video.encode import find_encoder
+
+    codec = codec or deep_codec(Path(out).suffix.lower().lstrip("."))
+    encoder, _ = find_encoder(codec)
+    for depth in (16, 12, 10):
+        layout = f"yuv420p{depth}le"
+        if takes_layout(encoder, layout) and (bits >= depth or depth == 10):
+            return codec, layout
+    notify(f"{out}: {codec} has 8 bits, so {bits} bits are rounded. --codec hevc keeps them.")
+    return codec, None
 
 
 def stored_size(encoder: str, pixel_format: str, size: tuple[int, int]) -> tuple[int, int]:

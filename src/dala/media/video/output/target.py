@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from fractions import Fraction
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -14,11 +15,13 @@ from dala.typing import PathLike
 
 _CALL: Final = "video.write"
 #: FFmpeg's names of containers that people name otherwise.
-_MUXERS: Final = {
+MUXERS: Final = {
     "mkv": "matroska", "m4v": "mp4", "ts": "mpegts", "m2ts": "mpegts", "mts": "mpegts",
     "wmv": "asf", "mpg": "mpeg", "ogv": "ogg", "y4m": "yuv4mpegpipe",
 }  # fmt: skip
 _MOV: Final = ("mp4", "mov", "m4v")
+#: The most units a second in which MP4 stores when a track begins.
+_MAX_SCALE: Final = 1_000_000
 
 
 class Target:
@@ -65,11 +68,19 @@ class Target:
         #: The container as a suffix without the dot.
         self.format = format.lower().lstrip(".")
 
-    def open(self) -> AvObject:
-        """Return the open container of PyAV."""
+    def open(self, unit: Fraction | None = None) -> AvObject:
+        """Return the open container of PyAV.
+
+        ``unit`` is that of the pictures' times, in seconds: MP4 rounds the time at which they
+        begin to milliseconds otherwise.
+        """
         mov = self.format in _MOV
         options = {"movflags": "+faststart"} if mov else {}
-        muxer = _MUXERS.get(self.format, self.format)
+        exact = {}
+        if mov and unit is not None and unit.numerator == 1 and unit.denominator <= _MAX_SCALE:
+            exact["movie_timescale"] = str(unit.denominator * -(-1000 // unit.denominator))
+        options |= exact
+        muxer = MUXERS.get(self.format, self.format)
         path = self.path
         if path is not None and path.exists() and not path.is_file():  # a pipe or a device
             self._owned = path.open("wb")
@@ -92,9 +103,9 @@ class Target:
             )
         if mov:
             # Moving the index to the front would read what was written.
-            options = {} if self._stream.seekable() else {
-                "movflags": "+frag_keyframe+empty_moov+default_base_moof"
-            }  # fmt: skip
+            options = dict(exact)
+            if not self._stream.seekable():
+                options["movflags"] = "+frag_keyframe+empty_moov+default_base_moof"
         return pyav().open(self._stream, "w", format=muxer, options=options)
 
     def complete(self) -> None:

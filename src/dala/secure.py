@@ -11,8 +11,8 @@ import ipaddress
 import socket
 import ssl
 import tempfile
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -39,17 +39,20 @@ def local_addresses() -> list[str]:
     return [a for a in found if not ipaddress.ip_address(a).is_loopback]
 
 
-def certificate(names: Sequence[str], call: str = "dala.web") -> tuple[bytes, bytes]:
+def certificate(names: Iterable[str], call: str, extra: str = "studio") -> tuple[bytes, bytes]:
     """Return a new self-signed certificate and its key, as PEM.
+
+    Browsers warn about it once, because no authority has signed it.
 
     Args:
         names: host names and IP addresses that it is for.
         call: the call that needs it, for the error.
+        extra: the extra that brings the package, for the error.
 
     Raises:
         MissingPackage: ``cryptography`` is not installed.
 
-    >>> certificate(["localhost", "127.0.0.1"])[0][:27]
+    >>> certificate(["localhost", "127.0.0.1"], "example")[0][:27]
     b'-----BEGIN CERTIFICATE-----'
     """
     try:
@@ -58,14 +61,14 @@ def certificate(names: Sequence[str], call: str = "dala.web") -> tuple[bytes, by
         from cryptography.hazmat.primitives.asymmetric import ec
     except ImportError:
         raise MissingPackage(
-            f"{call}: cryptography is not installed, and https needs it. "
-            f"Run: {pip_install('studio')}"
+            f"{call}: cryptography is not installed, and certificates need it. "
+            f"Run: {pip_install(extra)}"
         ) from None
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "dala")])
     now = datetime.now(UTC)
     others: list[x509.GeneralName] = []
-    for each in names:
+    for each in dict.fromkeys(names):
         try:
             others.append(x509.IPAddress(ipaddress.ip_address(each)))
         except ValueError:
@@ -78,31 +81,51 @@ def certificate(names: Sequence[str], call: str = "dala.web") -> tuple[bytes, by
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=_DAYS))
-        .add_extension(x509.SubjectAlternativeName(others), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
     )
+    if others:
+        made = made.add_extension(x509.SubjectAlternativeName(others), critical=False)
     secret = key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
-    return made.public_bytes(serialization.Encoding.PEM), secret
+    return made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM), secret
 
 
-def tls_context(names: Sequence[str], call: str = "dala.web") -> ssl.SSLContext:
-    """Return a server's TLS context with a new certificate, which is kept in memory only.
+@contextmanager
+def certificate_files(
+    names: Iterable[str], call: str, extra: str = "studio"
+) -> Iterator[tuple[Path, Path]]:
+    """Write a new certificate and its key to files, which are deleted after the block.
 
-    >>> tls_context(["localhost"]).verify_mode.name
-    'CERT_NONE'
+    Yields:
+        The paths of the certificate and of the key.
+
+    Raises:
+        MissingPackage: ``cryptography`` is not installed.
+
+    >>> with certificate_files(["localhost"], "example") as (chain, key):
+    ...     chain.read_text()[:27]
+    '-----BEGIN CERTIFICATE-----'
     """
-    made, secret = certificate(names, call)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    with tempfile.TemporaryDirectory(prefix="dala-tls-") as folder:  # readable by this user only
+    made, secret = certificate(names, call, extra)
+    with tempfile.TemporaryDirectory(prefix="dala-tls-") as folder:  # only this user can enter
         chain, key = Path(folder, "chain.pem"), Path(folder, "key.pem")
         chain.write_bytes(made)
         key.touch(mode=0o600)
         key.write_bytes(secret)
+        yield chain, key
+
+
+def tls_context(names: Iterable[str], call: str, extra: str = "studio") -> ssl.SSLContext:
+    """Return a server's TLS context with a new certificate, which is kept in memory only.
+
+    >>> tls_context(["localhost"], "example").verify_mode.name
+    'CERT_NONE'
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with certificate_files(names, call, extra) as (chain, key):
         context.load_cert_chain(chain, key)
     return context
 

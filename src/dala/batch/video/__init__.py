@@ -1,0 +1,1 @@
+"""Jobs over videos: split at key frames, filtered and encoded apart, stitched and checked."""

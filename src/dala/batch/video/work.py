@@ -1,0 +1,341 @@
+"""What workers do for videos: index, filter a part, stitch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, NamedTuple
+
+from dala.batch import storage
+from dala.batch.chains import BACKGROUND, unpack_chain
+from dala.batch.manifest import Manifest
+from dala.batch.places import check_name, check_target
+from dala.batch.tasks import (
+    BatchTask,
+    Json,
+    JsonObject,
+    Made,
+    PartFailure,
+    ProgressReport,
+    Result,
+    int_of,
+    list_of,
+    object_of,
+    text_of,
+)
+from dala.batch.worker import FINAL, error_text
+from dala.errors import VideoError
+from dala.media.filters.plans import Filter
+from dala.media.frame import Frame
+from dala.media.video.borrowed import BorrowedFrame
+from dala.media.video.chunks.encoding import EncodedPart, EncoderSettings, Filters, encode_part
+from dala.media.video.chunks.index import (
+    HIDING,
+    VideoIndex,
+    VideoPart,
+    index_video,
+    split_video,
+)
+from dala.media.video.chunks.packets import PacketReader
+from dala.media.video.chunks.stitching import stitch
+from dala.media.video.decoding.planes import open_planes
+from dala.media.video.source import VideoSource, source_of
+
+_CALL: Final = "batch.videos"
+
+
+class PlannedVideo(NamedTuple):
+    """A video as tasks name it: its file, what it was when it was planned, and its result."""
+
+    name: str
+    size: int
+    stamp: str
+    out: str
+    #: A short name for all of this, by which its files in the folder of the job are named.
+    key: str
+
+    @classmethod
+    def of(cls, values: Json) -> PlannedVideo:
+        """Return the video of a task's settings."""
+        assert isinstance(values, list)
+        name, size, stamp, out, key = values
+        return cls(str(name), int(str(size)), str(stamp), str(out), str(key))
+
+    def to_json(self) -> list[Json]:
+        """Return it as values of JSON."""
+        return [self.name, self.size, self.stamp, self.out, self.key]
+
+
+def index_name(work: str, key: str) -> str:
+    """Return the name of the index of a video.
+
+    >>> index_name("/out/.dala-batch/1", "ab")
+    '/out/.dala-batch/1/index/ab.json'
+    """
+    return storage.join(work, "index", f"{key}.json")
+
+
+def part_name(work: str, key: str, number: int) -> str:
+    """Return the name of the packets of a part.
+
+    >>> part_name("/out/.dala-batch/1", "ab", 3)
+    '/out/.dala-batch/1/parts/ab/3.packets'
+    """
+    return storage.join(work, "parts", key, f"{number}.packets")
+
+
+def _opened(task: BatchTask, source: PlannedVideo) -> VideoSource:
+    """Return a video to read, which must be what it was when it was planned.
+
+    Raises:
+        VideoError: it has changed, or is none.
+    """
+    check_name(source.name, task.roots, _CALL)
+    found = storage.facts(source.name)
+    if (found.size, found.stamp) != (source.size, source.stamp):
+        raise VideoError(f"{_CALL}: {source.name!r} has changed since the job was planned.")
+    return source_of(storage.current().source(source.name), _CALL)
+
+
+# indexing -----------------------------------------------------------------------------------------
+def index_videos(task: BatchTask, report: ProgressReport) -> Made:
+    """Index videos, and decide where they are split. Known ones are not read again."""
+    found: list[Json] = []
+    failures: list[PartFailure] = []
+    read = 0
+    for number, values in enumerate(list_of(task.part, "videos")):
+        source = PlannedVideo.of(values)
+        try:
+            index, bytes_read = video_index(task, source)
+        except Exception as error:
+            failures.append(PartFailure(source.name, error_text(error), isinstance(error, FINAL)))
+            continue
+        read += bytes_read
+        found.append(plan_of(source, index, task.spec))
+        report(number + 1)
+    return Made(0, read, facts={"videos": found}, failures=tuple(failures))
+
+
+def plan_of(source: PlannedVideo, index: VideoIndex, spec: JsonObject) -> JsonObject:
+    """Return what the driver needs to know of a video: its size and its parts."""
+    parts: list[Json] = []
+    for part in split_video(index, _chunk(spec), int_of(spec, "halo")):
+        last = index.frames - 1
+        start = round(float(index.time(part.first)), 3)
+        end = (
+            index.seconds + float(index.time(0))
+            if part.last > last
+            else float(index.time(part.last))
+        )
+        parts.append([part.first, part.last, part.start, part.warm, start, round(end, 3)])
+    return {
+        "source": source.to_json(),
+        "frames": index.frames,
+        "keys": len(index.keys),
+        "seconds": round(index.seconds, 3),
+        "problem": index.problem,
+        "parts": parts,
+    }
+
+
+def _chunk(spec: JsonObject) -> float | None:
+    found = spec.get("chunk")
+    return float(found) if isinstance(found, int | float) else None
+
+
+def video_index(task: BatchTask, source: PlannedVideo) -> tuple[VideoIndex, int]:
+    """Return the index of a video, and the bytes that were read to make it."""
+    name = index_name(task.work, source.key)
+    try:
+        return VideoIndex.from_json(json.loads(storage.read_bytes(name))), 0
+    except (FileNotFoundError, ValueError):
+        pass  # it is made, again if it is damaged
+    opened = _opened(task, source)
+    index = index_video(opened, _CALL)
+    if object_of(task.spec, "encoder").get("deinterlace"):
+        index = _scanned(index, opened, task)
+    storage.write_bytes(name, json.dumps(index.to_json(), separators=(",", ":")).encode())
+    return index, source.size
+
+
+def _scanned(index: VideoIndex, opened: VideoSource, task: BatchTask) -> VideoIndex:
+    """Return the index with how the video is scanned, by its first frames."""
+    from dataclasses import replace
+
+    device = text_of(object_of(task.spec, "encoder"), "device")
+    with open_planes(opened, device, deinterlace="auto") as reader:
+        next(iter(reader), None)
+        return replace(index, scan=reader.scan or "none")
+
+
+# filtering ----------------------------------------------------------------------------------------
+def filter_part(task: BatchTask, report: ProgressReport) -> Made:
+    """Filter and encode a part of a video, and keep its packets in the folder of the job."""
+    source = PlannedVideo.of(task.part["source"])
+    number, first, last, start, warm = map(_whole, list_of(task.part, "part"))
+    index, _ = video_index(task, source)
+    part = VideoPart(number, first, last, start, warm)
+    name = part_name(task.work, source.key, number)
+    with storage.writing(check_target(name, task.roots, _CALL), ".packets") as path:
+        made = encode_source(task, source, index, part, path, report)
+        digest, size = _digest(path)
+    share = source.size * (last - first) // max(1, index.frames)
+    return Made(made.frames, share, size, {"digest": digest, "hidden": made.hidden})
+
+
+def _whole(value: Json) -> int:
+    assert isinstance(value, int)
+    return value
+
+
+def encode_source(
+    task: BatchTask,
+    source: PlannedVideo,
+    index: VideoIndex,
+    part: VideoPart,
+    path: Path,
+    report: ProgressReport,
+) -> EncodedPart:
+    """Filter and encode a part of a video to a file of packets."""
+    chain = unpack_chain(list_of(task.spec, "chain"), task.work)
+    settings = encoder_settings(task.spec, source.out)
+    with _filters(chain, settings.device) as filters:
+        return encode_part(
+            _opened(task, source), source.name, index, part, filters, settings, path, report
+        )
+
+
+def encoder_settings(spec: JsonObject, out: str) -> EncoderSettings:
+    """Return how the parts of a result are encoded."""
+    given = object_of(spec, "encoder")
+    options = {name: str(value) for name, value in object_of(given, "options").items()}
+    codec, encoder = given.get("codec"), given.get("encoder")
+    return EncoderSettings(
+        suffix=Path(out).suffix.lower(),
+        codec=None if codec is None else str(codec),
+        encoder=None if encoder is None else str(encoder),
+        options=options,
+        threads=int_of(given, "threads"),
+        deinterlace=bool(given.get("deinterlace")),
+        on_resize=text_of(given, "on_resize"),
+        keep_hdr=given.get("hdr") == "keep",
+        device=text_of(given, "device"),
+    )
+
+
+@contextmanager
+def _filters(chain: Sequence[Filter], device: str | None) -> Iterator[Filters]:
+    """Yield the filters of a chain; one that changes the background is called for each frame."""
+    first = chain[0] if chain else None
+    if not isinstance(first, tuple) or first[0] != BACKGROUND:
+        yield chain
+        return
+    from dala.ml.background import Background
+
+    make: Callable[..., Background] = Background
+    with make(**first[1], device=device) as background:
+        rest = list(chain[1:])
+
+        def filters(frame: Frame | BorrowedFrame) -> Sequence[Filter]:
+            return [*background.filters(frame), *rest]
+
+        yield filters
+
+
+def _digest(path: Path) -> tuple[str, int]:
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()[:32]
+        return found, file.tell()
+
+
+# stitching ----------------------------------------------------------------------------------------
+def stitch_video(task: BatchTask, report: ProgressReport) -> Made:
+    """Write the packets of all parts of a video to its result, checked before it has its name."""
+    source = PlannedVideo.of(task.part["source"])
+    count = int_of(task.part, "parts")
+
+    def open_part(number: int) -> PacketReader:
+        name = part_name(task.work, source.key, number)
+        return PacketReader(storage.open_read(name), name)
+
+    index, _ = video_index(task, source)
+    return _stitch(task, source, index, count, open_part)
+
+
+def _stitch(
+    task: BatchTask,
+    source: PlannedVideo,
+    index: VideoIndex,
+    parts: int,
+    open_part: Callable[[int], PacketReader],
+) -> Made:
+    # Where frames may be hidden, or times are repaired, parts have checked themselves.
+    known = not index.problem and index.codec not in HIDING and not index.undecodable
+    with storage.writing(check_target(source.out, task.roots, _CALL)) as path:
+        made = stitch(
+            parts,
+            open_part,
+            _opened(task, source),
+            path,
+            sound=bool(task.spec.get("audio")),
+            format=Path(source.out).suffix.lstrip("."),
+            expected=(index.times, index.time_base) if known else None,
+        )
+        digest, size = _digest(path)
+    offsets: list[Json] = [round(offset, 6) for offset in made.sound]
+    facts: JsonObject = {
+        "out": source.out, "digest": digest, "bytes": size, "frames": made.frames,
+        "seams": made.seams, "sound": offsets,
+    }  # fmt: skip
+    return Made(0, 0, size, facts)
+
+
+# whole videos -------------------------------------------------------------------------------------
+def filter_videos(task: BatchTask, report: ProgressReport) -> Made:
+    """Filter short videos whole. One that fails does not keep the others from being made."""
+    manifest = Manifest(task.work)
+    failures: list[PartFailure] = []
+    made: list[Json] = []
+    frames = read = written = 0
+    for values in list_of(task.part, "videos"):
+        source = PlannedVideo.of(values)
+        before = frames
+        try:
+            done = whole_result(manifest, source)
+            if done is None:
+                done = _filter_whole(task, source, lambda n: report(before + n))  # noqa: B023
+                manifest.record(done)
+                frames += done.frames
+                read += source.size
+                written += done.bytes_written
+            made.append(done.facts)
+        except Exception as error:
+            failures.append(PartFailure(source.name, error_text(error), isinstance(error, FINAL)))
+    return Made(frames, read, written, {"made": made}, failures=tuple(failures))
+
+
+def whole_result(manifest: Manifest, source: PlannedVideo) -> Result | None:
+    """Return the record of a finished video whose result is there; None to make it."""
+    found = manifest.result_of(f"{source.key}-stitch")
+    if found is None or not storage.exists(source.out):
+        return None
+    return found if storage.facts(source.out).size == found.facts.get("bytes") else None
+
+
+def _filter_whole(task: BatchTask, source: PlannedVideo, report: ProgressReport) -> Result:
+    index, _ = video_index(task, source)
+    part = VideoPart(0, 0, index.frames, 0, 0)
+    with TemporaryDirectory(prefix="dala-batch-") as folder:
+        path = Path(folder, "0.packets")
+        done = encode_source(task, source, index, part, path, report)
+        stitched = _stitch(
+            task, source, index, 1, lambda _: PacketReader(path.open("rb"), str(path))
+        )
+    return Result(
+        f"{source.key}-stitch", done.frames, 0.0, 0.0, source.size, stitched.bytes_written,
+        facts=stitched.facts,
+    )  # fmt: skip

@@ -1,0 +1,170 @@
+"""Checking a stitched video before it gets its name: frames, times, seams, sound."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from dala.errors import VideoError
+from dala.media.video.decoding.input import ffmpeg_message
+from dala.media.video.source import AvObject, VideoSource, pyav
+from dala.media.video.timing import is_broadcast, start_offset
+from dala.typing import NDArray
+
+_CALL: Final = "video stitching"
+#: Packets after a seam in which its first frame must come out of the decoder.
+_SEAM: Final = 40
+#: Seconds by which sound may begin earlier or later: copied, and encoded again.
+_COPIED: Final = 0.003
+_CONVERTED: Final = 0.1
+#: Seconds by which a container may move all tracks.
+_MOVED: Final = Fraction(1, 2)
+
+
+class Stitched(NamedTuple):
+    """What a stitched file has."""
+
+    frames: int
+    seams: int
+    #: Seconds from the first picture to the first sound of each track.
+    sound: list[float]
+
+
+def check_stitched(
+    path: Path,
+    times: NDArray,
+    base: Fraction,
+    firsts: Sequence[int],
+    source: VideoSource,
+    *,
+    sound: bool = True,
+) -> Stitched:
+    """Check a stitched file: its frames, each of their times, its seams, and where sound begins.
+
+    Args:
+        path: the file.
+        times: presentation times of all packets, in the order of decoding.
+        base: their unit.
+        firsts: the number of the first packet of each part.
+        source: the video that the sound is from.
+        sound: whether the sound was taken.
+
+    Raises:
+        VideoError: something is not as it should be; the file is removed.
+    """
+    av = pyav()
+    try:
+        with av.open(str(path), metadata_errors="replace") as made:
+            stamps, sounds = _demuxed(made)
+            unit = Fraction(made.streams.video[0].time_base)
+            _check_times(stamps, times, base, unit, is_broadcast(made))
+            for number, first in enumerate(firsts):
+                _check_seam(made, number, int(stamps[first]))
+        begin = int(stamps.min()) * unit
+        offsets = [(codec, float(time - begin)) for codec, time in sounds]
+        if sound:
+            _check_sound(offsets, source, int(times.min()) * base)
+    except BaseException as error:
+        path.unlink(missing_ok=True)
+        if isinstance(error, av.FFmpegError):
+            raise VideoError(
+                f"{_CALL}: the result cannot be read: {ffmpeg_message(error)}."
+            ) from error
+        raise
+    return Stitched(len(stamps), len(firsts) - 1, [offset for _, offset in offsets])
+
+
+def _demuxed(made: AvObject) -> tuple[NDArray, list[tuple[str, Fraction]]]:
+    """Return the times of the pictures as stored, and codec and first time of each sound."""
+    video = made.streams.video[0]
+    stamps: list[int] = []
+    sounds: dict[int, tuple[str, Fraction]] = {}
+    for packet in made.demux():
+        if not packet.size or packet.pts is None:
+            continue
+        stream = packet.stream
+        if stream.index == video.index:
+            stamps.append(packet.pts)
+        elif stream.type == "audio" and stream.index not in sounds:
+            time = packet.pts * Fraction(packet.time_base)
+            sounds[stream.index] = str(stream.codec_context.name), time
+    return np.array(stamps, np.int64), [sounds[index] for index in sorted(sounds)]
+
+
+def _check_times(
+    stamps: NDArray, times: NDArray, base: Fraction, unit: Fraction, shifted: bool
+) -> None:
+    """Compare the times of frames with what they should be, in units of the container."""
+    if len(stamps) != len(times):
+        raise VideoError(f"{_CALL}: {len(stamps)} frames were written instead of {len(times)}.")
+    ratio = base / unit
+    exact = np.array([round(time * ratio) for time in times.tolist()], np.int64)
+    # Broadcasts begin anywhere on their clock. Containers without negative times move all tracks
+    # so that sound which begins before 0 fits.
+    shift = int(stamps[0] - exact[0])
+    tolerance = 0 if ratio.denominator == 1 else 1
+    late = not shifted and not -tolerance * unit <= shift * unit <= _MOVED
+    wrong = np.flatnonzero(np.abs(stamps - exact - shift) > tolerance)
+    if late and not len(wrong):
+        wrong = np.zeros(1, np.int64)
+    if len(wrong):
+        at = int(wrong[0])
+        raise VideoError(
+            f"{_CALL}: frame {at} was written at {float(int(stamps[at]) * unit):.6f} s instead of "
+            f"{float(int(times[at]) * base):.6f} s."
+        )
+
+
+def _check_seam(made: AvObject, number: int, stamp: int) -> None:
+    """Decode the first frame of a part, from its own packets alone."""
+    av, video = pyav(), made.streams.video[0]
+    where = f"the seam at {float(stamp * Fraction(video.time_base)):.3f} s (part {number})"
+    try:
+        made.seek(stamp, stream=video, backward=True)
+        video.codec_context.flush_buffers()
+        read = 0
+        for packet in made.demux(video):
+            for frame in video.codec_context.decode(packet) if packet.size else ():
+                if frame.pts == stamp and not frame.is_corrupt:
+                    return
+                if frame.pts is not None and frame.pts > stamp:
+                    raise VideoError(f"{_CALL}: {where} does not begin with its own frame.")
+            read += packet.pts is not None and packet.pts >= stamp
+            if read > _SEAM or not packet.size:
+                break
+        for frame in video.codec_context.decode(None):
+            if frame.pts == stamp and not frame.is_corrupt:
+                return
+    except av.FFmpegError as error:
+        raise VideoError(f"{_CALL}: {where} cannot be decoded: {ffmpeg_message(error)}.") from error
+    raise VideoError(f"{_CALL}: {where} cannot be decoded.")
+
+
+def _check_sound(offsets: list[tuple[str, float]], source: VideoSource, begin: Fraction) -> None:
+    """Compare where sound begins, counted from the first picture, with the source."""
+    av = pyav()
+    with av.open(source.handle, container_options=source.reach, metadata_errors="replace") as given:
+        streams = list(given.streams.audio)
+        shift = start_offset(given) + begin
+        wanted: dict[int, tuple[str, float]] = {}
+        if len(streams) != len(offsets):
+            return  # one does not fit into the container, which was said
+        for packet in given.demux(streams) if streams else ():
+            stream = packet.stream
+            if packet.size and packet.pts is not None and stream.index not in wanted:
+                time = float(packet.pts * Fraction(packet.time_base) - shift)
+                wanted[stream.index] = str(stream.codec_context.name), time
+                if len(wanted) == len(streams):
+                    break
+    for (codec, found), (own, time) in zip(
+        offsets, (wanted[index] for index in sorted(wanted)), strict=False
+    ):
+        if abs(found - time) > (_COPIED if codec == own else _CONVERTED):
+            raise VideoError(
+                f"{_CALL}: sound begins {found:.3f} s after the first picture instead of "
+                f"{time:.3f} s."
+            )

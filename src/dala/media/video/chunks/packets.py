@@ -1,0 +1,303 @@
+"""Files of encoded packets with their exact times: parts of a video on their way into one file.
+
+Containers round times or move them to zero. Here a packet keeps what the encoder gave it. The file
+begins with a header (the settings of the encoder), and ends with the times of all packets.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from io import RawIOBase
+from pathlib import Path
+from typing import BinaryIO, Final, Self, cast
+
+import numpy as np
+
+from dala.errors import VideoError
+from dala.media.video.output.target import MUXERS, Target
+from dala.media.video.source import AvObject, pyav
+from dala.typing import NDArray
+
+_MAGIC: Final = b"DALAPKT1"
+_LENGTH: Final = struct.Struct("<Q")
+#: Presentation time, duration, flags and bytes of a packet.
+_PACKET: Final = struct.Struct("<qqBI")
+_KEY: Final = 1
+#: Data beside a packet that a decoder needs. PyAV cannot store it again.
+_NEEDED: Final = frozenset(("matroska_block_additional", "new_extradata", "param_change"))
+
+
+@dataclass(frozen=True)
+class PacketSettings:
+    """What an encoder was opened with, so that another process can open the same one."""
+
+    codec: str
+    options: dict[str, str]
+    rate: str
+    time_base: str
+    width: int
+    height: int
+    pixel_format: str
+    aspect: str
+    threads: int
+    #: Code points of range (FFmpeg's), matrix, primaries and transfer (H.273).
+    tags: tuple[int, int, int, int]
+    codec_tag: str = ""
+    extradata: str = ""
+
+    @property
+    def base(self) -> Fraction:
+        """The unit of the packets' times, in seconds."""
+        return Fraction(self.time_base)
+
+    def add_to(self, output: AvObject) -> AvObject:
+        """Add the stream to a container of PyAV; its encoder is to be opened with ``open``."""
+        stream = output.add_stream(self.codec, rate=Fraction(self.rate), options=dict(self.options))
+        context = stream.codec_context
+        context.width, context.height = self.width, self.height
+        context.pix_fmt = self.pixel_format
+        context.time_base = self.base
+        if self.codec_tag:
+            context.codec_tag = self.codec_tag
+        if self.aspect:
+            context.sample_aspect_ratio = Fraction(self.aspect)
+        context.thread_type = "AUTO"
+        context.thread_count = self.threads
+        context.color_range, context.colorspace = self.tags[:2]
+        context.color_primaries, context.color_trc = self.tags[2:]
+        return stream
+
+
+@dataclass(frozen=True)
+class StoredPacket:
+    """A packet of a file: times are in units of the settings' time base."""
+
+    pts: int
+    duration: int
+    key: bool
+    data: bytes
+
+
+class PacketTarget(Target):
+    """A target of ``video.write`` that keeps packets instead of a container.
+
+    Args:
+        path: the file of packets.
+        format: the container that the packets will be in, as a suffix: encoders go by it.
+    """
+
+    def __init__(self, path: Path, format: str) -> None:
+        super().__init__(cast("BinaryIO", _Nowhere()), format)
+        self.label = str(path)
+        self._file = path
+        self._output: _PacketOutput | None = None
+
+    def open(self, unit: Fraction | None = None) -> AvObject:
+        """Return what takes packets."""
+        self._output = _PacketOutput(self._file, MUXERS.get(self.format, self.format))
+        return self._output
+
+    def complete(self) -> None:
+        """Leave the file as it is: it is whole."""
+
+    def discard(self) -> None:
+        """Remove the file."""
+        with suppress(OSError):
+            self._file.unlink(missing_ok=True)
+
+
+class _Nowhere(RawIOBase):
+    """A file object that keeps nothing."""
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def write(self, data: object) -> int:
+        return len(memoryview(data))  # type: ignore[arg-type]  # bytes of any kind
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return 0
+
+    def tell(self) -> int:
+        return 0
+
+
+class _PacketOutput:
+    """As much of a container of PyAV as an encoder uses.
+
+    A real container of the same kind makes the stream, so that the encoder is set up for it, for
+    example with its headers outside of the packets.
+    """
+
+    def __init__(self, path: Path, muxer: str) -> None:
+        self._container = pyav().open(_Nowhere(), "w", format=muxer)
+        self.format = self._container.format
+        self.name = str(path)
+        self._path = path
+        self._stream: AvObject = None
+        self._asked: tuple[str, Fraction, dict[str, str]] = ("", Fraction(1), {})
+        self._writer: PacketWriter | None = None
+
+    def add_stream(
+        self, codec: str, *, rate: Fraction, options: dict[str, str], hwaccel: AvObject = None
+    ) -> AvObject:
+        self._asked = codec, Fraction(rate), dict(options)
+        self._stream = self._container.add_stream(
+            codec, rate=rate, options=options, hwaccel=hwaccel
+        )
+        return self._stream
+
+    def start_encoding(self) -> None:
+        context = self._stream.codec_context
+        codec, rate, options = self._asked
+        aspect = context.sample_aspect_ratio
+        settings = PacketSettings(
+            codec,
+            options,
+            str(rate),
+            str(Fraction(context.time_base)),
+            context.width,
+            context.height,
+            context.pix_fmt,
+            str(Fraction(aspect)) if aspect else "",
+            context.thread_count,
+            (
+                int(context.color_range),
+                int(context.colorspace),
+                int(context.color_primaries),
+                int(context.color_trc),
+            ),
+            _tag(context.codec_tag),
+            base64.b64encode(context.extradata or b"").decode(),
+        )
+        self._writer = PacketWriter(self._path, settings)
+
+    def mux_one(self, packet: AvObject) -> None:
+        assert self._writer is not None
+        self._writer.write(packet)
+
+    def close(self) -> None:
+        try:
+            if self._writer is not None:
+                self._writer.close()
+        finally:
+            self._container.close()
+
+
+def _tag(tag: str) -> str:
+    """Return a codec tag that was set; "" for none."""
+    return tag if tag.isprintable() and tag.strip("\0 ") and len(tag) == 4 else ""
+
+
+class PacketWriter:
+    """Writes a file of packets."""
+
+    def __init__(self, path: Path, settings: PacketSettings) -> None:
+        self._base = settings.base
+        self._file = path.open("wb")
+        head = json.dumps(asdict(settings), sort_keys=True).encode()
+        self._file.write(_MAGIC + _LENGTH.pack(len(head)) + head)
+        self._times: list[int] = []
+
+    def write(self, packet: AvObject) -> None:
+        """Append a packet of PyAV."""
+        if packet.pts is None:
+            raise VideoError("video.write: the encoder made a packet without a time.")
+        scale = Fraction(packet.time_base) / self._base
+        pts = round(packet.pts * scale)
+        beside = {str(one.data_type) for one in packet.iter_sidedata()} & _NEEDED
+        if beside:
+            raise VideoError(
+                f"video.write: the encoder stores {', '.join(sorted(beside))} beside its packets, "
+                "which cannot be joined from parts. Use another codec."
+            )
+        data = bytes(packet)
+        duration = round((packet.duration or 0) * scale)
+        flags = _KEY if packet.is_keyframe else 0
+        self._file.write(_PACKET.pack(pts, duration, flags, len(data)) + data)
+        self._times.append(pts)
+
+    def close(self) -> None:
+        """Write the times and close the file."""
+        if self._file.closed:
+            return
+        with self._file:
+            at = self._file.tell()
+            self._file.write(zlib.compress(np.asarray(self._times, "<i8").tobytes()))
+            self._file.write(_LENGTH.pack(at))
+
+
+class PacketReader:
+    """Reads a file of packets.
+
+    Args:
+        file: open for reading, able to seek; it is closed with the reader.
+        label: its name, for messages.
+
+    Raises:
+        VideoError: it is not such a file, or it is not whole.
+    """
+
+    def __init__(self, file: BinaryIO, label: str) -> None:
+        self._file = file
+        self._label = label
+        try:
+            if file.read(len(_MAGIC)) != _MAGIC:
+                raise ValueError("it has another beginning")
+            (count,) = _LENGTH.unpack(file.read(_LENGTH.size))
+            found = json.loads(file.read(count))
+            #: What the encoder was opened with.
+            self.settings = PacketSettings(**{**found, "tags": tuple(found["tags"])})
+            self._start = file.tell()
+            end = file.seek(0, 2) - _LENGTH.size
+            file.seek(end)
+            (self._end,) = _LENGTH.unpack(file.read(_LENGTH.size))
+            file.seek(self._end)
+            #: The presentation times in the order of decoding.
+            self.times: NDArray = np.frombuffer(zlib.decompress(file.read(end - self._end)), "<i8")
+        except (ValueError, TypeError, KeyError, struct.error, zlib.error) as error:
+            file.close()
+            raise VideoError(f"video: {label!r} is no file of packets ({error}).") from error
+
+    def __iter__(self) -> Iterator[StoredPacket]:
+        file = self._file
+        file.seek(self._start)
+        for _ in range(len(self.times)):
+            head = file.read(_PACKET.size)
+            if len(head) < _PACKET.size:
+                raise VideoError(f"video: {self._label!r} ends early.")
+            pts, duration, flags, count = _PACKET.unpack(head)
+            data = file.read(count)
+            if len(data) < count:
+                raise VideoError(f"video: {self._label!r} ends early.")
+            yield StoredPacket(pts, duration, bool(flags & _KEY), data)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def reorder_depth(times: NDArray) -> int:
+    """Return by how many packets decoding must be ahead, from times in the order of decoding.
+
+    >>> reorder_depth(np.array([0, 1, 2])), reorder_depth(np.array([0, 3, 1, 2]))
+    (0, 1)
+    """
+    order = np.argsort(np.argsort(times, kind="stable"), kind="stable")
+    return int(max(0, np.max(np.arange(len(times)) - order, initial=0)))
