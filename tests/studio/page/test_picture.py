@@ -19,6 +19,17 @@ def test_h264_arrives_is_shown_and_acknowledged(picture: Driver) -> None:
     assert header["seq"] in seen
 
 
+def test_picture_comes_as_large_as_it_is_shown(page: Driver) -> None:
+    page.studio.do("open", sample="coffee")
+    page.wait_frames()
+    for _ in range(200):
+        if page.pictures[-1]["width"] == 600:
+            break
+        page.page.wait_for_timeout(50)
+    header = page.pictures[-1]
+    assert (header["width"], header["height"], header["result"]) == (600, 400, [600, 400])
+
+
 def test_browser_without_webcodecs_gets_jpeg(studio: Studio, chromium: object) -> None:
     studio.clear()
     with Driver(studio, chromium, script="delete globalThis.VideoDecoder") as page:

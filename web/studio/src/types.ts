@@ -4,7 +4,7 @@ export type Json = null | boolean | number | string | Json[] | { [key: string]: 
 
 export type ParamType =
   | "number" | "int" | "bool" | "choice" | "numbers" | "color" | "point" | "size" | "curve" | "lut"
-  | "picture" | "map" | "text" | "any";
+  | "picture" | "map" | "path" | "text" | "any";
 
 export interface Param {
   name: string;

@@ -108,6 +108,7 @@ function Body(props: Props & { value: Json; label: string; id: string }): JSX.El
     case "lut":
     case "picture":
     case "map":
+    case "path":
       return <FileControl param={param} label={label} id={id} value={value} set={set} />;
     case "text":
       return <TextArea {...{ label, id }} value={value === null ? "" : String(value)} set={set} />;

@@ -1,5 +1,5 @@
 // Where the picture lies on the stage. Stage coordinates are CSS pixels, picture ones source pixels.
-import { computed, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 import { now, player, sendView, state, tab, view } from "../store";
 
 export const stageSize = signal({ width: 0, height: 0 });
@@ -63,7 +63,6 @@ export function zoomAt(scale: number, x: number, y: number): void {
   const { width, height } = stageSize.value;
   center.value = clampCenter(at.x + (width / 2 - x) / next, at.y + (height / 2 - y) / next);
   zoom.value = next;
-  later();
 }
 
 export function zoomBy(factor: number): void {
@@ -74,7 +73,6 @@ export function zoomBy(factor: number): void {
 export function zoomTo(scale: number | null): void {
   if (scale === null) {
     zoom.value = null;
-    later();
   } else {
     const { width, height } = stageSize.value;
     zoomAt(scale, width / 2, height / 2);
@@ -85,13 +83,12 @@ export function panBy(dx: number, dy: number): void {
   if (zoom.value === null) return;
   const { scale } = placement.value;
   center.value = clampCenter(center.value.x - dx / scale, center.value.y - dy / scale);
-  later();
 }
 
 let timer = 0;
 
 /** Tell the server what is visible, once the view has come to rest for a moment. */
-export function later(wait = 60): void {
+export function later(wait = 40): void {
   clearTimeout(timer);
   timer = setTimeout(tellView, wait) as unknown as number;
 }
@@ -113,6 +110,11 @@ export function tellView(): void {
   };
   sendView();
 }
+
+// Another picture, or another size of the result, needs another view.
+effect(() => {
+  if (placement.value.scale > 0 && state.value.active !== null) later();
+});
 
 /** Device pixels for each source pixel from which exact pixels are asked for, and the most of them. */
 const EXACT_FROM = 3;

@@ -220,19 +220,33 @@ function Tree(): JSX.Element {
   );
 }
 
+/** Groups of properties, and what belongs into each where a type has it; the rest is "More". */
 const GROUPS: [string, string[]][] = [
-  ["Content", ["text", "source", "color", "shape", "filter", "params", "input", "size", "font", "weight", "align"]],
-  ["Place", ["position", "margin", "anchor", "scale", "rotation", "z_index", "fit", "crop"]],
-  ["Look", ["opacity", "visible", "blend", "radius", "border", "shadow", "background"]],
+  ["Content", ["text", "source", "color", "shape", "filter", "params", "input", "font", "weight", "align"]],
+  ["Place", ["position", "size", "scale", "rotation", "anchor", "margin", "z_index", "fit", "crop"]],
+  ["Look", ["opacity", "visible", "blend", "radius", "corner_radius", "border_width", "border_color", "shadow", "background"]],
+  ["Sound", ["volume", "pan", "fade_in", "fade_out", "curve"]],
+  ["Time", ["start", "end", "duration", "trim", "speed", "loop", "freeze"]],
 ];
 
-function grouped(params: Param[]): [string, Param[]][] {
+function grouped(of: SceneNode, params: Param[]): [string, Param[]][] {
   const rest = new Map(params.map((each) => [each.name, each]));
   const made: [string, Param[]][] = [];
   for (const [title, names] of GROUPS) {
     const own = names.filter((name) => rest.has(name)).map((name) => rest.get(name)!);
+    // The size of a text is that of its letters.
+    if (title === "Content" && rest.get("size")?.type === "number") own.splice(1, 0, rest.get("size")!);
     own.forEach((each) => rest.delete(each.name));
     if (own.length) made.push([title, own]);
+  }
+  // Places that are set one by one, or animated, are shown with the others.
+  const place = made.find(([title]) => title === "Place");
+  for (const name of ["x", "y", "width", "height"]) {
+    const used = of.properties[name] !== undefined || of.animations?.some((each) => each.property === name);
+    if (place && used && rest.has(name)) {
+      place[1].push(rest.get(name)!);
+      rest.delete(name);
+    }
   }
   if (rest.size) made.push(["More", [...rest.values()]]);
   return made;
@@ -244,7 +258,7 @@ function Properties({ owner }: { owner: SceneNode }): JSX.Element {
   if (!about) return <p class="quiet center">A node of type {owner.type}.</p>;
   return (
     <div class="properties" aria-label={`Properties of ${nameOf(owner)}`} role="group">
-      {grouped(about.params).map(([title, params]) => (
+      {grouped(owner, about.params).map(([title, params]) => (
         <details
           key={title}
           class="property-group"
