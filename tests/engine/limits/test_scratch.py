@@ -72,3 +72,42 @@ def test_it_is_reserved_before_it_is_allocated(dala_device, monkeypatch):
             1 / 0  # noqa: B018
         with scratch_memory(engine, "test", 100):
             pass
+
+
+#: Operations of the CPU engine that once kept scratch memory of their own, which was not counted.
+COUNTED = {
+    "blur": {"radius": 100, "sigma": 50.0},
+    "box_blur": {"radius": 5},
+    "median": {"radius": 2},
+    "lut_apply": {},
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_scratch_of_filters_on_the_cpu(name):
+    rng = np.random.default_rng(1)
+    source = from_array(rng.integers(0, 256, (48, 64, 4), np.uint8), device="cpu")
+    inputs = [source]
+    if name == "lut_apply":
+        inputs.append(from_array(rng.random((9, 9, 9, 3), np.float32), device="cpu"))
+    out = buffer_zeros(source.shape, "u8", device="cpu")
+    run_kernel(name, inputs, out, COUNTED[name])
+    expected = out.numpy().copy()
+    assert expected.std() > 0
+    before = resources.snapshot().get("scratch", {"bytes": 0})["bytes"]
+    with dala.limits(memory=1000), pytest.raises(dala.MemoryLimitExceeded, match=f"{name}: needs"):
+        run_kernel(name, inputs, out, COUNTED[name])
+    with dala.limits(memory=4 << 20):
+        run_kernel(name, inputs, out, COUNTED[name])
+        run_kernel(name, inputs, out, COUNTED[name])
+    assert np.array_equal(out.numpy(), expected)
+    assert resources.snapshot()["scratch"]["bytes"] == before
+
+
+def test_scratch_of_a_reduction_in_several_passes():
+    source = from_array(np.arange(4 * 300 * 5, dtype=np.uint32).reshape(4, 300, 5), device="cpu")
+    out = buffer_zeros((300,), "u32", device="cpu")
+    with dala.limits(memory=4000), pytest.raises(dala.MemoryLimitExceeded, match="reduce_sum"):
+        run_kernel("reduce_sum", [source], out, {"axis": (0, 2)})
+    run_kernel("reduce_sum", [source], out, {"axis": (0, 2)})
+    assert np.array_equal(out.numpy(), source.numpy().sum(axis=(0, 2)))

@@ -56,6 +56,14 @@ if not ADAPTERS:
 _open: dict[str, WebGPUEngine] = {}
 
 
+@pytest.fixture(autouse=True, scope="module")
+def closed_at_the_end() -> Iterator[None]:
+    """Close the shared engines: each holds hundreds of megabytes of compiled shaders."""
+    yield
+    while _open:
+        _open.popitem()[1].close()
+
+
 def engine_for(adapter: adapters.Adapter) -> WebGPUEngine:
     """Return one engine for each adapter, shared by tests that restore its state."""
     if adapter.id not in _open:

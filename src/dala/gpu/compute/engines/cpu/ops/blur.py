@@ -18,5 +18,5 @@ if TYPE_CHECKING:
 def make_blur(engine: CPUEngine, task: Task) -> Runner | None:
     """Return the runner of a blur, or None for dtypes, channels or radii without code."""
     if task["radius"] > EXACT_RADIUS and 0 not in task.output.shape:
-        return make_wide_blur(task)
+        return make_wide_blur(engine, task)
     return prepare_blur(engine, task)

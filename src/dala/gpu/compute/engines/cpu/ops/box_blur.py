@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.native import compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import (
@@ -27,6 +24,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.shared import memories
 from dala.gpu.compute.engines.cpu.threads import pool
+from dala.gpu.compute.engines.scratch import scratch_memory
 
 #: Sums of up to this radius are computed directly, which is faster than running sums.
 DIRECT: Final = 4
@@ -137,16 +135,11 @@ def make_box_blur(engine: Engine, task: Task) -> Runner:
     )
     run_rows = code.parallel(height, rows)
     scale = 1.0 / (2 * radius + 1) ** 2
-    dtype = np.int32 if is_bytes else np.float64
-    spare: list[npt.NDArray[np.generic]] = []
+    nbytes = (4 if is_bytes else 8) * tiles * 2 * (width + radius) * channels
 
     def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         (src,), out = memories(inputs, output)
-        try:
-            work = spare.pop()
-        except IndexError:
-            work = np.empty(tiles * 2 * (width + radius) * channels, dtype)
-        run_rows(src, out, work, height, width, radius, scale, rows)
-        spare.append(work)
+        with scratch_memory(engine, task.op, nbytes) as (work,):
+            run_rows(src, out, work.handle, height, width, radius, scale, rows)
 
     return run

@@ -61,7 +61,7 @@ def extreme_rows(
 def make_extremes(engine: Engine, task: Task) -> Runner:
     """Return the runner for the task's dtype and channels."""
     reach = task["reach"]
-    picture = Bordered(task, reach)
+    picture = Bordered(engine, task, reach)
     code = compile_native(
         extreme_rows,
         T=picture.kind,

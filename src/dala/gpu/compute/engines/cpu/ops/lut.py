@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.native import compile_native, native
@@ -36,13 +35,12 @@ from dala.gpu.compute.engines.cpu.native.names import (
 )
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.shared import Statics, memories
+from dala.gpu.compute.engines.scratch import scratch_memory
 
 #: Pixels of a block, whose intermediate values fit the L1 cache.
 BLOCK: Final = 128
 #: Pixels of a tile.
 TILE: Final = 1 << 14
-#: Copies of tables up to this size are cached.
-CACHED_BYTES: Final = 4 << 20
 
 _NATIVE: Final = {"u8": u8, "f32": f32}
 
@@ -333,7 +331,7 @@ def make_lut_apply(engine: Engine, task: Task) -> Runner | None:
     kinds["stored"] = task.output.shape[2]
     total = image.shape[0] * image.shape[1]
     if len(lut.shape) == 4:
-        return _cubes(task, total, kinds)
+        return _cubes(engine, task, total, kinds)
     if image.dtype == "u8":
         return _curves_of_bytes(task, total, kinds)
     return _curves_of_floats(task, total, kinds)
@@ -355,7 +353,7 @@ def _mix_weights(task: Task) -> tuple[float, float]:
     return task["amount"] * white, (1.0 - task["amount"]) * white / unit
 
 
-def _cubes(task: Task, total: int, kinds: Statics) -> Runner:
+def _cubes(engine: Engine, task: Task, total: int, kinds: Statics) -> Runner:
     image, lut = task.inputs
     size = lut.shape[0]
     entries = size**3
@@ -369,18 +367,13 @@ def _cubes(task: Task, total: int, kinds: Statics) -> Runner:
         **kinds,
     ).parallel(total, TILE)
     lows, scales = _domain(task)
-    spare: list[npt.NDArray[np.float32]] = []
 
     def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         (src, table), out = memories(inputs, output)
-        try:
-            wide = spare.pop()
-        except IndexError:
-            wide = np.empty(entries * 4, np.float32)
-        widen(table, wide)
-        run_all(src, wide, out, *lows, *scales, size, amount, keep)
-        if wide.nbytes <= CACHED_BYTES:
-            spare.append(wide)
+        with scratch_memory(engine, task.op, 16 * entries) as (storage,):
+            wide = storage.handle
+            widen(table, wide)
+            run_all(src, wide, out, *lows, *scales, size, amount, keep)
 
     return run
 

@@ -142,7 +142,7 @@ def make_median(engine: Engine, task: Task) -> Runner | None:
     radius = task["radius"]
     if radius < 2 or (radius > 2 and task.output.dtype != "u8"):
         return None
-    picture = Bordered(task, radius)
+    picture = Bordered(engine, task, radius)
     code = compile_native(
         median_rows,
         T=picture.kind,

@@ -28,6 +28,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.shared import memories, native_type, numpy_type
 from dala.gpu.compute.engines.cpu.threads import pool
+from dala.gpu.compute.engines.scratch import scratch_memory
 from dala.typing import NDArray
 
 #: Five pixels of three bytes in reverse order, and a byte that the next store overwrites.
@@ -175,7 +176,8 @@ class Bordered:
     vector at the end.
     """
 
-    def __init__(self, task: Task, reach: int) -> None:
+    def __init__(self, engine: Engine, task: Task, reach: int) -> None:
+        self._engine, self._name = engine, task.op
         shape = task.output.shape
         is_bytes = task.output.dtype == "u8"
         self.height, self.width = shape[:2]
@@ -184,7 +186,7 @@ class Bordered:
         self.lanes = LANES if is_bytes else LANES // 4
         #: Rows per piece of work.
         self.tile = max(1, -(-self.height // (pool().threads * 4)))
-        self._dtype = numpy_type(self.kind)
+        self._dtype = np.dtype(numpy_type(self.kind))
         self._reach = reach
         rows, self._wide = self.height + 2 * reach, self.width + 2 * reach
         self._size = rows * self._wide * self.channels + self.lanes
@@ -193,21 +195,19 @@ class Bordered:
         self._fill = np.zeros(4, self._dtype)
         code = compile_native(place_rows, T=self.kind, channels=self.channels, turned=False)
         self._widen = code.parallel(rows, self.tile)
-        self._spare: list[NDArray] = []
 
-    def run(self, src: Memory, work: Callable[[NDArray], None]) -> None:
+    def run(self, src: Memory, work: Callable[[Memory], None]) -> None:
         """Copy a picture, and call a function with the copy."""
-        try:
-            wide = self._spare.pop()
-        except IndexError:
-            wide = np.zeros(self._size, self._dtype)
-        reach, width = self._reach, self.width
-        self._widen(
-            src, wide, self._rows, self._columns, self._fill, width, self._wide, reach,
-            reach + width,
-        )  # fmt: skip
-        work(wide)
-        self._spare.append(wide)
+        itemsize = self._dtype.itemsize
+        with scratch_memory(self._engine, self._name, self._size * itemsize) as (storage,):
+            wide: Memory = storage.handle
+            wide.array[-self.lanes * itemsize :] = 0
+            reach, width = self._reach, self.width
+            self._widen(
+                src, wide, self._rows, self._columns, self._fill, width, self._wide, reach,
+                reach + width,
+            )  # fmt: skip
+            work(wide)
 
 
 @implements("place")

@@ -42,6 +42,7 @@ from dala.gpu.compute.engines.cpu.ops.shared import (
     row_total,
     sum_types,
 )
+from dala.gpu.compute.engines.scratch import scratch_memory
 from dala.typing import NDArray
 
 #: Columns of a tile, and rows summed in the narrow type before the sums go to a wider one.
@@ -315,15 +316,16 @@ def make_reduction(engine: Engine, task: Task) -> Runner:
         target = out if i == len(layouts) - 1 else middle
         steps.append((make_pass(kind, t, target, layout), layout[0] * layout[2]))
         t = middle
-    dtype = numpy_type(middle)
+    sizes = [count * middle.size for _, count in steps[:-1]]
 
     def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        (memory,), target = memories(inputs, output)
-        source: Memory | NDArray = memory
-        for do, count in steps[:-1]:
-            between = np.empty(count, dtype)
-            do(source, between)
-            source = between
-        steps[-1][0](source, target)
+        (source,), target = memories(inputs, output)
+        if not sizes:
+            steps[0][0](source, target)
+            return
+        with scratch_memory(engine, task.op, *sizes) as storages:
+            for (do, _), between in zip(steps, [*storages, output], strict=True):
+                do(source, between.handle)
+                source = between.handle
 
     return run

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from dala.gpu.compute.engines.base import Runner, Storage, Task, Values
+from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.native import compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
@@ -31,6 +31,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
 from dala.gpu.compute.engines.cpu.ops.shared import Statics, memories
 from dala.gpu.compute.engines.cpu.threads import pool
 from dala.gpu.compute.engines.sampling.gauss import BEFORE, coarse_blur
+from dala.gpu.compute.engines.scratch import scratch_memory
 
 #: Tiles per thread, so that no thread waits long for the last one.
 _TILES: Final = 4
@@ -252,7 +253,7 @@ def to_pixels(
                         line[i] = value
 
 
-def make_wide_blur(task: Task) -> Runner:
+def make_wide_blur(engine: Engine, task: Task) -> Runner:
     """Return the runner of a blur of more than ``EXACT_RADIUS``."""
     shape = task.output.shape
     height, width = shape[:2]
@@ -278,24 +279,21 @@ def make_wide_blur(task: Task) -> Runner:
     tiles, grid_size = -(-rows // grid_tile), rows * samples * channels
     span = -(-(width + factor // 2) // factor) * factor * channels
     wide = (samples + 2 * coarse.radius) * channels
-    spare: list[tuple[np.ndarray, ...]] = []
+    #: Bytes of the grid, of the blurred grid, and of the rows of all tiles in each pass.
+    sizes = (
+        4 * grid_size,
+        4 * grid_size,
+        (2 if is_bytes else 4) * tiles * width * channels,
+        4 * tiles * wide,
+        4 * -(-bands // band_tile) * 2 * span,
+    )
 
     def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         (src,), out = memories(inputs, output)
-        try:
-            work = spare.pop()
-        except IndexError:
-            work = (
-                np.empty(grid_size, np.float32),
-                np.empty(grid_size, np.float32),
-                np.empty(tiles * width * channels, np.int16 if is_bytes else np.float32),
-                np.empty(tiles * wide, np.float32),
-                np.empty(-(-bands // band_tile) * 2 * span, np.float32),
-            )
-        grid, blurred, column_sums, wide_rows, two_rows = work
-        reduce(src, grid, column_sums, height, width, samples, grid_tile)
-        blur(grid, blurred, wide_rows, weights, rows, samples, coarse.radius, grid_tile)
-        enlarge(blurred, src, out, two_rows, alpha, height, width, samples, band_tile)
-        spare.append(work)
+        with scratch_memory(engine, task.op, *sizes) as storages:
+            grid, blurred, column_sums, wide_rows, two_rows = (s.handle for s in storages)
+            reduce(src, grid, column_sums, height, width, samples, grid_tile)
+            blur(grid, blurred, wide_rows, weights, rows, samples, coarse.radius, grid_tile)
+            enlarge(blurred, src, out, two_rows, alpha, height, width, samples, band_tile)
 
     return run
