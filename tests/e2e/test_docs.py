@@ -13,6 +13,7 @@ import sys
 
 import pytest
 
+from dala.ml.models import NAMES
 from tests.ml.conftest import FOLDERS
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -20,20 +21,34 @@ GUIDES = [p for p in sorted((ROOT / "docs").rglob("*.md")) if p.parent.name != "
 PAGES = [ROOT / "README.md", *GUIDES]
 
 
-#: Runs the files that it is given; the first one that fails ends it.
+#: Runs the files that it is given, each in its folder; the first one that fails ends it.
 RUNNER = """
-import runpy, sys
+import os, runpy, sys
 for path in sys.argv[1:]:
     print(path, flush=True)
+    os.chdir(os.path.dirname(path))
     runpy.run_path(path, run_name="__main__")
 """
 
+#: Folders of short pages, which share a process: starting one takes longer than they do.
+SHORT = ("docs/how-to", "docs/coming-from")
+
 
 def pages():
+    """Blocks by page: of each page alone, or of a folder of short ones."""
+    folders = {}
     for page in PAGES:
         found = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+        name = page.relative_to(ROOT).as_posix()
         if found:
-            yield pytest.param(found, id=str(page.relative_to(ROOT)))
+            folder = page.parent.relative_to(ROOT).as_posix()
+            folders.setdefault(folder if folder in SHORT else name, {})[page.stem] = found
+    for name, blocks in folders.items():
+        yield pytest.param(blocks, id=name)
+
+
+#: Models whose weights come with the package.
+SHIPPED = {"blazeface", "selfie"}
 
 
 def weights():
@@ -46,11 +61,14 @@ def weights():
 
 @pytest.mark.parametrize("blocks", list(pages()))
 def test_blocks_run_as_pasted(blocks, tmp_path):
-    models = any("dala.ml" in block for block in blocks)
+    text = "\n".join(block for page in blocks.values() for block in page)
+    models = any(f'"{name}"' in text for name in set(NAMES) - SHIPPED)
     scripts = []
-    for number, block in enumerate(blocks, 1):
-        scripts.append(tmp_path / f"block{number}.py")
-        scripts[-1].write_text(block, encoding="utf-8")
+    for page, held in blocks.items():
+        (tmp_path / page).mkdir()
+        for number, block in enumerate(held, 1):
+            scripts.append(tmp_path / page / f"block{number}.py")
+            scripts[-1].write_text(block, encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", RUNNER, *scripts],
         cwd=tmp_path,
