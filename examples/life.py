@@ -1,9 +1,10 @@
 """The game of life on a surface: one kernel, run over the pixels again and again.
 
-python examples/life.py            # out/life.png, after 200 generations
+python examples/life.py            # out/life.png, after 60 generations
 python examples/life.py window     # or browser, terminal: watch it
 """
 
+import random
 import sys
 import time
 from pathlib import Path
@@ -11,22 +12,12 @@ from pathlib import Path
 from dala.gpu import create_surface
 from dala.gpu.compute import Image, kernel, rgba
 
-GUN = """
-........................O...........
-......................O.O...........
-............OO......OO............OO
-...........O...O....OO............OO
-OO........O.....O...OO..............
-OO........O...O.OO....O.O...........
-..........O.....O.......O...........
-...........O...O....................
-............OO......................
-"""
+WIDTH, HEIGHT = 192, 108
 
 
 @kernel
 def life(img: Image):
-    """One generation: red is life, blue remembers it for a while."""
+    """One generation: red is life; green forgets it soon, and blue late."""
     around = (
         img[-1, -1].r + img[0, -1].r + img[1, -1].r + img[-1, 0].r
         + img[1, 0].r + img[-1, 1].r + img[0, 1].r + img[1, 1].r
@@ -37,17 +28,25 @@ def life(img: Image):
         alive = 1.0
     if was.r > 0.5 and around > 1.5 and around < 2.5:
         alive = 1.0
-    return rgba(alive, alive * 0.85, max(alive * 0.6, was.b * 0.96), 1.0)
+    green = max(alive * 0.9, was.g * 0.93 - 0.004)
+    blue = max(alive * 0.65, was.b * 0.992 - 0.002)
+    return rgba(alive, green, blue, 1.0)
 
 
-def main(show: str | None = None, generations: int = 200, folder: Path = Path("out")) -> Path:
+def start(seed: int = 21) -> list[tuple[int, int]]:
+    """Return the first cells: chance in one quarter, and its mirror images in the others."""
+    chance, middle_x, middle_y = random.Random(seed), WIDTH // 2, HEIGHT // 2
+    some = [(x, y) for x in range(44) for y in range(26) if chance.random() < 0.3]
+    sides = [(middle_x + x, y) for x, y in some] + [(middle_x - 1 - x, y) for x, y in some]
+    return [(x, middle_y + y) for x, y in sides] + [(x, middle_y - 1 - y) for x, y in sides]
+
+
+def main(show: str | None = None, generations: int = 60, folder: Path = Path("out")) -> Path:
     """Run the generations, and save the last one as a picture."""
-    with create_surface(120, 80, show=show, nearest=True) as surface:
+    with create_surface(WIDTH, HEIGHT, show=show, nearest=True) as surface:
         surface.clear("black")
-        for y, row in enumerate(GUN.split()):
-            for x, cell in enumerate(row):
-                if cell == "O":
-                    surface.fill_rect(8 + x, 8 + y, 1, 1, "white")
+        for x, y in start():
+            surface.fill_rect(x, y, 1, 1, "white")
         for _ in range(generations):
             surface.dispatch_compute(life)
             if show:
@@ -59,4 +58,4 @@ def main(show: str | None = None, generations: int = 200, folder: Path = Path("o
 
 
 if __name__ == "__main__":
-    print(main(*sys.argv[1:2], generations=2000 if sys.argv[1:] else 200))
+    print(main(*sys.argv[1:2], generations=2000 if sys.argv[1:] else 60))

@@ -6,17 +6,16 @@ python examples/narrated_slides.py --show window   # plays it, with sound if the
 
 from __future__ import annotations
 
-import argparse
-import pathlib
 import sys
 
 import numpy as np
+from running import run
 
-from dala import DalaError, samples
+from dala import samples
 from dala.media import Scene, audio
 from dala.media.audio import Audio
 
-NAME, WIDTH, HEIGHT = "narrated_slides", 960, 540
+WIDTH, HEIGHT = 960, 540
 SLIDES = (("astronaut", "An astronaut"), ("chelsea", "A cat"), ("coffee", "A cup of coffee"))
 EACH, CROSS = 4.0, 1.0
 SECONDS, MOMENT = EACH * len(SLIDES) - CROSS * (len(SLIDES) - 1), 2.0
@@ -72,25 +71,8 @@ def build(device: str | None = None) -> Scene:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="A slide show with a ducked voice.")
-    parser.add_argument("--out", default="out", metavar="FOLDER", help="where files go")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help=f"of video ({SECONDS:g})")
-    parser.add_argument("--show", choices=("window", "browser", "terminal"), help="play instead")
-    given = parser.parse_args(arguments)
-    try:
-        with build() as scene:
-            if given.show:
-                scene.play(given.show, given.seconds)
-                return 0
-            folder = pathlib.Path(given.out)
-            folder.mkdir(parents=True, exist_ok=True)
-            scene.render(MOMENT).save(folder / f"{NAME}.png")
-            scene.render_to(folder / f"{NAME}.mp4", given.seconds)
-            print(f"{folder / NAME}.png and {folder / NAME}.mp4")
-    except (DalaError, OSError) as error:
-        print(f"{NAME}: {error}", file=sys.stderr)
-        return 1
-    return 0
+    """Write a picture and the video, or play it."""
+    return run(build, arguments, moment=MOMENT)
 
 
 if __name__ == "__main__":

@@ -6,16 +6,16 @@ python examples/slide_show.py --show window    # plays it
 
 from __future__ import annotations
 
-import argparse
-import pathlib
 import sys
 
-from dala import DalaError, samples
+from running import run
+
+from dala import samples
 from dala.gpu.compute import kernel
 from dala.gpu.compute.language import Image, mix, position, rgba, smoothstep
 from dala.media import Scene
 
-NAME, WIDTH, HEIGHT = "slide_show", 960, 540
+WIDTH, HEIGHT = 960, 540
 MOMENT = 9.0
 PHOTOS = ("coffee", "chelsea", "astronaut")
 INTO = (("iris", 1.2, {"softness": 0.08}), ("push", 1, {"easing": "ease-in-out"}))
@@ -57,26 +57,8 @@ def build(device: str | None = None) -> Scene:
 
 def main(arguments: list[str] | None = None) -> int:
     """Write a picture and the video, or play it."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("out"))
-    parser.add_argument("--seconds", type=float, help="of the video; by default all of it")
-    parser.add_argument("--show", choices=("window", "browser", "terminal"))
-    parser.add_argument("--device")
-    args = parser.parse_args(arguments)
-    try:
-        with build(args.device) as scene:
-            if args.show:
-                scene.play(args.show, args.seconds)
-                return 0
-            args.out.mkdir(parents=True, exist_ok=True)
-            scene.render(MOMENT).save(args.out / f"{NAME}.png")
-            scene.render_to(args.out / f"{NAME}.mp4", args.seconds)
-    except (DalaError, OSError) as error:
-        print(f"{NAME}: {error}", file=sys.stderr)
-        return 1
-    print(args.out / f"{NAME}.mp4")
-    return 0
+    return run(build, arguments, moment=MOMENT)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(main())

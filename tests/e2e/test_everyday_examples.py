@@ -93,9 +93,10 @@ def test_background_blur(tmp_path, monkeypatch, weights):
 
 def test_life(tmp_path):
     example = load("life")
-    cells = np.zeros((80, 120), bool)
-    for y, row in enumerate(example["GUN"].split()):
-        cells[8 + y, 8 : 8 + len(row)] = [cell == "O" for cell in row]
+    cells = np.zeros((108, 192), bool)
+    for x, y in example["start"]():
+        cells[y, x] = True
+    assert cells.sum() > 1000
     path = example["main"](generations=31, folder=tmp_path)
     for _ in range(31):
         around = sum(
