@@ -12,10 +12,22 @@ interface Props {
   id?: string;
 }
 
+/** Low, high and step of a slider; where the declaration has no range, one around the default. */
+function rangeOf(param: Param): [number, number, number] {
+  if (param.slider) return param.slider;
+  const whole = param.type === "int";
+  const first = Array.isArray(param.default) ? param.default[0] : param.default;
+  const middle = typeof first === "number" ? first : (param.low ?? 0);
+  const reach = Math.max(1, 2 * Math.abs(middle)) * (whole ? 10 : 1);
+  const low = param.low ?? middle - reach;
+  const high = param.high ?? Math.max(middle + reach, low + reach);
+  return [low, high, whole ? 1 : 0.01];
+}
+
 export function NumberControl({ param, label, value, set, id }: Props): JSX.Element {
   const [shown, edit] = useEdited(value, set);
   const whole = param.type === "int";
-  const [low, high, step] = param.slider ?? [param.low ?? 0, param.high ?? 1, whole ? 1 : 0.01];
+  const [low, high, step] = rangeOf(param);
   const at = shown ?? (typeof param.default === "number" ? param.default : low);
   const share = (each: number) => (high > low ? Math.min(Math.max((each - low) / (high - low), 0), 1) * 100 : 0);
   // A range around zero is filled from zero.
@@ -116,7 +128,7 @@ export function NumbersControl(props: {
   const together = param.spread && !Array.isArray(shown);
   const names = props.names ?? (size === 3 || size === 4 ? ["R", "G", "B", "A"] : []);
   const list = Array.isArray(shown) ? shown : Array<number>(size).fill(typeof shown === "number" ? shown : 0);
-  const step = param.slider?.[2] ?? 0.01;
+  const step = rangeOf(param)[2];
   const boxes = (
     <div class="boxes">
       {Array.from({ length: size }, (_, index) => (
@@ -156,7 +168,7 @@ export function NumbersControl(props: {
       )}
       <button
         type="button"
-        class="link small"
+        class="link small apart"
         onClick={() => edit(together ? list : (list[0] ?? 0))}
         aria-label={together ? `${label}: separate values` : `${label}: one value for all`}
       >

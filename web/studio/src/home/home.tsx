@@ -119,12 +119,12 @@ export function CodeDialog(): JSX.Element {
   );
 }
 
-const VIDEO = ["mp4", "webm", "mkv", "gif", "webp", "png"];
-const PICTURE = ["png", "jpg", "webp"];
+const VIDEO = ["mp4", "webm", "mkv", "mov", "gif", "png"];
+const PICTURE = ["png", "jpg", "webp", "avif", "tif"];
 
 export function RenderDialog(): JSX.Element {
   const current = tab.value;
-  const moving = current !== null && (current.duration ?? 0) > 0;
+  const moving = current !== null && (current.live || (current.duration ?? 0) > 0);
   const known = catalogue.value.formats;
   const formats = (moving ? (known?.video ?? VIDEO) : (known?.picture ?? PICTURE)).map((each) => each.replace(/^\./, ""));
   const format = useSignal(formats[0]);
@@ -132,6 +132,7 @@ export function RenderDialog(): JSX.Element {
   const quality = useSignal(92);
   const path = useSignal("");
   const part = useSignal(false);
+  const seconds = useSignal(10);
   const video = ["mp4", "webm", "mkv", "mov"].includes(format.value);
   const lossy = ["jpg", "jpeg", "webp"].includes(format.value);
   async function start(): Promise<void> {
@@ -139,6 +140,7 @@ export function RenderDialog(): JSX.Element {
     if (video) options.crf = crf.value;
     if (lossy) options.quality = quality.value;
     if (part.value && loop.value) [options.from, options.to] = loop.value;
+    if (current?.live) options.seconds = seconds.value;
     const values: { [key: string]: unknown } = { format: format.value, options };
     if (path.value.trim()) values.path = path.value.trim();
     const reply = await ask("render", values);
@@ -207,6 +209,22 @@ export function RenderDialog(): JSX.Element {
           <label class="field check">
             <input type="checkbox" checked={part.value} onChange={(event) => (part.value = event.currentTarget.checked)} />
             Only the loop, {loop.value[0].toFixed(2)} to {loop.value[1].toFixed(2)} seconds
+          </label>
+        ) : null}
+        {current?.live ? (
+          <label class="field">
+            <span class="field-label">Seconds</span>
+            <input
+              type="range"
+              class="range"
+              min={1}
+              max={120}
+              step={1}
+              value={seconds.value}
+              style={{ "--filled": `${((seconds.value - 1) / 119) * 100}%` }}
+              onInput={(event) => (seconds.value = Number(event.currentTarget.value))}
+            />
+            <output>{seconds.value}</output>
           </label>
         ) : null}
         <label class="field">

@@ -3,12 +3,12 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import {
-  card, connection, declarations, dialog, node, panel, player, selectedNode, setParam, setProperty,
+  card, connection, currentGesture, declarations, dialog, node, panel, player, selectedNode, setParam,
   state, stats, status, tab,
 } from "../store";
-import type { Card, Json, Param } from "../types";
+import type { Card, Param } from "../types";
 import { useEdited } from "../controls/edited";
-import { nodeBox } from "../scene/scene";
+import { corners, dragNode } from "../scene/selection";
 import { Icon } from "../ui/icons";
 import { drag, useSize } from "../ui/parts";
 import { Scopes } from "./charts";
@@ -142,42 +142,29 @@ export function Stage(): JSX.Element {
 
   /** Select the node under the pointer, and move it while the pointer is down. */
   function grab(event: PointerEvent): void {
-    const start = toPicture(local(event).x, local(event).y);
+    const first = local(event);
+    const start = toPicture(first.x, first.y);
+    const gesture = currentGesture();
     let moved: { x: number; y: number } | null = null;
-    let ended = false;
-    let origin: [number, number] | null = null;
+    let held: string | null = null;
     function move(): void {
-      const owner = node.value;
-      if (!owner || !origin || !moved) return;
-      const place: Json = [
-        Math.round(origin[0] + moved.x - start.x),
-        Math.round(origin[1] + moved.y - start.y),
-      ];
-      setProperty(owner, "position", place);
+      if (held !== null && moved) dragNode(held, moved.x - start.x, moved.y - start.y, gesture);
     }
     connection
       .request("hit", { x: start.x, y: start.y })
       .then((reply) => {
-        selectedNode.value = (reply.node as string | null) ?? null;
-        nodeBox.value = (reply.box as never) ?? null;
-        origin = anchored(node.value?.properties.position, nodeBox.value);
-        if (!ended || moved) move();
+        held = (reply.node as string | null) ?? null;
+        selectedNode.value = held;
+        move();
       })
       .catch(() => {});
-    drag(
-      event,
-      (next) => {
-        const place = local(next);
-        const at = toPicture(place.x, place.y);
-        if (moved || Math.hypot(at.x - start.x, at.y - start.y) * placement.value.scale > 3) {
-          moved = at;
-          move();
-        }
-      },
-      () => {
-        ended = true;
-      },
-    );
+    drag(event, (next) => {
+      const place = local(next);
+      if (moved || Math.hypot(place.x - first.x, place.y - first.y) > 3) {
+        moved = toPicture(place.x, place.y);
+        move();
+      }
+    });
   }
 
   function onPointerMove(event: PointerEvent): void {
@@ -212,10 +199,7 @@ export function Stage(): JSX.Element {
     const direction = arrows[event.key];
     if (direction && owner && panel.value === "scene") {
       const step = event.shiftKey ? 10 : 1;
-      const origin = anchored(owner.properties.position, nodeBox.value);
-      if (origin) {
-        setProperty(owner, "position", [origin[0] + direction[0] * step, origin[1] + direction[1] * step]);
-      }
+      dragNode(owner.id, direction[0] * step, direction[1] * step, currentGesture());
     } else if (direction && zoom.value !== null) {
       const step = event.shiftKey ? 240 : Math.max(placement.value.scale, 40);
       panBy(-direction[0] * step, -direction[1] * step);
@@ -259,7 +243,7 @@ export function Stage(): JSX.Element {
       {empty ? <Welcome /> : null}
       {!empty && share !== null ? <SplitHandle share={share} /> : null}
       {!empty && panel.value === "chain" && card.value ? <Handles owner={card.value} /> : null}
-      {!empty && panel.value === "scene" && nodeBox.value ? <Outline box={nodeBox.value} /> : null}
+      {!empty && panel.value === "scene" && corners.value ? <Outline points={corners.value} /> : null}
       {!empty ? <Scopes /> : null}
       {current?.error ? (
         <p class="stage-error" role="alert">
@@ -270,14 +254,6 @@ export function Stage(): JSX.Element {
       {!empty ? <Figures /> : null}
     </div>
   );
-}
-
-/** The place that dragging changes: the position as a pair, or the box of a named position. */
-function anchored(position: Json | undefined, box: [number, number, number, number] | null): [number, number] | null {
-  if (Array.isArray(position) && typeof position[0] === "number" && typeof position[1] === "number") {
-    return [position[0], position[1]];
-  }
-  return box ? [box[0], box[1]] : null;
 }
 
 function Welcome(): JSX.Element {
@@ -411,19 +387,18 @@ function PlaceHandle({ owner, param }: { owner: Card; param: Param }): JSX.Eleme
   );
 }
 
-function Outline({ box }: { box: [number, number, number, number] }): JSX.Element {
+function Outline({ points }: { points: [number, number][] }): JSX.Element {
   const { scale, left, top } = placement.value;
+  const placed = points.map(([x, y]) => [left + x * scale, top + y * scale]);
+  const path = placed.map(([x, y], index) => `${index ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("") + "Z";
   return (
-    <div
-      class="outline"
-      data-testid="outline"
-      style={{
-        left: `${left + box[0] * scale}px`,
-        top: `${top + box[1] * scale}px`,
-        width: `${box[2] * scale}px`,
-        height: `${box[3] * scale}px`,
-      }}
-    />
+    <svg class="outline" data-testid="outline" aria-hidden="true">
+      <path class="outline-dark" d={path} />
+      <path class="outline-line" d={path} />
+      {placed.map(([x, y], index) => (
+        <rect key={index} x={x - 3.5} y={y - 3.5} width={7} height={7} />
+      ))}
+    </svg>
   );
 }
 

@@ -1,10 +1,10 @@
 // The scene: its tree of nodes, and the properties of the selected one.
-import { effect, signal, useSignal } from "@preact/signals";
+import { signal, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useRef } from "preact/hooks";
 import { Control } from "../controls/control";
 import {
-  ask, catalogue, connection, currentGesture, drawer, node, nodes, now, selectedNode, setProperty, state,
+  ask, catalogue, currentGesture, drawer, node, nodes, now, selectedNode, setProperty, state,
 } from "../store";
 import type { Json, NodeType, Param, SceneNode } from "../types";
 import { Icon, type IconName } from "../ui/icons";
@@ -14,42 +14,6 @@ const ICONS: { [type: string]: IconName } = {
   video: "film", image: "image", text: "text", subtitles: "text", effect: "sliders", group: "layers",
   scene: "layers", timeline: "film", overlay: "square", audio: "wave",
 };
-
-/** The box of the selected node at the present time, in pixels of the scene. */
-export const nodeBox = signal<[number, number, number, number] | null>(null);
-
-let askedBox = false;
-let boxAgain = false;
-
-async function fetchBox(): Promise<void> {
-  if (askedBox) {
-    boxAgain = true;
-    return;
-  }
-  const id = selectedNode.peek();
-  if (id === null) {
-    nodeBox.value = null;
-    return;
-  }
-  askedBox = true;
-  try {
-    const reply = await connection.request("box", { node: id });
-    nodeBox.value = selectedNode.peek() === id ? ((reply.box as never) ?? null) : null;
-  } catch {
-    nodeBox.value = null;
-  }
-  askedBox = false;
-  if (boxAgain) {
-    boxAgain = false;
-    void fetchBox();
-  }
-}
-
-effect(() => {
-  // Asked for again when the selection, the document or the time changes.
-  const wanted = [selectedNode.value, state.value.version, Math.round(now.value * 30)];
-  if (wanted[0] !== null || nodeBox.peek()) void fetchBox();
-});
 
 export function typeOf(of: SceneNode): NodeType | undefined {
   return catalogue.value.nodes.find((each) => each.type === of.type);
@@ -190,6 +154,7 @@ function Tree(): JSX.Element {
             style={{ paddingLeft: `${8 + depth * 18}px` }}
             data-testid={`node-${nameOf(each)}`}
             onClick={() => (selectedNode.value = each.id)}
+            onFocus={(event) => event.target === event.currentTarget && (selectedNode.value = each.id)}
           >
             {each.children?.length ? (
               <button type="button" class={`twist${folded ? " shut" : ""}`} tabIndex={-1} aria-label={folded ? "Open" : "Close"}
