@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,6 +30,7 @@ from dala.gpu.compute.engines.webgpu import adapters, device
 from dala.gpu.compute.engines.webgpu import engine as webgpu
 from dala.gpu.compute.engines.webgpu import ffi as native
 from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+from dala.gpu.compute.engines.webgpu.ops.dispatches import read_text
 from dala.gpu.compute.engines.webgpu.pool import size_class
 from dala.gpu.compute.engines.webgpu.wgsl.shader import Shader, emit, write_shader
 from dala.gpu.compute.lang.ir import (
@@ -960,6 +962,22 @@ def test_finalizers_may_run_on_any_thread(fresh):
     engine.synchronize()  # its thread may be collecting, and then gc.collect() does nothing
     gc.collect()
     assert engine.stats()["live_buffers"] == 0
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS, ids=IDS)
+def test_a_closed_engine_releases_its_device(adapter):
+    """Plans and handles of shaders live on; the device, with all compiled shaders, does not."""
+    engine = WebGPUEngine(adapter)
+    runner = engine.prepare(affine(), flat(4))
+    shader = engine.shader(read_text("clear.wgsl"), 0, 16)
+    native = engine._owner.call(lambda: weakref.ref(engine._device.native))
+    assert native() is not None
+    engine.close()
+    gc.collect()
+    assert native() is None
+    assert (runner, shader) != (None, None)
+    with pytest.raises(FreedError):
+        runner([], engine.allocate(16, zero=True), (1.0,))
 
 
 def test_a_collected_engine_stops_its_thread():

@@ -49,8 +49,8 @@ class Pipelines:
     """The native pipelines of a device, up to ``most``. For the owner's thread only."""
 
     def __init__(self, native: wgpu.GPUDevice, bindings: Bindings, most: int, later: Later) -> None:
-        self._device = native
-        self._bindings = bindings
+        self._device: wgpu.GPUDevice | None = native
+        self._bindings: Bindings | None = bindings
         self._most = most
         self._later = later
         self._ids = itertools.count()
@@ -80,10 +80,13 @@ class Pipelines:
         return self._kept[pipeline.id]
 
     def clear(self) -> None:
-        """Release everything."""
+        """Release everything, the device too: finalizers of handles keep this object alive."""
         self._kept.clear()
+        self._device = self._bindings = None
 
     def _compile(self, wanted: ComputePipeline) -> None:
+        assert self._device is not None
+        assert self._bindings is not None
         made = self._device.create_compute_pipeline(
             layout=self._bindings.pipeline_layout(wanted.inputs, wanted.flagged),
             compute={
