@@ -31,7 +31,7 @@ for path in sys.argv[1:]:
 """
 
 #: Folders of short pages, which share a process: starting one takes longer than they do.
-SHORT = ("docs/how-to", "docs/coming-from")
+SHORT = ("docs/how-to", "docs/coming-from", "docs/concepts")
 
 
 def pages():
