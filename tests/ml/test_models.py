@@ -638,3 +638,50 @@ def test_streams_prepare_ahead_on_other_providers(tiny, monkeypatch):
             break
         del one
     assert len(closed) == 4
+
+
+def test_the_newest_frame_is_prepared_while_the_model_runs(tiny, monkeypatch):
+    """With "latest" on another provider: the model waits here until frames after its own are ready.
+
+    Of those, the newest is next; the last frame is never lost, and errors are raised.
+    """
+    ready = [threading.Event() for _ in range(6)]
+    begun = threading.Event()
+
+    def gate(k):
+        if k == 1:
+            assert begun.wait(300)  # until the model runs on the first frame
+
+    with unit(tiny, task="raw") as model:
+        monkeypatch.setattr(type(model), "provider", "webgpu")
+        prepare, together = model._prepared, model._together
+
+        def prepared(frame):
+            made = prepare(frame)
+            ready[frame.pts].set()
+            return made
+
+        def run(tensors, options):
+            begun.set()
+            assert ready[5].wait(300)  # while the model "runs", the others are prepared
+            return together(tensors, options)
+
+        monkeypatch.setattr(model, "_prepared", prepared)
+        monkeypatch.setattr(model, "_together", run)
+        seen = list(model.stream(frames(6, gate), policy="latest"))
+        assert seen[0].frame.pts == 0
+        assert seen[-1].frame.pts == 5
+        assert np.allclose(seen[-1].result["scores"][0], 5 / 25.5, atol=1e-5)
+        monkeypatch.setattr(model, "_together", together)
+        monkeypatch.setattr(model, "_prepared", prepare)
+
+        def broken():
+            yield from frames(1)
+            raise OSError("unplugged")
+
+        with pytest.raises(OSError, match="unplugged"):
+            list(model.stream(broken(), policy="latest"))
+        walk = model.stream(frames(10**6), policy="latest")
+        next(walk)
+        walk.close()
+    assert not [t for t in threading.enumerate() if t.name == "dala-model-stream"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 #: The type of a model's results.
 R = TypeVar("R")
+T = TypeVar("T")
 
 #: Seconds to wait for the reader thread when a stream ends; a source that hangs is abandoned.
 _JOIN_SECONDS: Final = 5.0
@@ -51,8 +52,8 @@ def stream(
             frames,
             "For one picture, use model.predict(picture).",
         )
-    if policy == "every" and model.provider != "cpu" and model.spec.steps is None:
-        return _ahead(model, frames, options)
+    if model.provider != "cpu" and model.spec.steps is None:
+        return (_ahead if policy == "every" else _newest)(model, frames, options)
     source = frames if policy == "every" else _latest(frames)
     return _results(model, source, options)
 
@@ -85,6 +86,32 @@ def _ahead(
             close()
 
 
+def _newest(
+    model: Model[R], frames: Iterable[ImageLike], options: Mapping[str, float]
+) -> Iterator[StreamResult[R]]:
+    """Yield results of the newest frames, which are preprocessed while the model runs.
+
+    A newer frame replaces one that waits prepared. So a result is no older than if preparing had
+    begun when the model was free: then the frame would have waited for that.
+    """
+
+    def prepared() -> Iterator[tuple[ImageLike, PreparedInput]]:
+        walk = _latest(frames)
+        try:
+            for frame in walk:
+                yield frame, model._prepared(frame)
+        finally:
+            walk.close()
+
+    walk = _latest(prepared())
+    try:
+        for frame, tensor in walk:
+            (result,) = model._together([tensor], options)
+            yield StreamResult(frame, result, getattr(frame, "time", None))
+    finally:
+        walk.close()
+
+
 def _results(
     model: Model[R], frames: Iterable[ImageLike], options: Mapping[str, float]
 ) -> Iterator[StreamResult[R]]:
@@ -99,20 +126,21 @@ def _results(
 
 
 @dataclass
-class _Latest:
-    """The newest frame that was read, and how reading ended."""
+class _Latest(Generic[T]):
+    """The newest item that was read, and how reading ended."""
 
-    frames: deque[ImageLike] = field(default_factory=lambda: deque(maxlen=1))
+    frames: deque[T] = field(default_factory=lambda: deque(maxlen=1))
     ended: bool = False
     error: BaseException | None = None
 
 
-def _latest(frames: Iterable[ImageLike]) -> Iterator[ImageLike]:
+def _latest(frames: Iterable[T]) -> Generator[T, None, None]:
     """Read frames on a thread, and yield the newest; older ones that wait are dropped."""
-    state, ready, stop = _Latest(), forks.condition(), forks.event()
+    state, ready, stop = _Latest[T](), forks.condition(), forks.event()
+    here = copy_context()  # the device and limits of the caller
 
     def read() -> None:
-        walk: Iterator[ImageLike] | None = None
+        walk: Iterator[T] | None = None
         try:
             walk = iter(frames)
             for frame in walk:
@@ -131,7 +159,7 @@ def _latest(frames: Iterable[ImageLike]) -> Iterator[ImageLike]:
                 state.ended = True
                 ready.notify()
 
-    thread = forks.thread(read, name="dala-model-stream")
+    thread = forks.thread(lambda: here.run(read), name="dala-model-stream")
     thread.start()
     try:
         while True:
