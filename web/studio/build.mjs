@@ -63,7 +63,7 @@ const options = {
   minify: true,
   metafile: true,
   legalComments: "none",
-  chunkNames: "[name]-[hash]",
+  chunkNames: "[name]",
   assetNames: "[name]",
   loader: { ".woff2": "file" },
   logLevel: "warning",

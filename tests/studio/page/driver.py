@@ -62,9 +62,9 @@ class Studio:
         for tab in list(session.tabs):
             session.do({"do": "close", "tab": tab if isinstance(tab, str) else tab.id})
 
-    def do(self, name: str, **values: Anything) -> Anything:
+    def do(self, what: str, **values: Anything) -> Anything:
         """Do what a page could ask for."""
-        return self.app.session.do({"do": name, **values})
+        return self.app.session.do({"do": what, **values})
 
     @property
     def address(self) -> str:

@@ -12,7 +12,7 @@ import {
 } from "@codemirror/language";
 import { lintGutter, lintKeymap, setDiagnostics, type Diagnostic as Mark } from "@codemirror/lint";
 import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
-import { EditorState, type Extension, type Text } from "@codemirror/state";
+import { EditorState, Prec, type Extension, type Text } from "@codemirror/state";
 import {
   EditorView, drawSelection, dropCursor, highlightActiveLine, highlightActiveLineGutter,
   highlightSpecialChars, hoverTooltip, keymap, lineNumbers, tooltips, type Tooltip,
@@ -116,6 +116,11 @@ function wordAt(text: Text, at: number): { from: number; to: number; word: strin
   return from < to ? { from: line.from + from, to: line.from + to, word: line.text.slice(from, to) } : null;
 }
 
+/** Quotes are not closed: those of a documentation string come in threes, and get in the way. */
+const onlyBrackets = Prec.highest(
+  EditorState.languageData.of(() => [{ closeBrackets: { brackets: ["(", "[", "{"] } }]),
+);
+
 /** Replace a selection without the browser's own editing: it keeps the look of what was there by
  * inline styles, which the Content-Security-Policy refuses. */
 const replaceSelection = EditorView.domEventHandlers({
@@ -167,7 +172,7 @@ export class CodeEditor {
       extensions.push(EditorState.readOnly.of(true), keymap.of([...defaultKeymap, ...searchKeymap]));
     } else {
       extensions.push(
-        history(), dropCursor(), indentOnInput(), bracketMatching(), closeBrackets(), highlightActiveLine(),
+        history(), dropCursor(), indentOnInput(), bracketMatching(), closeBrackets(), onlyBrackets, highlightActiveLine(),
         highlightActiveLineGutter(), indentUnit.of("    "), lintGutter(),
         autocompletion({ override: [completer(options.words)], icons: true }),
         hover(options.words),
