@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -42,6 +43,7 @@ def _protocol(limit: int, patience: float) -> type[H11Protocol]:
 
     class Timed(H11Protocol):
         _timer: asyncio.TimerHandle | None = None
+        _upgraded = False
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
@@ -50,8 +52,29 @@ def _protocol(limit: int, patience: float) -> type[H11Protocol]:
                 return
             self._timer = self.loop.call_later(patience, self._expire)
 
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self._upgraded:
+                return
+            if self._timer is not None and self._answers():
+                self._timer.cancel()
+                self._timer = None
+            elif self._timer is None and not self._answers():  # a part of the next request
+                self._timer = self.loop.call_later(patience, self._expire)
+
+        def handle_websocket_upgrade(self, event: h11.Request) -> None:
+            if self._timer is not None:
+                self._timer.cancel()  # from here on, pings tell whether the page is there
+            self._upgraded = True
+            super().handle_websocket_upgrade(event)
+
+        def _answers(self) -> bool:
+            """Return whether a request has arrived, and is not answered yet."""
+            return self.cycle is not None and not self.cycle.response_complete
+
         def _expire(self) -> None:
-            if self.cycle is None and self.transport is not None:
+            self._timer = None
+            if not self._answers() and self.transport is not None:
                 self.transport.abort()
 
         def connection_lost(self, exc: Exception | None) -> None:

@@ -73,6 +73,8 @@ class StudioRenderer:
         #: Cards that failed on a picture, by their ids, and the problem; a change clears them.
         self._failed: dict[tuple[str, str], tuple[Card, str]] = {}
         self._frame: tuple[str, int] | None = None
+        #: The tab that played when its last picture was rendered.
+        self._playing: Tab | None = None
         self._last: tuple[Tab, ImageLike, list[ReadyCard]] | None = None
         self._told = ""
         self._costs: dict[str, float] = {}
@@ -164,9 +166,9 @@ class StudioRenderer:
         if self._dirty:
             return 0
         waits: list[float] = []
+        if self._is_next(tab):
+            return 0
         if tab.playing:
-            if self._is_next(tab):
-                return 0
             rate = float(tab.source.rate or 30)
             time = float(tab.time())
             waits.append(max((int(time * rate) + 1) / rate - time, _FASTEST))
@@ -177,22 +179,25 @@ class StudioRenderer:
         return min(waits, default=None)
 
     def _is_next(self, tab: Tab) -> bool:
-        """Return whether a picture is due that was not rendered."""
-        return tab.playing and self._frame != (tab.id, self._number(tab, tab.time()))
+        """Return whether a picture is due that was not rendered; the last one after the end, too."""
+        frame = tab.id, self._number(tab, tab.time())
+        return self._frame != frame if tab.playing else self._playing is tab
 
     def _number(self, tab: Tab, time: Fraction) -> int:
         return int(time * (tab.source.rate or 30))
 
     def _render(self, tab: Tab, dirty: bool) -> None:
-        if not dirty and not any(v.has_room for v in self._viewers()):
+        late = not any(v.has_room for v in self._viewers())
+        if late and not dirty and tab.playing:
             self._frame = tab.id, self._number(tab, tab.time())
             self.dropped += 1
             return
-        playing = tab.playing
         with self.busy:
             start = perf_counter()
             time = tab.time()
             self._frame = tab.id, self._number(tab, time)
+            if tab.playing and tab.source.rate and not tab.source.live:
+                time = Fraction(self._frame[1]) / tab.source.rate  # the picture's own time
             before = tab.source.at(time)
             if before is None:
                 if tab.source.live:
@@ -216,7 +221,9 @@ class StudioRenderer:
             self._events.problems(tab, problems)
         if size != tab.result:
             self._events.result(tab, size)
-        if playing and not tab.playing:
+        ended = self._playing is tab and not tab.playing
+        self._playing = tab if tab.playing else None
+        if ended:
             self._events.stopped(tab)
 
     def _links(self, tab: Tab) -> tuple[list[ReadyCard], dict[str, str]]:
