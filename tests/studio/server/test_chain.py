@@ -236,7 +236,10 @@ def test_kernel_files_open_with_their_parameters(session, folder):
         ("def f(px: Pixel):\n    return rgba(px.rgb, px.rgb)", (2, 12, 2, 32), "rgba takes 4"),
         ("def f(px: Pixel):\n    return rgba(px.rgb", (2, 16, 2, 17), "never closed"),
         ("\n\n\nimport os\ndef f(px: Pixel): return px", (4, 1, 4, 7), "cannot import"),
-        ("from dala.gpu.compute.language import *\n\n@kernel\ndef f(px: Pixel):\n    return q", (5, 12, 5, 13), "'q'"),
+        (
+            "from dala.gpu.compute.language import *\n\n@kernel\ndef f(px: Pixel):\n    return q",
+            (5, 12, 5, 13), "'q'",
+        ),
         ("", (1, 1, 1, 1), "no kernel yet"),
         ("def f(a: Pixel, b: Pixel): return a", (1, 1, 1, 4), "one input"),
         ("def f(px: Pixel, *, k): return px", (1, 1, 1, 4), "needs a default"),

@@ -132,9 +132,13 @@ class Jobs:
             raise ParameterError.invalid("cancel", "job", "the id of a job", id)
         self._jobs[id][0].cancel()
 
+    def wait(self) -> None:
+        """Wait until no job runs."""
+        for _, thread in self._jobs.values():
+            thread.join()
+
     def close(self) -> None:
         """Cancel all jobs, and wait for their ends."""
         for job, _ in self._jobs.values():
             job.cancel()
-        for _, thread in self._jobs.values():
-            thread.join()
+        self.wait()

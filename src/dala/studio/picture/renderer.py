@@ -179,7 +179,7 @@ class StudioRenderer:
         return min(waits, default=None)
 
     def _is_next(self, tab: Tab) -> bool:
-        """Return whether a picture is due that was not rendered; the last one after the end, too."""
+        """Return whether a picture is due that was not rendered; at the end, the last one."""
         frame = tab.id, self._number(tab, tab.time())
         return self._frame != frame if tab.playing else self._playing is tab
 

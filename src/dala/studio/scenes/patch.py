@@ -103,7 +103,7 @@ class _Patch:
             return self._object(span, old, new)
         if isinstance(old, list) and isinstance(new, list) and old and new:
             return self._list(span, old, new)
-        return format_json(new, indent or self._indent(span.start))
+        return format_json(new, indent or self._indent(span.start) or " ")
 
     def _object(self, span: _Span, old: JsonObject, new: JsonObject) -> str:
         rows: list[tuple[str, str]] = []
@@ -165,7 +165,7 @@ class _Patch:
         """Return the spaces at the start of the line of a position."""
         line = self._text.rfind("\n", 0, at) + 1
         found = re.match(r"[ \t]*", self._text[line:at])
-        return found[0] if found else ""
+        return (found[0] if found else "") or " "
 
 
 def _same(a: Json, b: Json) -> bool:

@@ -1,0 +1,266 @@
+"""Taking it home: what is copied runs as pasted, and gives the values that the studio shows."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shlex
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+
+from dala.cli import main
+from dala.errors import ParameterError
+from dala.media import Frame, load_scene, video
+from dala.studio.cards.card import new_card
+from dala.studio.home.texts import option
+from dala.studio.session import StudioSession
+from tests.studio.server.client import Refused
+
+CARDS = [
+    {"kind": "filter", "name": "blur", "params": {"radius": 3, "sigma": 1.5}},
+    {"kind": "filter", "name": "curves", "params": {"master": [[0, 0], [0.4, 0.6], [1, 1]]}},
+    {"kind": "filter", "name": "resize", "params": {"size": [None, 40], "method": "area"}},
+    {"kind": "filter", "name": "levels", "params": {"gamma": [1.2, 1, 0.9]}},
+    {"kind": "filter", "name": "sepia", "params": {"amount": 0.5}},
+]
+
+
+def add(session: StudioSession, cards: list[dict]) -> None:
+    for card in cards:
+        session.do({"do": "add", **card})
+
+
+def result(session: StudioSession, time=0) -> np.ndarray:
+    links, problems = session._runner.prepare(session.active.contents.cards)
+    assert problems == []
+    return np.asarray(session._runner.run(session.active.source.at(time), links)).copy()
+
+
+def copied(session: StudioSession, form: str) -> str:
+    return session.do({"do": "copy", "as": form})["text"]
+
+
+def paste(script: str, folder, monkeypatch) -> None:
+    """Run a script as it was copied, in a folder."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("DALA_DEVICE", "cpu")
+    exec(compile(script, "pasted", "exec"), {"__name__": "__main__"})
+
+
+def test_python_for_a_picture(session, folder, tmp_path, monkeypatch):
+    session.do({"do": "open", "path": "quarters.png"})
+    overlay = {"picture": str(folder / "quarters.png"), "position": [5, 6]}
+    lut = {"lut": str(folder / "swap.cube")}
+    kernel = 'def odd(px: Pixel, *, k: Within[float, 0, 1] = 0.5):\n    """A \\"b\\"."""\n'
+    kernel += "    return rgba(px.rgb * k, px.a)\n"
+    add(session, [
+        *CARDS,
+        {"kind": "kernel", "text": kernel, "params": {"k": 0.75}},
+        {"kind": "filter", "name": "lut_apply", "params": lut},
+        {"kind": "filter", "name": "overlay", "params": overlay},
+        {"kind": "filter", "name": "invert"},
+    ])  # fmt: skip
+    session.do({"do": "switch", "card": "c9", "on": False})
+    paste(copied(session, "python"), tmp_path, monkeypatch)
+    made = np.asarray(Frame.open(tmp_path / "result.png", device="cpu"))
+    np.testing.assert_array_equal(made, result(session))
+
+
+def test_python_for_a_kernel_file_and_models(session, folder, tmp_path, monkeypatch):
+    pytest.importorskip("onnxruntime")
+    session.do({"do": "open", "sample": "astronaut"})
+    add(session, [
+        {"kind": "filter", "name": "flip"},
+        {"kind": "model", "name": "faces", "params": {"score": 0.6}},
+        {"kind": "filter", "name": "resize", "params": {"size": [128, 128]}},
+    ])  # fmt: skip
+    paste(copied(session, "python"), tmp_path, monkeypatch)
+    made = np.asarray(Frame.open(tmp_path / "result.png", device="cpu"))
+    np.testing.assert_array_equal(made, result(session))
+
+
+def frames_of(path) -> list[np.ndarray]:
+    with video.open(path, device="cpu") as reader:
+        return [np.array(frame.numpy()) for frame in reader]
+
+
+def test_python_and_rendering_of_a_video(session, folder, tmp_path, monkeypatch):
+    session.do({"do": "open", "path": "ramp.mp4"})
+    add(session, [{"kind": "filter", "name": "invert"}])
+    paste(copied(session, "python"), tmp_path, monkeypatch)
+    pasted = frames_of(tmp_path / "result.mp4")
+    assert len(pasted) == 10
+    reports = []
+    monkeypatch.setattr(session, "broadcast", reports.append)
+    session.do({"do": "render", "path": str(folder / "rendered.mp4"), "options": {"crf": 20}})
+    session.jobs.wait()
+    assert reports[-1]["job"]["state"] == "done"
+    assert reports[-1]["job"]["done"] == 10
+    rendered = frames_of(folder / "rendered.mp4")
+    for a, b in zip(pasted, rendered, strict=True):
+        np.testing.assert_array_equal(a, b)
+    shown = result(session, 0.5).astype(int)
+    assert np.abs(rendered[5].astype(int) - shown).max() <= 3
+
+
+def test_python_for_a_scene(session, folder, tmp_path, monkeypatch):
+    data = {"dala": 1, "width": 32, "height": 32, "fps": 5, "duration": 0.6, "nodes": [
+        {"type": "overlay", "color": "#c02040", "size": [16, 32]}]}  # fmt: skip
+    (folder / "home.json").write_text(json.dumps(data))
+    session.do({"do": "open", "path": "home.json"})
+    paste(copied(session, "python"), tmp_path, monkeypatch)
+    plain = frames_of(tmp_path / "result.mp4")
+    assert len(plain) == 3
+    add(session, [{"kind": "filter", "name": "invert"}])
+    paste(copied(session, "python"), tmp_path, monkeypatch)
+    inverted = frames_of(tmp_path / "result.mp4")
+    assert np.abs(inverted[1].astype(int) - result(session).astype(int)).mean() < 4
+    assert "dala compose" in copied(session, "command")
+
+
+def test_the_command_line(session, folder, tmp_path, monkeypatch, capsys):
+    session.do({"do": "open", "path": "quarters.png"})
+    overlay = {"picture": str(folder / "quarters.png"), "position": [5, 6]}
+    add(session, [*CARDS, {"kind": "filter", "name": "overlay", "params": overlay}])
+    monkeypatch.chdir(tmp_path)
+    program, *words = shlex.split(copied(session, "command"))
+    assert program == "dala"
+    assert main([*words, "--device", "cpu"]) == 0
+    made = np.asarray(Frame.open(tmp_path / "result.png", device="cpu"))
+    np.testing.assert_array_equal(made, result(session))
+
+
+def test_every_value_has_a_form_on_the_command_line():
+    from dala.cli.common import chain
+    from dala.media.filters.declarations import declared, filter_names
+    from dala.studio.catalogue.parameters import plain
+
+    for name in filter_names():
+        params = {
+            p.name: plain(p.default)
+            for p in declared()[name].parameters
+            if p.default is not None and plain(p.default) is not None
+        }
+        needed = {p.name for p in declared()[name].parameters if p.required}
+        if needed:
+            continue  # those need files or sizes
+        words = option(new_card("c1", "filter", name, params))
+        found, values = chain.parse(name, words[1] if len(words) > 1 else "")
+        assert found == name
+        assert {k: plain(v) for k, v in values.items()} == params
+
+
+def test_what_has_no_form_is_refused_by_name(session):
+    session.do({"do": "open", "sample": "coffee"})
+    with pytest.raises(ParameterError, match="not a file"):
+        copied(session, "command")
+    session.do({"do": "open", "path": "quarters.png"})
+    with pytest.raises(ParameterError, match="the chain is empty"):
+        copied(session, "command")
+    add(session, [{"kind": "kernel", "name": "color"}])
+    with pytest.raises(ParameterError, match="no kernel 'tint'"):
+        copied(session, "command")
+    with pytest.raises(ParameterError, match="no kernel 'tint'"):
+        copied(session, "scene")
+    add(session, [{"kind": "model", "name": "faces"}])
+    with pytest.raises(ParameterError, match="models are not part of exported pages: Faces"):
+        session.do({"do": "export"})
+    with pytest.raises(ParameterError, match="as must be one of"):
+        copied(session, "haiku")
+
+
+def test_a_scene_of_a_chain(session, folder, tmp_path):
+    session.do({"do": "open", "path": "quarters.png"})
+    add(session, [
+        {"kind": "filter", "name": "sepia", "params": {"amount": 0.5}},
+        {"kind": "filter", "name": "invert"},
+    ])  # fmt: skip
+    (tmp_path / "made.json").write_text(copied(session, "scene"))
+    with load_scene(tmp_path / "made.json", "cpu") as scene:
+        made = np.asarray(scene.render(0))
+    np.testing.assert_array_equal(made[..., :3], result(session))
+
+
+def test_rendering_is_reported_and_downloaded(server, page, folder):
+    page.ask("open", path=str(folder / "quarters.png"))
+    page.ask("add", kind="filter", name="invert")
+    job = page.ask("render", format="png")["job"]
+    done = page.message("job", lambda j: j["id"] == job and j["state"] != "running")
+    assert done["state"] == "done"
+    status, headers, body = server.get(f"/{done['download']}")
+    assert status == 200
+    assert "quarters-studio.png" in headers["content-disposition"]
+    made = np.asarray(Frame.open(io.BytesIO(body), device="cpu"))
+    from tests.studio.server.conftest import quarters
+
+    np.testing.assert_array_equal(made, 255 - quarters())
+    assert server.get("/download/other")[0] == 404
+    for wrong in ({"format": "exe"}, {"format": "mp4"}, {"options": {"crf": 99}},
+                  {"options": {"threads": 1}}, {"path": str(folder / "quarters.png")},
+                  {"path": str(folder / "x.sh")}):  # fmt: skip
+        with pytest.raises(Refused):
+            page.ask("render", **wrong)
+
+
+def test_rendering_is_cancelled(session, folder, monkeypatch):
+    session.do({"do": "open", "path": "ramp.mp4"})
+    reports = []
+    begun = __import__("threading").Event()
+
+    def report(message):
+        reports.append(message)
+        begun.set()
+
+    monkeypatch.setattr(session, "broadcast", report)
+    from dala.studio.home import rendering
+
+    monkeypatch.setattr(
+        rendering, "_with_time", lambda made, frame: (begun.wait(20), made)[1]
+    )  # so that it cannot end first
+    begun.clear()
+    job = session.do({"do": "render", "path": str(folder / "never.mp4")})["job"]
+    session.do({"do": "cancel", "job": job})
+    begun.set()
+    session.jobs.close()
+    assert reports[-1]["job"]["state"] == "cancelled"
+    assert not (folder / "never.mp4").exists()
+    with pytest.raises(ParameterError, match="id of a job"):
+        session.do({"do": "cancel", "job": "j99"})
+
+
+def test_export_as_a_page(server, page, folder):
+    pytest.importorskip("wgpu")
+    page.ask("open", path=str(folder / "quarters.png"))
+    page.ask("view", width=64, height=48, codec="rgba")
+    page.ask("add", kind="filter", name="invert")
+    page.picture()
+    job = page.ask("export")["job"]
+    done = page.message("job", lambda j: j["id"] == job and j["state"] != "running")
+    assert done["state"] == "done", done
+    _, headers, body = server.get(f"/{done['download']}")
+    assert headers["content-disposition"].endswith('.zip"')
+    names = zipfile.ZipFile(io.BytesIO(body)).namelist()
+    assert {"index.html", "chain.json", "dala.js"} <= set(names)
+
+
+def test_as_a_process_from_the_shell(session, tmp_path):
+    """The script needs nothing of this process."""
+    session.do({"do": "open", "sample": "coffee"})
+    add(session, [{"kind": "filter", "name": "resize", "params": {"size": [20, 30]}}])
+    environment = {**os.environ, "DALA_DEVICE": "cpu"}
+    script = copied(session, "python")
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    made = np.asarray(Frame.open(tmp_path / "result.png", device="cpu"))
+    np.testing.assert_array_equal(made, result(session))
