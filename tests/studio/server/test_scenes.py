@@ -20,7 +20,8 @@ TEXT = """{
   "nodes": [
     {"type": "overlay", "id": "box", "color": "#ff0000",
      "position": [4, 6], "size": [10, 8]},
-    {"type": "group", "id": "pair", "canvas": [20, 20], "position": [30, 10], "scale": 1.5, "nodes": [
+    {"type": "group", "id": "pair", "canvas": [20, 20], "position": [30, 10],
+     "scale": 1.5, "nodes": [
        {"type": "overlay", "color": "lime", "size": [10, 10]},
        {"type": "overlay", "id": "blue", "color": "blue", "size": [4, 4], "position": [12, 12]}
     ]},
@@ -333,7 +334,9 @@ def test_patches_of_any_document():
 
     values = st.recursive(
         st.none() | st.booleans() | st.integers(-99, 99) | st.text(max_size=4),
-        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=4),
+        lambda inner: (
+            st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=4)
+        ),
         max_leaves=12,
     )  # fmt: skip
 
