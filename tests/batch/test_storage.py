@@ -424,3 +424,26 @@ def test_storage_travels_and_hides_its_keys() -> None:
 def test_roots_of_the_whole_disk() -> None:
     assert Roots(["/"]).contain("/etc/passwd")
     assert not Roots([]).contain("/etc/passwd")
+
+
+def test_s3_with_faults() -> None:
+    """A server of which every third request fails: each file is written once, and read whole."""
+    generator = random.Random(5)
+    faults: list[str] = []
+
+    def fate(method: str, path: str) -> str:
+        if path == "/flaky" or generator.random() > 0.3:
+            return ""
+        faults.append(generator.choice(["503", "500", "lost"]))
+        return faults[-1]
+
+    retries = Retries(attempts=12, first=0.0, most=0.0, timeout=20.0)
+    with s3_server("flaky", fate) as options:
+        store = FileStore(options, retries=retries)
+        for k in range(12):
+            name = f"s3://flaky/folder/{k:02}"
+            assert store.create(name, b"%d" % k)
+            assert not store.create(name, b"other")
+            assert store.read(name) == b"%d" % k
+        assert [f.path for f in store.find("s3://flaky/folder")] == [f"{k:02}" for k in range(12)]
+    assert {"503", "500", "lost"} == set(faults)

@@ -198,6 +198,7 @@ def test_folders_are_replaced_whole(tmp_path: Path) -> None:
     assert len(batch.read(tmp_path)) == 0
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Ray Data
 def test_ray_data_reads_tables(tmp_path: Path) -> None:
     columns = pa.schema([("n", pa.int64())])
     rows = pa.record_batch([pa.array([1, 2])], schema=columns)

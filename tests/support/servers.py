@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import http.server
 import logging
+import socket
 import threading
+import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 
 @dataclass
@@ -87,17 +90,50 @@ def web_server() -> Iterator[Web]:
         thread.join()
 
 
-@contextlib.contextmanager
-def s3_server(bucket: str) -> Iterator[dict[str, dict[str, object]]]:
-    """Yield the options of storage for an S3 server with an empty bucket."""
-    from moto.server import ThreadedMotoServer
+#: Returns what becomes of a request: "", "503", "500" (nothing is done), "lost" (it is done, but
+#: the answer never arrives) or "slow".
+Fate: TypeAlias = "Callable[[str, str], str]"
 
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
+
+@contextlib.contextmanager
+def s3_server(bucket: str, fate: Fate | None = None) -> Iterator[dict[str, dict[str, object]]]:
+    """Yield the options of storage for an S3 server with an empty bucket.
+
+    Args:
+        bucket: its name.
+        fate: from the method and path of a request to what becomes of it.
+    """
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+    from werkzeug.serving import make_server
+
+    logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
+    inner = DomainDispatcherApplication(create_backend_app)
+
+    def app(environ: dict[str, Any], start: Any) -> Any:
+        method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
+        what = fate(method, path) if fate is not None else ""
+        if what in ("503", "500"):
+            code, line = {
+                "503": ("SlowDown", "503 Slow Down"),
+                "500": ("InternalError", "500 Internal Server Error"),
+            }[what]
+            environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+            start(line, [("Content-Type", "application/xml")])
+            return [f"<Error><Code>{code}</Code><Message>{code}</Message></Error>".encode()]
+        if what == "slow":
+            time.sleep(0.5)
+        found = inner(environ, start)
+        if what == "lost":
+            b"".join(found)
+            environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+            raise ConnectionResetError
+        return found
+
+    server = make_server("127.0.0.1", 0, app, threaded=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
     options: dict[str, object] = {
-        "endpoint_url": f"http://{host}:{port}",
+        "endpoint_url": f"http://127.0.0.1:{server.server_port}",
         "key": "testing",
         "secret": "testing",
         "client_kwargs": {"region_name": "us-east-1"},
@@ -107,4 +143,6 @@ def s3_server(bucket: str) -> Iterator[dict[str, dict[str, object]]]:
         urllib.request.urlopen(make).close()
         yield {"s3": options}
     finally:
-        server.stop()
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -57,11 +57,17 @@ class RemotePlace:
                 import fsspec
             except ModuleNotFoundError:
                 raise missing("fsspec", "storage") from None
+            options = dict(self._options)
+            if self.protocol in ("s3", "s3a"):
+                # Requests are sent again here, and not three times over in each layer below.
+                config = options.get("config_kwargs")
+                given = config if isinstance(config, Mapping) else {}
+                options["config_kwargs"] = {"retries": {"total_max_attempts": 1}, **given}
             try:
                 # Listings must show what other machines have written since.
-                self._system = fsspec.filesystem(
-                    self.protocol, use_listings_cache=False, **self._options
-                )
+                self._system = fsspec.filesystem(self.protocol, use_listings_cache=False, **options)
+                if hasattr(self._system, "retries"):
+                    self._system.retries = 1
             except ImportError as error:
                 raise StorageError(
                     f"storage: files of {self.protocol}:// need another package ({error})."
