@@ -23,7 +23,7 @@ import dala
 from dala import batch
 from dala.batch.environment import environment
 from dala.batch.events import Failed, Finished
-from dala.batch.plans import Plan
+from dala.batch.plans import BatchPlan
 from dala.batch.runners import Resources, Runner, make_runner
 from dala.batch.scaling import MachineKind, ScalePoint, scale
 from dala.batch.tasks import BatchTask, run_task
@@ -109,12 +109,12 @@ def _clip(path: pathlib.Path, seconds: float = 4.0) -> None:
     photo = dala.samples.photo("coffee").numpy()[..., :3]
     big = np.tile(photo, (6, 6, 1))
     noise = rng.integers(0, 12, (1080, 1920, 3), np.uint8)
-    with video.write(path, fps=25, crf=20, options={"g": "50"}) as sink:
+    with video.write(path, fps=25, options={"g": "50", "crf": "20"}) as sink:
         for k in range(round(seconds * 25)):
             sink.write(big[2 * k : 2 * k + 1080, 3 * k : 3 * k + 1920] // 2 + np.roll(noise, k, 1))
 
 
-def measured() -> tuple[Plan, float]:
+def measured() -> tuple[BatchPlan, float]:
     """Return the plan of a short 1080p video, and the share of the time that filters take."""
     with tempfile.TemporaryDirectory() as name, dala.device("cpu"):
         folder = pathlib.Path(name)
@@ -132,7 +132,7 @@ def measured() -> tuple[Plan, float]:
     return full, max(0.0, 1 - plain.worker_minutes / full.worker_minutes)
 
 
-def multiplied(plan: Plan, videos: int = VIDEOS, minutes: float = MINUTES) -> Plan:
+def multiplied(plan: BatchPlan, videos: int = VIDEOS, minutes: float = MINUTES) -> BatchPlan:
     """Return the plan of so many videos of so many minutes, like the one of a plan."""
     assert plan.worker_minutes is not None
     assert plan.bytes_written is not None
@@ -149,7 +149,7 @@ def multiplied(plan: Plan, videos: int = VIDEOS, minutes: float = MINUTES) -> Pl
     )
 
 
-def draw(plan: Plan, share: float, path: pathlib.Path) -> None:
+def draw(plan: BatchPlan, share: float, path: pathlib.Path) -> None:
     """Draw efficiency over the number of machines, in the color of the bottleneck."""
     width, height = 1000, 620
     left, top, right, bottom = 80, 96, 960, 470

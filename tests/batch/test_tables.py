@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 from collections.abc import Iterator
 from fractions import Fraction
@@ -17,6 +18,8 @@ import dala
 from dala import batch, samples
 from dala.batch import storage
 from dala.batch.manifest import Manifest
+from dala.batch.plans import BatchPlan
+from dala.batch.scaling import MachineKind
 from dala.batch.tables import jobs as table_jobs
 from dala.batch.tables.parquet import write_folder
 from dala.batch.tables.rows import rows_of, schema
@@ -275,3 +278,31 @@ def test_a_model_from_a_file(videos: Path, tmp_path: Path, cache: Path) -> None:
     assert {row["version"] for row in rows} == {digest[:16]}
     with pytest.raises(ParameterError, match="model must be the name of a model"):
         batch.faces(str(videos), model=str(mine))
+
+
+# scale -------------------------------------------------------------------------------------------
+def test_estimates_of_scale() -> None:
+    """Each limit of a cluster shows as the bottleneck where it is the slowest part."""
+    plan = BatchPlan("videos", files=100, chunks=10_000, frames=10**7, bytes_read=10**12)
+    plan.worker_minutes, plan.bytes_written = 100_000.0, 10**11
+
+    def bottleneck(count: int, **kind: float) -> str:
+        [point] = batch.scale(plan, [count], MachineKind(**kind), filter_share=0.5)
+        return point.bottleneck
+
+    fast = {"storage": 1e15, "network": 1e15, "overhead": 0.0, "start": 0.0}
+    assert bottleneck(1, **fast) == "CPU"
+    assert bottleneck(5000, **fast) == "chunks"
+    assert bottleneck(1, **{**fast, "gpus": 1, "gpu_seconds": 0.1}) == "GPU"
+    assert bottleneck(100, **{**fast, "storage": 1e8}) == "storage"
+    assert bottleneck(100, **{**fast, "network": 1e5}) == "network"
+    assert bottleneck(600, **{**fast, "overhead": 1.0}) == "driver"
+    assert bottleneck(600, **{**fast, "start": 1e6}) == "start"
+    points = batch.scale(plan, range(1, 200))
+    assert points[0].efficiency == 1
+    assert all(a.seconds >= b.seconds for a, b in itertools.pairwise(points))
+    assert all(point.efficiency <= 1.0001 for point in points)
+    with pytest.raises(ParameterError, match=r"batch.scale: plan must be one with an estimate"):
+        batch.scale(BatchPlan("videos"), [1])
+    with pytest.raises(ParameterError, match="machines must be ints of at least 1"):
+        batch.scale(plan, [0])

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from dala.batch.plans import BatchPlan as BatchPlan
     from dala.batch.report import BatchReport as BatchReport
     from dala.batch.report import Failure as Failure
+    from dala.batch.scaling import MachineKind as MachineKind
+    from dala.batch.scaling import ScalePoint as ScalePoint
+    from dala.batch.scaling import scale as scale
     from dala.batch.tables.jobs import TableJob as TableJob
     from dala.batch.tables.jobs import TableReport as TableReport
     from dala.batch.tables.jobs import classify as classify
@@ -52,6 +55,9 @@ _HOMES = {
     "TableReport": "dala.batch.tables.jobs",
     "ResultTable": "dala.batch.tables.table",
     "read": "dala.batch.tables.table",
+    "scale": "dala.batch.scaling",
+    "MachineKind": "dala.batch.scaling",
+    "ScalePoint": "dala.batch.scaling",
     "run_task": "dala.batch.tasks",
     "videos": "dala.batch.video.job",
 }

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dala.batch.plans import Plan
+from dala.batch.plans import BatchPlan
 from dala.errors import ParameterError
 
 #: Bytes of results pass so often: a part is written, read again, and written into the file.
@@ -53,7 +53,7 @@ class ScalePoint:
 
 
 def scale(
-    plan: Plan,
+    plan: BatchPlan,
     machines: Iterable[int],
     kind: MachineKind | None = None,
     *,
@@ -70,7 +70,7 @@ def scale(
     Raises:
         ParameterError: the plan has no calibration, or an argument is invalid.
 
-    >>> plan = Plan("videos", files=100, chunks=1000, frames=10**6, bytes_read=10**11)
+    >>> plan = BatchPlan("videos", files=100, chunks=1000, frames=10**6, bytes_read=10**11)
     >>> plan.worker_minutes, plan.bytes_written = 2000.0, 10**10
     >>> for point in scale(plan, (1, 10, 1000)):
     ...     print(f"{point.machines:4} {point.seconds:6.0f} s {point.efficiency:4.0%}")
@@ -101,7 +101,7 @@ def scale(
     return made
 
 
-def _parts(plan: Plan, count: int, kind: MachineKind, filter_share: float) -> dict[str, float]:
+def _parts(plan: BatchPlan, count: int, kind: MachineKind, filter_share: float) -> dict[str, float]:
     """Return the seconds of each part of a cluster if it were the only limit."""
     assert plan.worker_minutes is not None
     on_gpu = kind.gpus > 0 and kind.gpu_seconds > 0

@@ -193,22 +193,22 @@ class FileStore:
         self._again(lambda: place.write(url, data), "storage.write", url)
 
     def create(self, url: str, data: bytes) -> bool:
-        """Write a file unless there is one. Return whether it was written.
+        """Write a file unless there is another one. Return whether the file is this one.
 
-        Of two machines that try at the same time, one succeeds: on file systems, S3, Google Cloud
-        and in memory. Other storage is asked whether there is a file, and then written.
+        Of two machines that try at the same time with different data, one succeeds: on file
+        systems, S3, Google Cloud and in memory. Other storage is asked whether there is a file,
+        and then written.
         """
-        call, tried = "storage.create", 0
+        call = "storage.create"
         place = self._place(url, call, writes=True)
 
         def write() -> bool:
-            nonlocal tried
-            tried += 1
             try:
                 place.create(url, data)
             except FileExistsError:
-                # An answer that was lost: the file may be that of the attempt before.
-                return tried > 1 and self.read(url) == data
+                # An answer may have been lost, and libraries below send requests again by
+                # themselves: then the file is that of the attempt before.
+                return self.read(url) == data
             return True
 
         return self._again(write, call, url)

@@ -1,0 +1,134 @@
+"""Two hundred kills and storage faults over one job, then a resumed run: nothing lost or twice.
+
+Workers and nodes of a Ray cluster are killed, the driver is stopped, and the S3 server that holds
+the videos answers with errors, loses answers or is slow.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dala import batch
+from dala.batch import storage
+from dala.batch.events import Event
+from dala.batch.jobs import BatchJob
+from dala.batch.runners.ray import RayRunner
+from dala.media import video
+from tests.support.cluster import ray_nodes
+from tests.support.servers import s3_server
+
+pytestmark = pytest.mark.long
+
+FAULTS = 200
+VIDEOS = 6
+
+
+class Trouble:
+    """What goes wrong, by a fixed generator, until there was enough."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.count: Counter[str] = Counter()
+        self.active = False
+
+    @property
+    def enough(self) -> bool:
+        return sum(self.count.values()) >= FAULTS
+
+    def fate(self, method: str, path: str) -> str:
+        """Return what becomes of a request."""
+        if not self.active or self.enough or self.random.random() > 0.03:
+            return ""
+        what = self.random.choice(["503", "503", "500", "lost", "slow"])
+        self.count[what] += 1
+        return what
+
+
+@pytest.fixture(scope="module")
+def films(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Videos of ten seconds."""
+    folder = tmp_path_factory.mktemp("films")
+    for number in range(VIDEOS):
+        rng = np.random.default_rng(number)
+        with video.write(folder / f"{number}.mp4", fps=10, options={"g": "5"}) as sink:
+            for k in range(100):
+                picture = np.full((48, 64, 3), 2 * k, np.uint8)
+                picture[8:40, 10:50] = rng.integers(0, 255, 3)
+                sink.write(picture)
+    return folder
+
+
+def job(source: str, out: str) -> BatchJob:
+    return batch.videos(
+        source, out=f"{out}/{{stem}}.mp4", chain=["invert"], chunk="0.5s", threads=1, device="cpu"
+    )
+
+
+def test_two_hundred_faults(
+    films: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Callable[[str, object], None],
+) -> None:
+    job(f"{films}/*.mp4", str(tmp_path / "local")).run(workers=1).check()
+    expected = {p.name: p.read_bytes() for p in (tmp_path / "local").glob("*.mp4")}
+    assert len(expected) == VIDEOS
+    trouble = Trouble(11)
+    with s3_server("films", trouble.fate) as options, ray_nodes(3) as nodes:
+        storage.configure(options)
+        try:
+            for path in films.glob("*.mp4"):
+                storage.write_bytes(f"s3://films/in/{path.name}", path.read_bytes())
+            wait = RayRunner.wait
+
+            def watched(self: RayRunner, seconds: float) -> list[Event]:
+                events = wait(self, min(seconds, 0.2))
+                busy = list(self.busy)
+                if trouble.active and busy and not trouble.enough:
+                    number = trouble.random.random()
+                    if number < 0.15:
+                        trouble.count["worker"] += 1
+                        worker = trouble.random.choice(busy)
+                        os.kill(int(worker.rpartition(":")[2]), signal.SIGKILL)
+                    elif number < 0.18:
+                        trouble.count["node"] += 1
+                        nodes.replace(trouble.random.randrange(2))
+                    elif number < 0.21:
+                        trouble.count["driver"] += 1
+                        raise KeyboardInterrupt
+                return events
+
+            monkeypatch.setattr(RayRunner, "wait", watched)
+            trouble.active = True
+            rounds = 0
+            while not trouble.enough:
+                rounds += 1
+                try:
+                    # Once the job is done it begins anew, until there was enough trouble.
+                    report = job("s3://films/in/*.mp4", "s3://films/out").run(
+                        on="ray", resume=True, progress=False
+                    )
+                    if report.ok and not trouble.enough:
+                        storage.remove_tree("s3://films/out")
+                except KeyboardInterrupt:
+                    continue
+            trouble.active = False
+            monkeypatch.undo()
+            report = job("s3://films/in/*.mp4", "s3://films/out").run(on="ray", resume=True)
+            report.check()
+            found = {
+                facts.path: storage.read_bytes(facts.name)
+                for facts in storage.listing("s3://films/out/*.mp4")
+            }
+        finally:
+            storage.configure(None)
+    record_property("faults", f"{dict(trouble.count)} in {rounds} runs; the last: {report}")
+    assert found == expected
