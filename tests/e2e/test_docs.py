@@ -15,6 +15,7 @@ import pytest
 
 from dala.ml.models import NAMES
 from tests.ml.conftest import FOLDERS
+from tests.support import tolerance_table
 
 ROOT = pathlib.Path(__file__).parents[2]
 GUIDES = [p for p in sorted((ROOT / "docs").rglob("*.md")) if p.parent.name != "design"]
@@ -111,3 +112,9 @@ def test_blocks_need_no_clone():
         for block in re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S):
             assert "tests/" not in block
             assert "docs/" not in block
+
+
+def test_the_table_of_tolerances_is_that_of_the_tests():
+    """After a change, run python -m tests.support.tolerance_table."""
+    text = tolerance_table.PAGE.read_text(encoding="utf-8")
+    assert tolerance_table.page(text) == text
