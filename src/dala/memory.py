@@ -101,7 +101,7 @@ def release(kind: str, engine: str, nbytes: int, accounts: Accounts) -> None:
 
 
 class Held:
-    """The bytes of one object in host memory whose size changes.
+    """The bytes of one object whose size changes, in host memory or on an engine.
 
     >>> held = Held("doc-example", ())
     >>> held.resize(100, "example")
@@ -110,11 +110,12 @@ class Held:
     >>> held.release()
     """
 
-    __slots__ = ("_accounts", "_counted", "_kind")
+    __slots__ = ("_accounts", "_counted", "_engine", "_kind")
 
-    def __init__(self, kind: str, accounts: Accounts) -> None:
+    def __init__(self, kind: str, accounts: Accounts, engine: str = "host") -> None:
         self._kind = kind
-        self._accounts = accounts
+        self._engine = engine
+        self._accounts = self._with_card(accounts)
         #: The bytes that are counted, or nothing. A deque, whose pop is atomic.
         self._counted: deque[int] = deque()
 
@@ -133,23 +134,45 @@ class Held:
         with _lock:
             more = nbytes - self.nbytes
             if more > 0:
-                check(more, call, self._accounts)
+                host = resources.in_host_memory(self._kind, self._engine)
+                check(more, call, self._accounts, host=host)
             self._give_back()
+            self._take(nbytes)
+
+    def settle(self, nbytes: int) -> None:
+        """Count so many bytes from now on, whatever the limits: they are allocated already."""
+        if nbytes != self.nbytes:
+            with _lock:
+                self._give_back()
+                self._take(nbytes)
+
+    def move(self, accounts: Accounts) -> None:
+        """Count the bytes against other accounts from now on, whatever their limits are."""
+        with _lock:
+            nbytes = self.nbytes
+            self._give_back()
+            self._accounts = self._with_card(accounts)
             self._take(nbytes)
 
     def release(self) -> None:
         """Give all bytes back. Safe in finalizers, and to call twice."""
         self._give_back()
 
+    def _with_card(self, accounts: Accounts) -> Accounts:
+        card = _cards.get(self._engine)
+        return accounts if card is None else (*accounts, card)
+
     def _take(self, nbytes: int) -> None:
-        resources.track(self._kind, "host", nbytes)
+        if not nbytes:
+            return
+        resources.track(self._kind, self._engine, nbytes)
         for account in self._accounts:
             account.charge(nbytes)
         self._counted.append(nbytes)
 
     def _give_back(self) -> None:
         with contextlib.suppress(IndexError):
-            release(self._kind, "host", self._counted.pop(), self._accounts)
+            release(self._kind, self._engine, self._counted.pop(), self._accounts)
 
 
 def check(nbytes: int, call: str, accounts: Accounts | None = None, *, host: bool = True) -> None:

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dala
-from dala.errors import BufferTooLarge, DeviceLostError, FreedError
+from dala import memory, resources
+from dala.errors import BufferTooLarge, DeviceLostError, FreedError, MemoryLimitExceeded
 from dala.gpu.compute import buffer_zeros, from_array
 from dala.gpu.compute.composite import DRAW, FILL, OPAQUE, PICTURE, SHADOW, Compositor
 from dala.gpu.compute.engines import auto
@@ -346,6 +347,38 @@ def test_a_closed_picture_cannot_be_drawn(compositor: Compositor) -> None:
         with pytest.raises(FreedError, match=f"draws refer to picture {number}, which was closed"):
             compositor.compose(target, draws, background=(0, 0, 0, 0))
     np.testing.assert_array_equal(target.numpy(), noise(1, 8, 8))
+
+
+# memory limits -----------------------------------------------------------------------------------
+
+
+def arena_bytes() -> int:
+    return resources.snapshot().get("arena", {"bytes": 0})["bytes"]
+
+
+def test_the_room_of_arenas_counts_against_budgets(compositor: Compositor) -> None:
+    before = arena_bytes()
+    account = memory.Account("the scene", 24 << 20, "")
+    compositor.accounts = (account,)
+    pictures = [compositor.picture(rgba(noise(1, 1024, 1024)))]  # 4 MiB, in an arena of 8 MiB
+    spare = compositor.nbytes - pictures[0].nbytes - webgpu_compose.UNCOUNTED
+    assert arena_bytes() - before == spare >= 2 << 20
+    assert account.used == pictures[0].nbytes + spare
+    # Near the limit there is no room to grow, and nothing is copied to a larger arena.
+    pictures += [compositor.picture(rgba(noise(n, 1024, 1024))) for n in range(2, 5)]
+    assert account.used <= account.limit
+    assert compositor.nbytes <= account.limit + webgpu_compose.UNCOUNTED
+    held = account.used
+    with pytest.raises(MemoryLimitExceeded, match="Scene: needs"):
+        compositor.picture(rgba(noise(9, 2048, 2048)))
+    assert account.used == held
+    for n, picture in enumerate(pictures, 1):
+        np.testing.assert_array_equal(shown(compositor, picture), rgba(noise(n, 1024, 1024)))
+    for picture in pictures:
+        picture.close()
+    compositor.close()
+    assert arena_bytes() == before
+    assert account.used == 0
 
 
 # submits -----------------------------------------------------------------------------------------

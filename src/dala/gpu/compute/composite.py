@@ -168,9 +168,18 @@ class Compositor(Closing):
     def __init__(self, device: str | None = None) -> None:
         self.engine = auto.current() if device is None else auto.get(device)
         self.composer: Composer = self.engine.composer()
-        #: The memory budgets that its pictures count against.
-        self.accounts: memory.Accounts = ()
+        self._accounts: memory.Accounts = ()
         self._batches = type(self.engine).batched is not Engine.batched
+
+    @property
+    def accounts(self) -> memory.Accounts:
+        """The memory budgets that its pictures and its own memory count against."""
+        return self._accounts
+
+    @accounts.setter
+    def accounts(self, accounts: memory.Accounts) -> None:
+        self._accounts = accounts
+        self.composer.count_for(accounts)
 
     @property
     def device(self) -> str:

@@ -27,6 +27,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from dala.gpu.compute.engines.base import Storage
+from dala.memory import Accounts
 from dala.typing import NDArray
 
 #: One draw: 32 words.
@@ -103,6 +104,9 @@ class Composer(ABC):
     @abstractmethod
     def nbytes(self) -> int:
         """Bytes that the composer allocated itself."""
+
+    def count_for(self, accounts: Accounts) -> None:  # noqa: B027 - some hold no memory
+        """Count what it holds beside pictures against these budgets, too."""
 
     def close(self) -> None:  # noqa: B027 - some hold no memory
         """Release all memory."""

@@ -8,19 +8,19 @@ command reads, so that no extra submit is needed.
 
 from __future__ import annotations
 
-import struct
 import weakref
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dala.errors import BufferTooLarge, FreedError
+from dala import memory
+from dala.errors import BufferTooLarge, FreedError, MemoryLimitExceeded
 from dala.gpu.compute.engines.base import Storage
 from dala.gpu.compute.engines.compositing import (
-    DRAW,
     LINEAR,
     NEAREST,
     PICTURE,
@@ -31,11 +31,23 @@ from dala.gpu.compute.engines.compositing import (
 )
 from dala.gpu.compute.engines.scratch import scratch_memory
 from dala.gpu.compute.engines.webgpu.compose.arena import Arena, aligned
+from dala.gpu.compute.engines.webgpu.compose.commands import (
+    BLOCK,
+    RECORD,
+    UNPACK,
+    ComposeDispatch,
+    PictureTarget,
+    UploadRing,
+    compose_frame,
+    move_pictures,
+    put_pixels,
+    put_through_ring,
+)
 from dala.gpu.compute.engines.webgpu.device import NativeDevice
 from dala.gpu.compute.engines.webgpu.limits import STORAGE_BUFFERS
 from dala.gpu.compute.engines.webgpu.owner import Owner
 from dala.gpu.compute.engines.webgpu.pipelines import ComputePipeline
-from dala.gpu.compute.engines.webgpu.pool import DeviceBuffer, size_class
+from dala.gpu.compute.engines.webgpu.pool import size_class
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source, read_wgsl
 from dala.typing import NDArray
 
@@ -56,6 +68,9 @@ LARGE_ARENA: Final = 64 << 20
 #: Arenas of at least this size shrink when three quarters of them are free.
 SHRINK_BYTES: Final = 16 << 20
 
+#: Room that is not counted against memory limits: that of a composer with a few small pictures.
+UNCOUNTED: Final = 2 * MIN_ARENA
+
 #: The maximum number of draws in a dispatch; each workgroup has one flag per draw.
 MAX_DRAWS: Final = 1024
 
@@ -64,7 +79,6 @@ SMALL_UPLOAD: Final = 1 << 18
 RING_BYTES: Final = 1 << 20
 
 TILE: Final = 16
-RECORD: Final = DRAW.itemsize
 
 #: Word offsets of the fields in a draw record, and the bits of 1.0.
 _KIND, _BLEND, _FLAGS, _PICTURE = range(4)
@@ -85,9 +99,6 @@ _FUNCTIONS: Final = (
     "unpack_rgba",
     "weighted_sum",
 )
-
-_BLOCK: Final = struct.Struct("<8I")
-_UNPACK: Final = struct.Struct("<4I")
 
 
 class WebGPUComposer(Composer):
@@ -117,10 +128,12 @@ class WebGPUComposer(Composer):
         self._arenas: list[Arena] = []
         #: Storage of the arenas in order, then of the ring; the finalizer shares this list.
         self._held: list[Storage] = []
-        self._ring: _Ring | None = None
+        self._ring: UploadRing | None = None
         #: True after a draw has used them; shaders without them are faster.
         self._shadows = self._blends = False
-        self._end = weakref.finalize(self, _release, engine, self._held)
+        #: The room of arenas and ring beside the pixels, which count with their pictures.
+        self._room = memory.Held("arena", (), engine.id)
+        self._end = weakref.finalize(self, _release, engine, self._held, self._room)
         self._end.atexit = False
 
     # pictures ---------------------------------------------------------------------------------
@@ -128,6 +141,7 @@ class WebGPUComposer(Composer):
     def picture(self, width: int, height: int) -> int:
         self._check_open()
         place = self._find_room(width * height)
+        self._count(0)
         if not self._free:
             size = len(self._table)
             self._table = np.concatenate([self._table, np.zeros_like(self._table)])
@@ -144,19 +158,19 @@ class WebGPUComposer(Composer):
             raise FreedError(f"Picture.update: picture {picture} was closed. Make a new one.")
         target = self._held[arena].handle
         unpack = None if channels == 4 else self._unpack_pipeline()
-        destination = _Destination(target, start, count, channels, unpack)
+        destination = PictureTarget(target, start, count, channels, unpack)
         if isinstance(source, Storage):
-            self._owner.post(_put, self._device, source.handle, 0, destination)
+            self._owner.post(put_pixels, self._device, source.handle, 0, destination)
             return
         view = memoryview(source).cast("B")
         if view.nbytes <= SMALL_UPLOAD:
             ring = self._ring_for(view.nbytes)
             data = bytes(view).ljust(-(-view.nbytes // 4) * 4, b"\0")
-            self._owner.post(_put_through_ring, self._device, ring, data, destination)
+            self._owner.post(put_through_ring, self._device, ring, data, destination)
             return
         with scratch_memory(self._engine, "Picture.update", view.nbytes) as (between,):
             self._engine.upload(between, view)
-            self._owner.post(_put, self._device, between.handle, 0, destination)
+            self._owner.post(put_pixels, self._device, between.handle, 0, destination)
 
     def drop(self, picture: int) -> None:
         self._dropped.append(picture)
@@ -183,21 +197,24 @@ class WebGPUComposer(Composer):
         records = self._records(draws)
         color, fill = _word(background), background is not None
         bound = min(len(self._arenas), self._slots)
-        dispatches: list[_Dispatch] = []
+        dispatches: list[ComposeDispatch] = []
         for part, arenas in _parts(records, bound, len(self._arenas)):
             data = places + part.tobytes()
             numbers = len(rects), len(part), len(rects), tiles, width, color, int(fill)
             buffers = tuple(self._held[number].handle for number in arenas)
-            dispatches.append(_Dispatch(data, numbers, buffers))
+            dispatches.append(ComposeDispatch(data, numbers, buffers))
             fill = False
         ring = self._ring_for(max(len(dispatch.data) for dispatch in dispatches))
         text = _shader(bound, self._shadows, self._blends)
-        pipeline = self._engine.shader(text, bound + 1, _BLOCK.size)
-        self._owner.post(_compose, self._device, ring, pipeline, target.handle, dispatches)
+        pipeline = self._engine.shader(text, bound + 1, BLOCK.size)
+        self._owner.post(compose_frame, self._device, ring, pipeline, target.handle, dispatches)
 
     @property
     def nbytes(self) -> int:
         return sum(storage.nbytes for storage in self._held)
+
+    def count_for(self, accounts: memory.Accounts) -> None:
+        self._room.move(accounts)
 
     def close(self) -> None:
         self._end()
@@ -241,7 +258,9 @@ class WebGPUComposer(Composer):
                 self._free.append(number)
         for number, held in enumerate(self._arenas):
             if held.words * 4 > SHRINK_BYTES and held.used * 4 < held.words:
-                self._pack(number, 0)
+                with suppress(MemoryLimitExceeded):  # both are there while it is copied
+                    self._pack(number, 0)
+        self._count(0)
 
     def _find_room(self, words: int) -> tuple[int, int]:
         """Find or make room for a picture; return the arena and the first word."""
@@ -250,12 +269,18 @@ class WebGPUComposer(Composer):
             if start is not None:
                 return number, start
         need = aligned(words)
+        refused: MemoryLimitExceeded | None = None
         for number, arena in enumerate(self._arenas):
             if (arena.used + need) * 4 <= self._limit:
-                self._pack(number, need)
-                break
+                try:
+                    self._pack(number, need)
+                    break
+                except MemoryLimitExceeded as error:
+                    refused = error  # both are there while it is copied; a new one may fit
         else:
             number = len(self._arenas)
+            if refused is not None and number == MAX_ARENAS:
+                raise refused
             if need * 4 > self._limit or number == MAX_ARENAS:
                 held = sum(arena.used for arena in self._arenas) * 4
                 raise BufferTooLarge(
@@ -268,22 +293,43 @@ class WebGPUComposer(Composer):
         assert start is not None
         return number, start
 
+    def _count(self, more: int, coming: int = 0) -> None:
+        """Count the room beside the pixels, with ``more`` bytes that are about to be allocated.
+
+        ``coming`` are bytes of a picture that is counted already and has no place yet.
+        """
+        pixels = 4 * sum(arena.used for arena in self._arenas) + coming
+        spare = max(self.nbytes + more - pixels - UNCOUNTED, 0)
+        if more:
+            self._room.resize(spare, "Scene")
+        else:
+            self._room.settle(spare)
+
     def _open(self, words: int) -> None:
-        storage = self._allocate(words)
+        storage = self._allocate(words, 4 * words)
         self._held.insert(len(self._arenas), storage)
         self._arenas.append(Arena(storage.nbytes // 4))
 
-    def _allocate(self, words: int) -> Storage:
-        """Allocate memory for an arena, with room to grow."""
+    def _allocate(self, words: int, coming: int) -> Storage:
+        """Allocate memory for an arena, with room to grow unless a memory limit is near."""
         need = max(words * 4, MIN_ARENA // 2)
         more = need * 2 if need * 2 <= LARGE_ARENA else need + need // 4
         nbytes = min(size_class(more, self._limit), self._limit)
-        return self._engine.allocate(nbytes, zero=False)
+        try:
+            self._count(nbytes, coming)
+        except MemoryLimitExceeded:
+            nbytes = size_class(words * 4, self._limit)
+            self._count(nbytes, coming)
+        try:
+            return self._engine.allocate(nbytes, zero=False)
+        except BaseException:
+            self._count(0, coming)
+            raise
 
     def _pack(self, number: int, extra: int) -> None:
         """Move an arena's pictures to a new arena, without gaps and with room for more."""
         old, arena = self._held[number], self._arenas[number]
-        storage = self._allocate(arena.used + extra)
+        storage = self._allocate(arena.used + extra, 4 * extra)
         table = self._table
         here = np.flatnonzero((table[:, 0] == number) & (table[:, 2] > 0))
         here = here[np.argsort(table[here, 1])]
@@ -298,29 +344,34 @@ class WebGPUComposer(Composer):
                 moves.append([start, used, size])
             table[picture, 1] = used
             used += size
-        self._owner.post(_move, self._device, old.handle, storage.handle, moves)
+        self._owner.post(move_pictures, self._device, old.handle, storage.handle, moves)
         self._engine.release(old)
         self._held[number] = storage
         self._arenas[number] = Arena(storage.nbytes // 4, used)
+        self._count(0, 4 * extra)
 
-    def _ring_for(self, nbytes: int) -> _Ring:
+    def _ring_for(self, nbytes: int) -> UploadRing:
         """Return the ring, replaced by a larger one if needed."""
         ring = self._ring
         if ring is None or ring.nbytes < nbytes + RECORD:
-            storage = self._engine.allocate(max(RING_BYTES, 2 * nbytes + RECORD), zero=False)
+            wanted = max(RING_BYTES, 2 * nbytes + RECORD)
+            self._count(wanted)
+            storage = self._engine.allocate(wanted, zero=False)
             if ring is not None:
                 self._engine.release(self._held.pop())
             self._held.append(storage)
-            ring = self._ring = _Ring(storage)
+            ring = self._ring = UploadRing(storage)
+            self._count(0)
         return ring
 
     def _unpack_pipeline(self) -> ComputePipeline:
-        return self._engine.shader(read_wgsl("compose_unpack.wgsl", __package__), 1, _UNPACK.size)
+        return self._engine.shader(read_wgsl("compose_unpack.wgsl", __package__), 1, UNPACK.size)
 
 
-def _release(engine: WebGPUEngine, held: list[Storage]) -> None:
+def _release(engine: WebGPUEngine, held: list[Storage], room: memory.Held) -> None:
     while held:
         engine.release(held.pop())
+    room.release()
 
 
 def _drawn_unscaled(rows: NDArray, pictured: NDArray) -> NDArray:
@@ -400,91 +451,3 @@ def _shader(arenas: int, shadows: bool, blends: bool) -> str:
     ]
     lines.append("\n" + helper_source(_FUNCTIONS))
     return read_wgsl("compose.wgsl", __package__).replace("WORDS\n", "\n".join(lines))
-
-
-# on the owner's thread ---------------------------------------------------------------------------
-
-
-class _Ring:
-    """A ring buffer for data that is read once."""
-
-    __slots__ = ("_at", "buffer", "nbytes")
-
-    def __init__(self, storage: Storage) -> None:
-        self.buffer: DeviceBuffer = storage.handle
-        self.nbytes = storage.nbytes
-        # Start as full: recorded commands may still read this memory for its previous owner.
-        self._at = storage.nbytes
-
-    def write(self, device: NativeDevice, data: bytes) -> int:
-        """Write data at a multiple of the record size; return its offset."""
-        if self._at + len(data) > self.nbytes:
-            device.flush()  # submit the commands that read the data to overwrite
-            self._at = 0
-        at = self._at
-        device.write_unordered(self.buffer, data, at)
-        self._at = -(-(at + len(data)) // RECORD) * RECORD
-        return at
-
-
-class _Dispatch(NamedTuple):
-    """The rectangles and draws of a dispatch, their numbers for the block, and its arenas."""
-
-    data: bytes
-    numbers: tuple[int, ...]
-    arenas: tuple[DeviceBuffer, ...]
-
-
-class _Destination:
-    """The destination of a picture's pixels in an arena, and their conversion."""
-
-    __slots__ = ("buffer", "channels", "count", "start", "unpack")
-
-    def __init__(
-        self,
-        buffer: DeviceBuffer,
-        start: int,
-        count: int,
-        channels: int,
-        unpack: ComputePipeline | None,
-    ) -> None:
-        self.buffer = buffer
-        self.start = start
-        self.count = count
-        self.channels = channels
-        self.unpack = unpack
-
-
-def _put(device: NativeDevice, source: DeviceBuffer, at: int, destination: _Destination) -> None:
-    if destination.unpack is None:
-        device.copy(source, destination.buffer, destination.count * 4, at, destination.start * 4)
-        return
-    quads = -(-destination.count // 4)
-    block = _UNPACK.pack(quads, destination.channels, at // 4, destination.start // 4)
-    device.dispatch(destination.unpack, (source, destination.buffer), block, -(-quads // 128))
-
-
-def _put_through_ring(
-    device: NativeDevice, ring: _Ring, data: bytes, destination: _Destination
-) -> None:
-    _put(device, ring.buffer, ring.write(device, data), destination)
-
-
-def _move(
-    device: NativeDevice, source: DeviceBuffer, target: DeviceBuffer, moves: list[list[int]]
-) -> None:
-    for start, to, words in moves:
-        device.copy(source, target, words * 4, start * 4, to * 4)
-
-
-def _compose(
-    device: NativeDevice,
-    ring: _Ring,
-    pipeline: ComputePipeline,
-    target: DeviceBuffer,
-    dispatches: list[_Dispatch],
-) -> None:
-    for data, (rects, count, *numbers), arenas in dispatches:
-        first = ring.write(device, data) // RECORD
-        block = _BLOCK.pack(first + rects, count, first, *numbers)
-        device.dispatch(pipeline, (*arenas, ring.buffer, target), block, numbers[1])

@@ -1,0 +1,110 @@
+"""The composer's work on the owner's thread: uploads to arenas, moves between them, dispatches."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple
+
+from dala.gpu.compute.engines.base import Storage
+from dala.gpu.compute.engines.compositing import DRAW
+from dala.gpu.compute.engines.webgpu.device import NativeDevice
+from dala.gpu.compute.engines.webgpu.pipelines import ComputePipeline
+from dala.gpu.compute.engines.webgpu.pool import DeviceBuffer
+
+#: The bytes of a draw, and of a rectangle.
+RECORD: Final = DRAW.itemsize
+
+#: The uniform blocks of ``compose.wgsl`` and ``compose_unpack.wgsl``.
+BLOCK: Final = struct.Struct("<8I")
+UNPACK: Final = struct.Struct("<4I")
+
+
+class UploadRing:
+    """A ring buffer for data that is read once."""
+
+    __slots__ = ("_at", "buffer", "nbytes")
+
+    def __init__(self, storage: Storage) -> None:
+        self.buffer: DeviceBuffer = storage.handle
+        self.nbytes = storage.nbytes
+        # Start as full: recorded commands may still read this memory for its previous owner.
+        self._at = storage.nbytes
+
+    def write(self, device: NativeDevice, data: bytes) -> int:
+        """Write data at a multiple of the record size; return its offset."""
+        if self._at + len(data) > self.nbytes:
+            device.flush()  # submit the commands that read the data to overwrite
+            self._at = 0
+        at = self._at
+        device.write_unordered(self.buffer, data, at)
+        self._at = -(-(at + len(data)) // RECORD) * RECORD
+        return at
+
+
+class ComposeDispatch(NamedTuple):
+    """The rectangles and draws of a dispatch, their numbers for the block, and its arenas."""
+
+    data: bytes
+    numbers: tuple[int, ...]
+    arenas: tuple[DeviceBuffer, ...]
+
+
+class PictureTarget:
+    """The destination of a picture's pixels in an arena, and their conversion."""
+
+    __slots__ = ("buffer", "channels", "count", "start", "unpack")
+
+    def __init__(
+        self,
+        buffer: DeviceBuffer,
+        start: int,
+        count: int,
+        channels: int,
+        unpack: ComputePipeline | None,
+    ) -> None:
+        self.buffer = buffer
+        self.start = start
+        self.count = count
+        self.channels = channels
+        self.unpack = unpack
+
+
+def put_pixels(
+    device: NativeDevice, source: DeviceBuffer, at: int, destination: PictureTarget
+) -> None:
+    """Copy pixels from a byte of a buffer to their place in an arena."""
+    if destination.unpack is None:
+        device.copy(source, destination.buffer, destination.count * 4, at, destination.start * 4)
+        return
+    quads = -(-destination.count // 4)
+    block = UNPACK.pack(quads, destination.channels, at // 4, destination.start // 4)
+    device.dispatch(destination.unpack, (source, destination.buffer), block, -(-quads // 128))
+
+
+def put_through_ring(
+    device: NativeDevice, ring: UploadRing, data: bytes, destination: PictureTarget
+) -> None:
+    """Write pixels to the ring, and copy them from there."""
+    put_pixels(device, ring.buffer, ring.write(device, data), destination)
+
+
+def move_pictures(
+    device: NativeDevice, source: DeviceBuffer, target: DeviceBuffer, moves: list[list[int]]
+) -> None:
+    """Copy ranges of one arena to another: from, to and length in words."""
+    for start, to, words in moves:
+        device.copy(source, target, words * 4, start * 4, to * 4)
+
+
+def compose_frame(
+    device: NativeDevice,
+    ring: UploadRing,
+    pipeline: ComputePipeline,
+    target: DeviceBuffer,
+    dispatches: list[ComposeDispatch],
+) -> None:
+    """Record the dispatches of a frame."""
+    for data, (rects, count, *numbers), arenas in dispatches:
+        first = ring.write(device, data) // RECORD
+        block = BLOCK.pack(first + rects, count, first, *numbers)
+        device.dispatch(pipeline, (*arenas, ring.buffer, target), block, numbers[1])
