@@ -122,6 +122,21 @@ def test_sound_goes_with_the_pictures_of_its_source():
     assert found == pytest.approx([1.2], abs=0.002)
 
 
+def test_what_a_source_has_gathered_before_does_not_shift_its_sound():
+    """A stream gives the second that it has gathered at once, and is in time from then on."""
+    sound = LiveSound("a stream", pictures=True)
+    voice = sound.voice(lambda: 1000.0, 8000)
+    for number in range(200):
+        own = number / 50  # both tracks, one after another, as in a container
+        arrival = 1000 + max(own + 0.05, 1.0)
+        sound.seen(77 + own, arrival)
+        samples = np.zeros(160, np.float32)
+        samples[0] = float(number % 50 == 0)
+        sound.heard(frame(samples, 8000), 77 + own, arrival)
+    found = clicks(voice.render(0, 4 * 8000)[:, 0], 8000)
+    assert found == pytest.approx([2.05, 3.05], abs=0.005)
+
+
 def test_silence_in_place_of_what_does_not_arrive():
     sound = LiveSound("a device")
     voice = sound.voice(lambda: 1000.0, 8000)

@@ -34,6 +34,10 @@ RATE: Final = 48000
 _KEPT: Final = 4
 #: Seconds that sound may be late before there is silence in its place.
 PATIENCE: Final = 0.3
+#: Seconds in which the difference of the clocks settles, and in which a source with pictures gives
+#: what it has gathered before it was opened.
+_SETTLING: Final = 2.0
+_GATHERED: Final = 0.3
 #: How many samples a second are inserted or left out at most, and from how many seconds on there
 #: is silence, or a cut, instead.
 _STEADY: Final = "async=480:min_hard_comp=0.1"
@@ -72,7 +76,8 @@ class LiveSound(Closing):
         self._finalizer: weakref.finalize[..., object] | None = None
         self._wait: Callable[[], object] = lambda: None
         self._home = forks.Home()
-        self._clock = ClockDifference()
+        self._clock = ClockDifference(settling=_SETTLING)
+        self._begin: float | None = None
         self._frames: FrameSamples | None = None
         self._stereo: Converter | None = None
         self._guard = forks.lock()
@@ -84,6 +89,7 @@ class LiveSound(Closing):
     # the thread of the source -----------------------------------------------------------------
     def seen(self, time: float, arrival: float) -> None:
         """Take the time of a picture on the source's clock, and its arrival on ours."""
+        self._begin = arrival if self._begin is None else self._begin
         self._clock.put(arrival - time, arrival)
 
     def heard(self, frame: AvObject, time: float | None, arrival: float) -> None:
@@ -99,8 +105,12 @@ class LiveSound(Closing):
         length = len(block.samples) / block.rate
         self.seconds += length
         if self._by_pictures:
-            if self._clock.value is None:
-                return  # nothing is seen yet
+            if (
+                self._clock.value is None
+                or self._begin is None
+                or arrival < self._begin + _GATHERED
+            ):
+                return  # nothing is seen yet, or the clock is not known well
             when = arrival - length if time is None else time + self._clock.value
         elif time is None:
             when = arrival - length

@@ -19,20 +19,29 @@ class ClockDifference:
 
     What arrives has jitter; the difference is averaged, so that it follows the clocks only.
 
+    Args:
+        settling: seconds from the first arrival on in which the least difference counts. What a
+            source has gathered before it was opened arrives at once, and late.
+
     >>> difference = ClockDifference()
     >>> difference.put(5.0, 100.0), difference.put(5.04, 101.0)
     (5.0, 5.02)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, settling: float = 0.0) -> None:
         #: In seconds; None before the first arrival.
         self.value: float | None = None
         self._last = 0.0
+        self._settling, self._settled = settling, 0.0
 
     def put(self, difference: float, arrival: float) -> float:
         """Take the difference at an arrival on our clock; return the averaged one."""
         if self.value is None or abs(difference - self.value) > _LEAP:
+            if self.value is None or difference > self.value:
+                self._settled = arrival + self._settling
             self.value = difference
+        if arrival < self._settled:
+            self.value = min(self.value, difference)
         share = min(max(arrival - self._last, 0.0) / _SMOOTHING, 1.0)
         self._last = arrival
         self.value += share * (difference - self.value)
