@@ -114,7 +114,7 @@ def control(
     if p.type == "bool":
         made = replace(made, values=(int(bool(value)),), high=1, step=1)
         return made.fixed(_why(p, ranges))
-    numbers = _numbers(value, p.size)
+    numbers = _numbers(value, 0 if p.spread else p.size)
     if numbers is None:
         return None
     whole = p.type in ("int", "ints")

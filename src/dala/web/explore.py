@@ -21,7 +21,7 @@ from dala.web.controls import Control, Numbers
 from dala.web.sources import HEIGHT, MATRICES, RANGES, WIDTH, WebSource
 
 #: The most plans of a chain: combinations of positions whose plans differ.
-MOST_PLANS = 64
+MOST_PLANS = 40
 
 #: The size at which chains are recorded that take any.
 BASE = (640, 360)
@@ -32,6 +32,11 @@ SIZES = (
     (160, 120), (320, 240), (480, 854), (720, 720), (1280, 720), (1080, 1920), (1920, 1080),
     (1921, 1081), (2560, 1440), (3000, 4000), (3840, 2160),
 )  # fmt: skip
+#: More of them, spread evenly over the logarithms of both sides.
+SPREAD = tuple(
+    (round(2 ** (12 * (0.7548776662 * n % 1))), round(2 ** (12 * (0.5698402909 * n % 1))))
+    for n in range(1, 160)
+)
 #: Sizes at which plans are compared.
 COMPARED = ((64, 48), (67, 51), (1280, 720))
 
@@ -266,10 +271,12 @@ class _Explorer:
         if format != "rgba":
             every = product(range(len(MATRICES)), range(len(RANGES)))
             codings = [{"matrix": m, "full": f} for m, f in every]
-        sizes = SIZES if self.size is None else ()
-        first = [{}, *({WIDTH: w, HEIGHT: h} for w, h in sizes)]
-        for positions in product(*axes, codings):
-            for size in first:
+        every_size = (*SIZES, *SPREAD) if self.size is None else ()
+        sizes: list[Numbers] = [{}, *({WIDTH: w, HEIGHT: h} for w, h in every_size)]
+        needed: list[Numbers] = []
+        for number, positions in enumerate(product(*axes, codings)):
+            # Other positions have the classes of sizes that the first has.
+            for size in sizes if number == 0 else needed:
                 place = self._base() | size
                 for position in positions:
                     place |= position
@@ -286,6 +293,8 @@ class _Explorer:
                     coding: list[Guard] = [("==", n, place[n], True) for n in ("matrix", "full")]
                     guards = (*coding, *guards)
                 found.append((plan, guards))
+                if number == 0:
+                    needed.append(size)
         return _joined(found)
 
 

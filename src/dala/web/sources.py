@@ -17,7 +17,7 @@ from dala.gpu.compute import Buffer, Pipeline
 from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.kernels.filter import FilterParam, FilterSpec, parameter_of
 from dala.gpu.compute.operation import Operation
-from dala.gpu.compute.recording import Plan, Recorder
+from dala.gpu.compute.recording import Plan, Recorder, ShaderCache
 from dala.gpu.compute.runnable import Runnable
 from dala.media.filters.declarations import declared
 from dala.media.filters.plans import PICTURE, Filter, Step, declared_steps, plan
@@ -43,6 +43,7 @@ class WebSource(ABC):
     size: tuple[int, int] | None = None
     #: Formats of the picture, as pages may give it.
     formats: tuple[str, ...] = ("rgba",)
+    _shaders: ShaderCache
 
     @abstractmethod
     def record(self, values: Numbers, symbolic: Collection[str], format: str = "rgba") -> Plan:
@@ -56,6 +57,7 @@ class FilterSource(WebSource):
         self, filters: Sequence[Filter], call: str, ranges: Ranges | None = None, yuv: bool = False
     ) -> None:
         self._call = call
+        self._shaders = {}
         self._filters = [_pair(item, call) for item in filters]
         #: As frame pipelines take them.
         self.filters: list[Filter] = list(self._filters)
@@ -91,7 +93,7 @@ class FilterSource(WebSource):
             )
 
     def record(self, values: Numbers, symbolic: Collection[str], format: str = "rgba") -> Plan:
-        recorder = Recorder()
+        recorder = Recorder(self._shaders)
         width = self._number(recorder, WIDTH, values, symbolic)
         height = self._number(recorder, HEIGHT, values, symbolic)
         filters: list[Any] = []
@@ -243,6 +245,7 @@ class PipelineSource(WebSource):
 
     def __init__(self, pipeline: Pipeline, call: str, ranges: Ranges | None = None) -> None:
         self._call = call
+        self._shaders = {}
         pairs = zip(pipeline.stages(), pipeline.kernels, strict=True)
         every: list[Any] = [{**spec, "kernel": kernel} for spec, kernel in pairs]
         self._stages = [s for s in every if s["op"] != "barrier"]
@@ -299,7 +302,7 @@ class PipelineSource(WebSource):
         )
 
     def record(self, values: Numbers, symbolic: Collection[str], format: str = "rgba") -> Plan:
-        recorder = Recorder()
+        recorder = Recorder(self._shaders)
         held: dict[int, Buffer] = {}
         written = {id(self._target(stage)) for stage in self._stages}
 

@@ -20,7 +20,7 @@ import {
 export type Params = Record<string, number | number[] | string | boolean>;
 
 export interface RunOptions {
-  /** Scale the picture where the chain takes one size only; otherwise such a picture is refused. */
+  /** Scale pictures of sizes that the chain does not take; otherwise they are refused. */
   fit?: boolean;
   /**
    * Convert video frames in NV12 and I420 as Dala does on the desktop, if the chain was exported
@@ -148,6 +148,13 @@ export class Chain {
         [width, height] = size;
         numbers.set("w", width).set("h", height);
       }
+      if (!size && options.fit) {
+        const near = this.nearest(numbers);
+        if (near[0] !== width || near[1] !== height) {
+          given = fitted = await scaled(given, near[0], near[1]);
+          [width, height] = near;
+        }
+      }
       const planes = options.yuv && isVideoFrame(given) ? await this.planes(given, numbers) : undefined;
       const format = planes?.format ?? "rgba";
       const plan = this.plan(numbers, format);
@@ -212,11 +219,33 @@ export class Chain {
     return numbers;
   }
 
-  private plan(numbers: Numbers, format: string): Plan {
-    const plans = this.document.plans[format] ?? [];
-    for (const plan of plans) {
-      if (plan.when.some((guards) => guards.every((g) => holds(g, numbers)))) return plan;
+  private find(numbers: Numbers, format: string): Plan | undefined {
+    return (this.document.plans[format] ?? []).find((plan) =>
+      plan.when.some((guards) => guards.every((g) => holds(g, numbers))),
+    );
+  }
+
+  /** The nearest size with a plan; `numbers` get it. Few sizes are not their own nearest. */
+  private nearest(numbers: Numbers): [number, number] {
+    const [w, h] = [numbers.get("w")!, numbers.get("h")!];
+    const least = Math.min(1, Math.sqrt(2 ** 25 / (w * h))); // four bytes a pixel in 128 MiB
+    for (let d = 0; d < 12; d++) {
+      for (const [dx, dy] of d ? [[d, 0], [0, d], [d, d]] : [[0, 0]]) {
+        const near: [number, number] = [
+          Math.max(Math.floor(w * least) - dx!, 1),
+          Math.max(Math.floor(h * least) - dy!, 1),
+        ];
+        numbers.set("w", near[0]).set("h", near[1]);
+        if (this.find(numbers, "rgba")) return near;
+      }
     }
+    numbers.set("w", w).set("h", h);
+    return [w, h];
+  }
+
+  private plan(numbers: Numbers, format: string): Plan {
+    const found = this.find(numbers, format);
+    if (found) return found;
     const given = [...numbers].map(([name, n]) => `${name} = ${n}`).join(", ");
     throw new Error(`dala: the chain was not exported for this size or these parameters (${given})`);
   }

@@ -6,6 +6,7 @@ A plan may be a function of symbols, such as the width of a picture or the stren
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from dala.gpu.compute.engines.symbols import (
     Number,
     SymbolicBytes,
     Trace,
+    apply,
     evaluate,
     expr_of,
     holds,
@@ -26,6 +28,7 @@ from dala.gpu.compute.engines.webgpu.recorded.engine import (
     RecordedBuffer,
     RecordedCopy,
     RecordingEngine,
+    ShaderCache,
 )
 from dala.typing import NDArray
 
@@ -37,9 +40,12 @@ __all__ = [
     "PlanBuffer",
     "PlanStep",
     "Recorder",
+    "ShaderCache",
     "Trace",
+    "cos",
     "evaluate",
     "holds",
+    "sin",
 ]
 
 
@@ -137,6 +143,24 @@ def _filled(
     return bytes(made)
 
 
+def cos(angle: float) -> float:
+    """Return the cosine of an angle in radians, which may be symbolic.
+
+    >>> cos(0.0)
+    1.0
+    """
+    return apply("cos", math.cos(angle), angle)
+
+
+def sin(angle: float) -> float:
+    """Return the sine of an angle in radians, which may be symbolic.
+
+    >>> sin(0.0)
+    0.0
+    """
+    return apply("sin", math.sin(angle), angle)
+
+
 class Recorder:
     """Records the work of buffers that exist only as descriptions.
 
@@ -149,9 +173,9 @@ class Recorder:
     (1, ['input', 'output'])
     """
 
-    def __init__(self) -> None:
+    def __init__(self, shaders: ShaderCache | None = None) -> None:
         self.trace = Trace()
-        self._engine = RecordingEngine()
+        self._engine = RecordingEngine(shaders)
 
     def buffer(
         self,

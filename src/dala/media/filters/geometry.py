@@ -62,8 +62,8 @@ def rotate(shape: Shape, dtype: str, values: Values) -> list[Step]:
     x, y = values["center"] or (width / 2, height / 2)
     if values["expand"]:
         # Edges of exact angles are whole numbers but for rounding errors.
-        wide = abs(cos) * width + abs(sin) * height
-        high = abs(sin) * width + abs(cos) * height
+        wide = width * abs(cos) + height * abs(sin)
+        high = width * abs(sin) + height * abs(cos)
         size = max(1, math.ceil(high - 1e-6)), max(1, math.ceil(wide - 1e-6))
         x, y = width / 2, height / 2
     to_x, to_y = (size[1] / 2, size[0] / 2) if values["expand"] else (x, y)
@@ -87,7 +87,12 @@ def cos_sin(degrees: float) -> tuple[float, float]:
     quarters, rest = divmod(degrees, 90.0)
     if rest == 0:
         return ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))[int(quarters) % 4]
-    return math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    angle = degrees * (math.pi / 180.0)
+    if type(angle) is not float:
+        from dala.gpu.compute.recording import cos, sin
+
+        return cos(angle), sin(angle)
+    return math.cos(angle), math.sin(angle)
 
 
 # thumbnails -------------------------------------------------------------------------------------

@@ -289,7 +289,7 @@ def clahe(shape: Shape, dtype: str, values: Values) -> list[Step]:
     histogram = _histogram(shape, "luma", (rows, columns))
     steps = [histogram]
     if values["clip_limit"] > 0:
-        limit = {"limit": min(max(int(values["clip_limit"] * pixels / 256), 1), pixels)}
+        limit = {"limit": min(max(math.floor(pixels * values["clip_limit"] / 256), 1), pixels)}
         tiles = histogram.shape[:3]
         steps += [
             Step(_EXCESS, (0,), histogram.shape, "u32", limit),
@@ -297,7 +297,7 @@ def clahe(shape: Shape, dtype: str, values: Values) -> list[Step]:
             Step(_CLIPPED, (0, 2), histogram.shape, "u32", limit),
         ]
     steps.append(Step(find_kernel("cumsum"), (len(steps) - 1,), histogram.shape, "u32"))
-    scale = {"scale": 255.0 / pixels}
+    scale = {"scale": 1.0 / (pixels / 255.0)}
     steps.append(Step(_SCALED, (len(steps) - 1,), histogram.shape, "f32", scale))
     inputs = (PICTURE, len(steps) - 1)
     return [*steps, Step(find_kernel("map_levels"), inputs, shape, dtype, {"of": "luma"})]
@@ -354,7 +354,7 @@ def auto_contrast(shape: Shape, dtype: str, values: Values) -> list[Step]:
     dark, bright = values["cutoff"]
     pixels = shape[0] * shape[1]
     histogram = _histogram(shape, "luma" if values["preserve_tone"] else "channels")
-    cut = {"low": int(pixels * dark // 100), "high": int(pixels * bright // 100)}
+    cut = {"low": math.floor(pixels * dark / 100), "high": math.floor(pixels * bright / 100)}
     return [
         histogram,
         Step(_STRETCH, (0,), (histogram.shape[2], 2), "f32", cut),

@@ -257,7 +257,7 @@ def chromatic_aberration(shape: Shape, dtype: str, values: Values) -> list[Step]
     height, width = shape[:2]
     if len(shape) == 2 or not height or not width or not values["amount"]:
         return [Step(_FRINGES, (PICTURE, PICTURE, PICTURE), shape, dtype)]
-    share = values["amount"] / max(math.hypot(width, height) / 2, 1.0)
+    share = values["amount"] / max((width * width + height * height) ** 0.5 / 2, 1.0)
     warp, plane = find_kernel("warp_affine"), shape[:2]
     steps = []
     for channel, factor in ((_RED, 1.0 + share), (_BLUE, 1.0 - share)):

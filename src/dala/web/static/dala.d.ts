@@ -104,7 +104,7 @@ export declare function scaled(source: External | RawPicture, width: number, hei
 /** Parameters by name: numbers, lists of numbers, words of choices, true or false. */
 export type Params = Record<string, number | number[] | string | boolean>;
 export interface RunOptions {
-    /** Scale the picture where the chain takes one size only; otherwise such a picture is refused. */
+    /** Scale pictures of sizes that the chain does not take; otherwise they are refused. */
     fit?: boolean;
     /**
      * Convert video frames in NV12 and I420 as Dala does on the desktop, if the chain was exported
@@ -158,6 +158,9 @@ export declare class Chain {
     current(run: number): Instance;
     /** Numbers of all symbols for parameters by name. */
     private numbers;
+    private find;
+    /** The nearest size with a plan; `numbers` get it. Few sizes are not their own nearest. */
+    private nearest;
     private plan;
     /** The present instance, or a new one; only the latter waits, for its shaders. */
     private fresh;

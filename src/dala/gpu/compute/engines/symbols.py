@@ -5,8 +5,8 @@ Where these are symbols, the numbers of the plan are symbols too: each has a val
 code runs as usual, and an expression. Comparisons have plain results, and are noted as *guards*: a
 plan holds for all values for which its guards hold.
 
-Some code takes the value and drops the expression: ``range``, ``struct`` and NumPy. So an export
-compares a plan with plans for other values.
+Some code takes the value and drops the expression: ``range``, ``struct``, NumPy, and the product of
+a float with a symbolic int in this order. So an export compares a plan with plans for other values.
 
 Expressions are numbers, names of symbols, or tuples of an operator and its operands.
 
@@ -37,7 +37,11 @@ _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
 }
 
 #: Functions of expressions that a package adds: tables of weights, for example.
-FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {}
+FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
+    "cos": math.cos,
+    "sin": math.sin,
+    "bits": int.bit_length,
+}
 
 
 class Trace:
@@ -232,7 +236,7 @@ class SymbolicInt(int):
         return hash(_plain(self))
 
     def bit_length(self) -> int:
-        return int(_fixed(self).bit_length())
+        return _integer(int.bit_length(self), ("bits", self.expr), self.trace)
 
     def __lshift__(self, other: int) -> int:
         return int(_fixed(self) << other)
@@ -346,7 +350,9 @@ def _comparison(kind: str, *, swapped: bool, negated: bool) -> Callable[[Any, An
 
 
 def _unary(kind: str) -> Callable[..., Any]:
-    def unary(self: Any, digits: None = None) -> Any:
+    def unary(self: Any, digits: int | None = None) -> Any:
+        if digits is not None:  # round(x, 4)
+            return round(self * 10.0**digits) / 10.0**digits
         value = _BINARY[kind](_plain(self))
         if isinstance(self, SymbolicInt) and kind != "abs":
             return self

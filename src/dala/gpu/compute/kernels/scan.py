@@ -280,7 +280,7 @@ class MapLevels(Operation):
         gray = len(task.inputs[0].shape) == 2 or task.inputs[0].shape[2] == 1
         tiled = task.inputs[1].shape[:2] != (1, 1)
         kernel = map_levels_kernel(task.inputs[0].dtype, gray, task["luma"], tiled)
-        values = {"down": 1.0 / max(tall, 1), "across": 1.0 / max(wide, 1)}
+        values = {"down": max(tall, 1) ** -1.0, "across": max(wide, 1) ** -1.0}
         return kernel, values if tiled else {}
 
 

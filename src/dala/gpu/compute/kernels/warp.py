@@ -330,11 +330,10 @@ class Crop(_Placed):
                 call="crop",
                 argument="box",
             )
-        whole = f"the picture of {width} x {height} pixels"
         if box is None:
             if size[0] > height or size[1] > width:
                 raise ParameterError.invalid(
-                    "crop", "size", f"(height, width) within {whole}", size, "pad() adds pixels."
+                    "crop", "size", f"(height, width) within {_whole(height, width)}", size, "pad() adds pixels."
                 )
             return _Placement(size, ((height - size[0]) // 2, (width - size[1]) // 2))
         left, top, right, bottom = box
@@ -342,11 +341,16 @@ class Crop(_Placed):
             raise ParameterError.invalid(
                 "crop",
                 "box",
-                f"(left, top, right, bottom) within {whole}, with left < right and top < bottom",
+                f"(left, top, right, bottom) within {_whole(height, width)}, with left < right and "
+                "top < bottom",
                 box,
                 "pad() adds pixels.",
             )
         return _Placement((bottom - top, right - left), (top, left))
+
+
+def _whole(height: int, width: int) -> str:
+    return f"the picture of {width} x {height} pixels"
 
 
 @picture_filter(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from dala.errors import BufferTooLarge, DeviceError, UnsupportedDtype, UnsupportedOperation
 from dala.forks import cached_property
@@ -17,8 +17,12 @@ from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 from dala.gpu.compute.engines.webgpu.ffi import ShaderChecks
 from dala.gpu.compute.engines.webgpu.limits import DEFAULT, STORAGE_BUFFERS, largest_buffer
 from dala.gpu.compute.engines.webgpu.pipelines import ComputePipeline
-from dala.gpu.compute.engines.webgpu.wgsl.shader import BlockLayout, Shader
+from dala.gpu.compute.engines.webgpu.wgsl.shader import BlockLayout, Shader, shader_key
 from dala.gpu.compute.lang.ir import Program
+
+
+#: Shaders by what their text depends on, for several recordings of one chain.
+ShaderCache: TypeAlias = "dict[tuple[object, ...], Shader]"
 
 
 @dataclass(eq=False)
@@ -68,7 +72,8 @@ class RecordingEngine(WebGPUEngine):
     (16, [])
     """
 
-    def __init__(self) -> None:
+    def __init__(self, shaders: ShaderCache | None = None) -> None:
+        self._written_shaders = {} if shaders is None else shaders
         self.id = "web"
         self.adapter = Adapter(
             id=self.id, name="a browser", vendor="", driver="", backend="WebGPU", kind="virtual",
@@ -143,7 +148,10 @@ class RecordingEngine(WebGPUEngine):
             given = [_buffer(storage) for storage in inputs]
             out = _buffer(output)
             aliased = tuple(i for i, buffer in enumerate(given) if buffer is out)
-            shader: Shader = self._written(program, geometry, aliased)
+            key = shader_key(program, geometry, aliased)
+            shader = self._written_shaders.get(key)
+            if shader is None:
+                shader = self._written_shaders[key] = self._written(program, geometry, aliased)
             self._check(program, shader)
             block = self.pack(shader.block, shader.block.numbers(geometry), params)
             buffers = (*(given[i] for i in shader.bound), out)
