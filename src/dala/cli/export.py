@@ -1,0 +1,204 @@
+"""Export filters as a web page that runs on the visitor's GPU."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from dala.cli.common import arguments, chain
+from dala.cli.common.signals import Stopped, stopping
+from dala.errors import ParameterError
+
+if TYPE_CHECKING:
+    from dala.web import Export
+
+EXAMPLES: Final = """\
+examples:
+  dala export --blur radius=4,sigma=2 --sharpen 0.3 -o page/
+  dala export --lut film.cube --vignette -o look.html      one file
+  dala export chain.json -o page/                          filters as `dala filter --json` prints them
+  dala export --sepia -o page/ --picture photo.jpg --title "Old times"
+  dala export --blur 4 -o page/ --slider radius=0:32 --slider border
+  dala export --chroma_key --serve                         with a QR code for a phone
+  dala export --invert -o page/ --serve --host 127.0.0.1   for this machine only
+
+Open the page over http or https: browsers do not load modules of local files, except from the one
+file. --serve does so, with a certificate made on the spot, because phones offer WebGPU and cameras
+only to https. `dala kernels` lists the filters.
+"""
+
+
+def slider(text: str) -> tuple[str, tuple[float, float] | None]:
+    """Parse NAME or NAME=LOW:HIGH.
+
+    >>> slider("sigma=0.5:20"), slider("border")
+    (('sigma', (0.5, 20.0)), ('border', None))
+    """
+    name, equals, value = text.partition("=")
+    if not equals:
+        return name, None
+    low, _, high = value.partition(":")
+    try:
+        return name, (float(low), float(high))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"must be NAME or NAME=LOW:HIGH, such as sigma=0.5:20, got {text!r}"
+        ) from None
+
+
+OPTIONS: Final[arguments.Options] = {
+    **arguments.JSON,
+    **arguments.MAX_PIXELS,
+    "-o": {
+        "metavar": "OUT",
+        "dest": "out",
+        "help": "the folder to write, or one file that ends in .html",
+    },
+    "--title": {"metavar": "TEXT", "help": "of the page (the names of the filters)"},
+    "--picture": {"metavar": "FILE", "help": "that the page shows at first (a photograph)"},
+    "--slider": {
+        "type": slider,
+        "action": "append",
+        "default": [],
+        "metavar": "NAME[=LOW:HIGH]",
+        "help": "the range of a control, or a parameter to make one of",
+    },
+    "--yuv": {
+        "action": "store_true",
+        "help": "also export plans for video frames in NV12 and I420, converted as Dala does it",
+    },
+    "--serve": {
+        "action": "store_true",
+        "help": "serve the page, and print its address and a QR code, until Ctrl-C",
+    },
+    "--host": {
+        "default": "0.0.0.0",
+        "metavar": "ADDRESS",
+        "help": "with --serve: 127.0.0.1 for this machine, 0.0.0.0 for the network (0.0.0.0)",
+    },
+    "--port": {
+        "type": arguments.integer(0, 65535),
+        "default": 0,
+        "metavar": "N",
+        "help": "with --serve: the port (a free one)",
+    },
+}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
+    parser.usage = "dala export [CHAIN.json] [--FILTER [VALUE] ..] -o OUT [options]"
+    parser.add_argument("paths", nargs="*", metavar="CHAIN.json", help="a file with filters")
+    arguments.add_options(parser, OPTIONS)
+    chain.add_options(parser)
+
+
+def prepare(words: Sequence[str]) -> list[str]:
+    """Return the arguments in a form that argparse can parse."""
+    return chain.join(words, arguments.flags(OPTIONS), "dala export CHAIN.json")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Export, print a report, and serve where asked to."""
+    if len(args.paths) > 1 or bool(args.paths) == bool(args.chain):
+        raise ParameterError(
+            "give filters, such as --blur 3, or one file with filters, such as chain.json."
+        )
+    if args.out is None and not args.serve:
+        raise ParameterError("name the folder to write, such as -o page/.")
+    try:
+        with stopping(), ExitStack() as held:
+            return _run(args, held)
+    except Stopped as stopped:
+        return 0 if args.serve else 128 + stopped.number
+
+
+def _run(args: argparse.Namespace, held: ExitStack) -> int:
+    from dala import web
+
+    filters = _loaded(args)
+    out = args.out or held.enter_context(tempfile.TemporaryDirectory(prefix="dala-web-"))
+    made = web.export(
+        filters,
+        out,
+        title=args.title,
+        picture=args.picture,
+        sliders=dict(args.slider) or None,
+        yuv=args.yuv,
+    )
+    if not args.serve:
+        print(json.dumps(_report(made), indent=2) if args.json else _summary(made))
+        _print_notes(made, args.json)
+        return 0
+    _print_notes(made, args.json)
+    try:
+        with web.Server(made.path, host=args.host, port=args.port) as server:
+            from dala.web.serving import announcement
+
+            if args.json:
+                print(json.dumps({**_report(made), "address": server.address}), flush=True)
+            else:
+                print(announcement(server), end="", flush=True)
+            server.wait()
+    except KeyboardInterrupt as stop:
+        if isinstance(stop, Stopped):
+            raise
+    return 0
+
+
+def _loaded(args: argparse.Namespace) -> list[chain.Link]:
+    """Return the filters of the command or of the file, with their pictures and tables."""
+    if not args.paths:
+        return chain.load(args.chain, args.max_pixels)
+    from dala.web import read_chain
+
+    path = Path(args.paths[0])
+    links: list[chain.Link] = []
+    for item in read_chain(path):
+        name, given = (item, {}) if isinstance(item, str) else item  # type: ignore[misc]
+        if not isinstance(name, str) or name not in chain.filters():
+            raise ParameterError(f"{path}: {name!r} is not a filter. `dala kernels` lists them.")
+        files = (*chain.PICTURES, *chain.FILES)
+        known = chain.params(name)
+        values = {
+            key: path.parent / value
+            if isinstance(value, str) and key in known and known[key].type in files
+            else value
+            for key, value in given.items()
+        }
+        links.append((name, values))
+    return chain.load(links, args.max_pixels)
+
+
+def _report(made: Export) -> dict[str, chain.Json]:
+    plan = made.plan
+    return {
+        "out": str(made.path),
+        "files": list(made.files),
+        "dispatches": plan.dispatches,
+        "plans": sum(len(found) for found in plan.variants.values()),
+        "size": None if plan.size is None else list(plan.size),
+        "controls": [c.name for c in plan.live],
+        "notes": list(plan.notes),
+    }
+
+
+def _summary(made: Export) -> str:
+    plan = made.plan
+    count = plan.dispatches
+    controls = ", ".join(c.name for c in plan.live) or "none"
+    return (
+        f"{made.path}: {plan.name} in {count} dispatch{'' if count == 1 else 'es'}; "
+        f"controls: {controls}"
+    )
+
+
+def _print_notes(made: Export, as_json: bool) -> None:
+    for note in () if as_json else made.notes:
+        print(f"dala export: {note}", file=sys.stderr)
