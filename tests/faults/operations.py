@@ -487,6 +487,7 @@ COMMANDS: dict[str, Callable[[Path], list[str]] | None] = {
     "demo": None,
     "detect": None,
     "doctor": lambda folder: [],
+    "export": lambda folder: ["--invert", "-o", str(folder / "page")],
     "faces": lambda folder: [str(picture(folder)), "--out", str(folder / "out.png")],
     "filter": lambda folder: [str(clip(folder)), str(folder / "out.mp4"), "--invert"],
     "hands": None,

@@ -1,77 +1,14 @@
 """A browser with WebGPU on SwiftShader, and a page in it that runs exported chains."""
 
-import base64
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import dala.web
-from dala.media import FramePipeline
-
-#: Flags with which headless Chromium runs WebGPU without a GPU, and shows WebGPU canvases.
-FLAGS = (
-    "--no-sandbox",
-    "--enable-unsafe-webgpu",
-    "--use-webgpu-adapter=swiftshader",
-    "--enable-features=Vulkan",
-    "--use-vulkan=swiftshader",
-    "--use-angle=vulkan",
-    "--disable-gpu-watchdog",  # SwiftShader compiles long shaders for seconds
-    "--use-fake-device-for-media-stream",
-    "--use-fake-ui-for-media-stream",
-    "--disable-background-timer-throttling",
-)
-
-RUN = """async ([folder, width, height, bytes, params]) => {
-    const { Dala } = await import(folder + "dala.js");
-    const chain = await Dala.load(folder + "chain.json");
-    try {
-        const data = Uint8Array.from(atob(bytes), (c) => c.charCodeAt(0));
-        const result = await chain.run({ data, width, height }, params);
-        const read = new Uint8Array((await result.read()).buffer);
-        let text = "";
-        for (let i = 0; i < read.length; i += 4096) {
-            text += String.fromCharCode(...read.subarray(i, i + 4096));
-        }
-        return [[result.height, result.width, result.channels], result.dtype, btoa(text)];
-    } finally {
-        chain.close();
-    }
-}"""
-
-
-@dataclass
-class WebPage:
-    """A page of a browser, and the folder that is served to it."""
-
-    page: Any
-    folder: Path
-    address: str
-
-    def run(self, name: str, picture: np.ndarray, **params: object) -> np.ndarray:
-        """Run an exported chain on a picture, in the browser."""
-        height, width = picture.shape[:2]
-        data = base64.b64encode(np.ascontiguousarray(picture).tobytes()).decode()
-        arguments = [f"{self.address}{name}/", width, height, data, params]
-        shape, dtype, text = self.page.evaluate(RUN, arguments)
-        kind = np.uint8 if dtype == "u8" else np.float32
-        made = np.frombuffer(base64.b64decode(text), kind).reshape(shape)
-        return made
-
-    def goto(self, path: str) -> Any:
-        """Open a path, and wait until its chain is shown."""
-        self.page.goto(self.address + path)
-        self.page.evaluate("async () => { await document.querySelector('dala-chain').ready; }")
-        return self.page
-
-
-def start(playwright: Any, *flags: str) -> Any:
-    return playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(flags))
+from tests.support.web import FLAGS, WebPage, start
 
 
 @pytest.fixture(scope="module")
@@ -105,15 +42,3 @@ def web(browser: Any, served: tuple[Path, str]) -> Iterator[WebPage]:
     page.goto(address + "blank.html")
     yield WebPage(page, folder, address)
     page.close()
-
-
-def on_desktop(picture: np.ndarray, filters: list[Any], device: str = "webgpu") -> np.ndarray:
-    """Return the desktop's result, as one fused pipeline."""
-    with FramePipeline(picture.shape[1], picture.shape[0], device=device) as pipeline:
-        return np.array(pipeline.process(picture, filters))
-
-
-def noise(height: int, width: int, seed: int = 0) -> np.ndarray:
-    """Return a picture of smooth noise with all levels, alpha included."""
-    rng = np.random.default_rng(seed)
-    return rng.integers(0, 256, (height, width, 4), dtype=np.uint8)

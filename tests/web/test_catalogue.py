@@ -6,7 +6,7 @@ import pytest
 import dala.web
 from dala.media.filters.declarations import declared, filter_names
 from tests.support.tolerances import assert_close
-from tests.web.conftest import WebPage, noise, on_desktop
+from tests.support.web import WebPage, noise, on_desktop
 
 #: Small, odd, and not a multiple of four wide.
 HEIGHT, WIDTH = 43, 61

@@ -22,7 +22,7 @@ EXAMPLES: Final = """\
 examples:
   dala export --blur radius=4,sigma=2 --sharpen 0.3 -o page/
   dala export --lut film.cube --vignette -o look.html      one file
-  dala export chain.json -o page/                          filters as `dala filter --json` prints them
+  dala export chain.json -o page/                          filters as `filter --json` prints them
   dala export --sepia -o page/ --picture photo.jpg --title "Old times"
   dala export --blur 4 -o page/ --slider radius=0:32 --slider border
   dala export --chroma_key --serve                         with a QR code for a phone
@@ -53,22 +53,11 @@ def slider(text: str) -> tuple[str, tuple[float, float] | None]:
 
 
 OPTIONS: Final[arguments.Options] = {
+    **arguments.DEVICE,
     **arguments.JSON,
     **arguments.MAX_PIXELS,
-    "-o": {
-        "metavar": "OUT",
-        "dest": "out",
-        "help": "the folder to write, or one file that ends in .html",
-    },
     "--title": {"metavar": "TEXT", "help": "of the page (the names of the filters)"},
     "--picture": {"metavar": "FILE", "help": "that the page shows at first (a photograph)"},
-    "--slider": {
-        "type": slider,
-        "action": "append",
-        "default": [],
-        "metavar": "NAME[=LOW:HIGH]",
-        "help": "the range of a control, or a parameter to make one of",
-    },
     "--yuv": {
         "action": "store_true",
         "help": "also export plans for video frames in NV12 and I420, converted as Dala does it",
@@ -95,13 +84,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     parser.usage = "dala export [CHAIN.json] [--FILTER [VALUE] ..] -o OUT [options]"
     parser.add_argument("paths", nargs="*", metavar="CHAIN.json", help="a file with filters")
+    parser.add_argument(
+        "-o", "--out", metavar="OUT", help="the folder to write, or one file that ends in .html"
+    )
+    parser.add_argument(
+        "--slider",
+        type=slider,
+        action="append",
+        default=[],
+        metavar="NAME[=LOW:HIGH]",
+        help="the range of a control, or a parameter to make one of",
+    )
     arguments.add_options(parser, OPTIONS)
     chain.add_options(parser)
 
 
 def prepare(words: Sequence[str]) -> list[str]:
     """Return the arguments in a form that argparse can parse."""
-    return chain.join(words, arguments.flags(OPTIONS), "dala export CHAIN.json")
+    flags = {"-o": True, "--out": True, "--slider": True, **arguments.flags(OPTIONS)}
+    return chain.join(words, flags, "dala export CHAIN.json")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -131,6 +132,7 @@ def _run(args: argparse.Namespace, held: ExitStack) -> int:
         picture=args.picture,
         sliders=dict(args.slider) or None,
         yuv=args.yuv,
+        device=args.device or "cpu",
     )
     if not args.serve:
         print(json.dumps(_report(made), indent=2) if args.json else _summary(made))

@@ -8,6 +8,7 @@ picture's size takes that size only.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -272,11 +273,14 @@ class _Explorer:
             every = product(range(len(MATRICES)), range(len(RANGES)))
             codings = [{"matrix": m, "full": f} for m, f in every]
         every_size = (*SIZES, *SPREAD) if self.size is None else ()
-        sizes: list[Numbers] = [{}, *({WIDTH: w, HEIGHT: h} for w, h in every_size)]
+        sizes: list[Numbers] = [{}]
+        sizes += [{WIDTH: w, HEIGHT: h} for w, h in every_size]
         needed: list[Numbers] = []
         for number, positions in enumerate(product(*axes, codings)):
             # Other positions have the classes of sizes that the first has.
-            for size in sizes if number == 0 else needed:
+            tried = deque(sizes if number == 0 else needed)
+            while tried:
+                size = tried.popleft()
                 place = self._base() | size
                 for position in positions:
                     place |= position
@@ -295,7 +299,19 @@ class _Explorer:
                 found.append((plan, guards))
                 if number == 0:
                     needed.append(size)
+                    if self.size is None:
+                        tried.extend(_exceptions(guards))
         return _joined(found)
+
+
+def _exceptions(guards: Iterable[Guard]) -> list[Numbers]:
+    """Return sizes that guards exclude one by one, such as those of a second picture."""
+    sides: dict[str, set[int]] = {WIDTH: {BASE[0]}, HEIGHT: {BASE[1]}}
+    for kind, a, b, _ in guards:
+        if kind == "==" and a in sides and isinstance(b, int) and b > 0:
+            sides[str(a)].add(b)
+    both = product(sorted(sides[WIDTH]), sorted(sides[HEIGHT]))
+    return [{WIDTH: w, HEIGHT: h} for w, h in both if (w, h) != BASE]
 
 
 def _some(c: Control) -> list[int | float]:

@@ -74,6 +74,7 @@ def export(
     sliders: Ranges | None = None,
     yuv: bool = False,
     one_file: bool | None = None,
+    device: str = "cpu",
 ) -> Export:
     """Export a chain as a web page that runs on the visitor's GPU.
 
@@ -93,6 +94,7 @@ def export(
             ``{"border": None}``.
         yuv: also export plans for video frames in NV12 and I420, converted as Dala does it.
         one_file: write one HTML file; by default if the path ends in ``.html``.
+        device: that makes the still picture for browsers without WebGPU.
 
     Returns:
         The path, the files and the plans.
@@ -114,7 +116,7 @@ def export(
     shown = first_picture(picture, _CALL)
     source = _source(chain, sliders, yuv)
     made = explore(source)
-    result, note = still(shown, source)
+    result, note = still(shown, source, device)
     made.notes.extend([note] if note else [])
     document, files = ChainWriter(made, inline=single).write(_title(title, made))
     if single:

@@ -57,19 +57,19 @@ def first_picture(picture: ImageLike | PathLike | None, call: str) -> PageImage:
     return _encoded(np.asarray(read(picture, None, None, call).pixels))
 
 
-def still(picture: PageImage, source: WebSource) -> tuple[PageImage, str]:
+def still(picture: PageImage, source: WebSource, device: str) -> tuple[PageImage, str]:
     """Return the chain's result for a picture, and a note if it could not be made."""
     if not isinstance(source, FilterSource):
         return picture, _PLAIN
     if find_spec("PIL") is None:
         return picture, f"{_PLAIN}: Pillow is not installed"
     try:
-        return _encoded(_result(picture, source)), ""
+        return _encoded(_result(picture, source, device)), ""
     except DalaError as error:
         return picture, f"{_PLAIN}: {error}"
 
 
-def _result(picture: PageImage, source: FilterSource) -> NDArray:
+def _result(picture: PageImage, source: FilterSource, device: str) -> NDArray:
     from PIL import Image
 
     from dala.media.filters.pipeline import FramePipeline
@@ -80,7 +80,7 @@ def _result(picture: PageImage, source: FilterSource) -> NDArray:
         image = image.resize(source.size)
     else:
         image.thumbnail((_MOST, _MOST))
-    with FramePipeline(image.width, image.height, device="cpu") as pipeline:
+    with FramePipeline(image.width, image.height, device=device) as pipeline:
         return np.asarray(pipeline.process(np.asarray(image), source.filters))
 
 

@@ -47,7 +47,7 @@ button:focus-visible, .file:focus-within, input:focus-visible, select:focus-visi
 .file input { position: absolute; opacity: 0; width: 1px; height: 1px; }
 label.row { display: grid; grid-template-columns: 1fr auto; gap: .1rem .5rem; }
 label.row input[type=range] { grid-column: 1 / -1; width: 100%; margin: 0; }
-output { font-variant-numeric: tabular-nums; opacity: .75; }
+.number { font-variant-numeric: tabular-nums; opacity: .75; }
 .status { opacity: .75; font-variant-numeric: tabular-nums; min-height: 1.3em; }
 .problem { padding: .6rem .8rem; border-radius: .4rem; background: #d7263d22; border: 1px solid #d7263d88; }
 h2 { font-size: 1em; margin: .4rem 0 0; }
@@ -178,8 +178,10 @@ class View implements Mounted {
       this.request();
     };
     const title = c.unit ? `${c.param} (${c.unit})` : c.param;
-    const row = (input: HTMLElement, ...more: Node[]) =>
-      make("label", { className: "row", title: c.doc ?? "" }, make("span", { textContent: title.replaceAll("_", " ") }), ...more, input);
+    const row = (input: HTMLElement, more?: Node, part = "") => {
+      const name = make("span", { textContent: title.replaceAll("_", " ") + part });
+      return make("label", { className: "row", title: c.doc ?? "" }, name, ...(more ? [more] : []), input);
+    };
     if (c.type === "choice") {
       const menu = make("select", {}, ...c.choices!.map((word) => make("option", { value: word, textContent: word })));
       menu.value = c.choices![c.values[0]!]!;
@@ -205,21 +207,22 @@ class View implements Mounted {
     const now = [...c.values];
     const set: ((n: number) => void)[] = [];
     const rows = c.symbols.map((_, i) => {
-      const text = make("output");
+      const text = make("span", { className: "number" });
       const slider = make("input", { type: "range" });
       Object.assign(slider, { min: String(c.low), max: String(c.high), step: c.step ? String(c.step) : "any" });
       const update = (n: number) => {
         slider.value = String(n);
-        text.value = String(Number(n.toPrecision(6)));
+        text.textContent = String(Number(n.toPrecision(6)));
       };
       update(now[i]!);
       set.push(update);
       slider.addEventListener("input", () => {
         now[i] = slider.valueAsNumber;
-        text.value = slider.value;
+        text.textContent = slider.value;
         change(c.symbols.length === 1 ? now[0]! : [...now]);
       });
-      return row(slider, text);
+      const part = c.symbols.length === 3 ? [" red", " green", " blue"][i]! : c.symbols.length > 1 ? ` ${i + 1}` : "";
+      return row(slider, text, part);
     });
     this.setters.set(c.name, (v) => (Array.isArray(v) ? v : c.symbols.map(() => v as number)).forEach((n, i) => {
       now[i] = n;

@@ -333,7 +333,11 @@ class Crop(_Placed):
         if box is None:
             if size[0] > height or size[1] > width:
                 raise ParameterError.invalid(
-                    "crop", "size", f"(height, width) within {_whole(height, width)}", size, "pad() adds pixels."
+                    "crop",
+                    "size",
+                    f"(height, width) within {_whole(height, width)}",
+                    size,
+                    "pad() adds pixels.",
                 )
             return _Placement(size, ((height - size[0]) // 2, (width - size[1]) // 2))
         left, top, right, bottom = box
