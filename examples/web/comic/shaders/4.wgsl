@@ -1,0 +1,378 @@
+// blur of radius 5: tiles of 64 by 16
+struct Block {
+    w0: f32,
+    w1: f32,
+    w2: f32,
+    w3: f32,
+    w4: f32,
+    w5: f32,
+    width: i32,
+    height: i32,
+    across: u32,
+    zero: u32,
+    param_1_bits: i32,
+    param_1_levels: i32,
+    param_1_value: f32,
+}
+@group(0) @binding(0) var<storage, read> source: array<u32>;
+@group(0) @binding(1) var<storage, read_write> output: array<u32>;
+@group(0) @binding(2) var<uniform> p: Block;
+var<workgroup> middle: array<vec2<u32>, 1216>;
+var<workgroup> held: array<u32, 1024>;
+
+// Return the same number, hidden from the compiler (p.zero is 0): some compilers regroup sums and
+// products, which is wrong where rounding or infinities matter.
+fn hide_f32(x: f32) -> f32 {
+    return bitcast<f32>(bitcast<u32>(x) ^ p.zero);
+}
+
+fn unpack_u8(word: u32) -> vec4<i32> {
+    return vec4<i32>((vec4<u32>(word) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(255u));
+}
+
+// Conversions run at a quarter of the speed of additions on many GPUs. Instead the byte is placed
+// in the mantissa of 256.0. Drivers may distribute a following product over the difference, which
+// loses almost no precision with a number this small.
+fn from_byte(byte: i32) -> f32 {
+    return bitcast<f32>((u32(byte) << 15u) | 0x43800000u) - 256.0f;
+}
+
+// Saturate and round, halves up: the factor adds one unit in the last place, so that the sum, which
+// rounds halves to even, rounds up. (Some drivers would merge two sums.) NaN gives 0.
+fn byte_f32(x: f32) -> i32 {
+    let inside = min(select(0.0f, x, x > 0.0f), 255.0f);
+    return i32(bitcast<u32>(inside * 1.00000011920929f + 8388608.0f) & 255u);
+}
+
+fn pack_u8(bytes: vec4<i32>) -> u32 {
+    let b = vec4<u32>(bytes) << vec4<u32>(0u, 8u, 16u, 24u);
+    return (b.x | b.y) | (b.z | b.w);
+}
+
+// Division is only guaranteed to be accurate if the divisor is neither very large nor very small.
+fn div_f32(a: f32, b: f32) -> f32 {
+    let size = abs(b);
+    let k = select(select(1.0f, 1.8446744e19f, size < 1e-30f), 5.4210109e-20f, size > 1e30f);
+    return (a / (b * k)) * k;
+}
+
+fn fetch(i: u32) -> vec4<f32> {
+    let w = source[i];
+    let c = vec3<f32>(vec3<u32>(w & 255u, (w >> 8u) & 255u, (w >> 16u) & 255u));
+    return vec4<f32>(c, bitcast<f32>((w >> 24u) | 0x4b000000u));
+}
+
+fn to_sixteen(v: f32) -> u32 {
+    return bitcast<u32>(v * 257.0f + 8388608.0f) & 65535u;
+}
+
+fn from_sixteen(bits: u32) -> f32 {
+    return bitcast<f32>(bits | 0x4b000000u) - 8388608.0f;
+}
+
+fn to_middle(c: vec3<f32>, a: f32) -> vec2<u32> {
+    return vec2<u32>(
+        to_sixteen(c.x) | (to_sixteen(c.y) << 16u),
+        to_sixteen(c.z) | (bitcast<u32>(a) << 16u));
+}
+
+fn from_middle(m: vec2<u32>) -> vec4<f32> {
+    return vec4<f32>(
+        from_sixteen(m.x & 65535u), from_sixteen(m.x >> 16u), from_sixteen(m.y & 65535u),
+        bitcast<f32>((m.y >> 16u) | 0x4b000000u));
+}
+
+fn word(c: vec3<f32>, a: f32) -> u32 {
+    let b = vec3<u32>(c + 0.5f);
+    return (b.x | (b.y << 8u)) | ((b.z << 16u) | (bitcast<u32>(a) << 24u));
+}
+
+fn stage_1(px_1: vec4<i32>) -> vec4<i32> {
+    let t1 = 1i << (u32(8i - p.param_1_bits) & 31u);
+    let t2 = f32(max(p.param_1_levels - 1i, 1i));
+    let t3 = p.param_1_levels > 0i;
+    let t4 = select(div_f32(1.0f, f32(t1)), t2 / 255.0f, t3);
+    let t5 = select(0.0f, 0.5f, t3);
+    let t6 = select(f32(t1), 1.0f, t3);
+    let t7 = select(255.0f, t2, t3);
+    let t8 = from_byte(px_1.x) * 0.003921569f;
+    let t9 = select(t8, 0.0f, t8 < hide_f32(0.0f));
+    let t10 = from_byte(px_1.y) * 0.003921569f;
+    let t11 = select(t10, 0.0f, t10 < hide_f32(0.0f));
+    let t12 = from_byte(px_1.z) * 0.003921569f;
+    let t13 = select(t12, 0.0f, t12 < hide_f32(0.0f));
+    let t14 = floor((select(t9, 1.0f, t9 > hide_f32(1.0f)) * 255.0f) + 0.5f);
+    let t15 = floor((select(t11, 1.0f, t11 > hide_f32(1.0f)) * 255.0f) + 0.5f);
+    let t16 = floor((select(t13, 1.0f, t13 > hide_f32(1.0f)) * 255.0f) + 0.5f);
+    let t17 = from_byte(byte_f32(div_f32(floor((t14 * t4) + t5) * t6, t7) * 255.0f));
+    let t18 = t17 * 0.003921569f;
+    let t19 = from_byte(byte_f32(div_f32(floor((t15 * t4) + t5) * t6, t7) * 255.0f));
+    let t20 = t19 * 0.003921569f;
+    let t21 = from_byte(byte_f32(div_f32(floor((t16 * t4) + t5) * t6, t7) * 255.0f));
+    let t22 = t21 * 0.003921569f;
+    let t23 = ((t17 * 0.001172549f) + (t19 * 0.0023019607f)) + (t21 * 0.00044705882f);
+    return vec4<i32>(byte_f32((t18 + ((t18 - t23) * p.param_1_value)) * 255.0f), byte_f32((t20 + ((t20 - t23) * p.param_1_value)) * 255.0f), byte_f32((t22 + ((t22 - t23) * p.param_1_value)) * 255.0f), px_1.w);
+}
+
+fn turn_middle(i: u32) -> u32 {
+    return i ^ ((i >> 4u) & 3u);
+}
+
+fn turn_held(i: u32) -> u32 {
+    return i ^ ((i >> 5u) & 3u);
+}
+
+// Where a row begins; beyond the border it is the outermost one.
+fn down(y: i32) -> u32 {
+    return u32(clamp(y, 0i, p.height - 1i) * p.width);
+}
+
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) group: vec3<u32>,
+        @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_index) lane: u32) {
+    let number = group.y * groups.x + group.x;
+    let left = i32(number % p.across) * 64i;
+    let top = i32(number / p.across) * 16i;
+    if (lane < 148u) {
+        let item = lane;
+        let column = item % 74u;
+        let row = (item / 74u) * 8u;
+        let x = u32(clamp(left - 5i + i32(column), 0i, p.width - 1i));
+        let y = top - 5i + i32(row);
+        var a0 = vec3<f32>(0.0f);
+        var a1 = vec3<f32>(0.0f);
+        var a2 = vec3<f32>(0.0f);
+        var a3 = vec3<f32>(0.0f);
+        var a4 = vec3<f32>(0.0f);
+        var a5 = vec3<f32>(0.0f);
+        var a6 = vec3<f32>(0.0f);
+        var a7 = vec3<f32>(0.0f);
+        let t0 = fetch(down(y + 0i) + x);
+        a0 += t0.xyz * p.w5;
+        let t1 = fetch(down(y + 1i) + x);
+        a0 += t1.xyz * p.w4;
+        a1 += t1.xyz * p.w5;
+        let t2 = fetch(down(y + 2i) + x);
+        a0 += t2.xyz * p.w3;
+        a1 += t2.xyz * p.w4;
+        a2 += t2.xyz * p.w5;
+        let t3 = fetch(down(y + 3i) + x);
+        a0 += t3.xyz * p.w2;
+        a1 += t3.xyz * p.w3;
+        a2 += t3.xyz * p.w4;
+        a3 += t3.xyz * p.w5;
+        let t4 = fetch(down(y + 4i) + x);
+        a0 += t4.xyz * p.w1;
+        a1 += t4.xyz * p.w2;
+        a2 += t4.xyz * p.w3;
+        a3 += t4.xyz * p.w4;
+        a4 += t4.xyz * p.w5;
+        let t5 = fetch(down(y + 5i) + x);
+        a0 += t5.xyz * p.w0;
+        a1 += t5.xyz * p.w1;
+        a2 += t5.xyz * p.w2;
+        a3 += t5.xyz * p.w3;
+        a4 += t5.xyz * p.w4;
+        a5 += t5.xyz * p.w5;
+        let t6 = fetch(down(y + 6i) + x);
+        a0 += t6.xyz * p.w1;
+        a1 += t6.xyz * p.w0;
+        a2 += t6.xyz * p.w1;
+        a3 += t6.xyz * p.w2;
+        a4 += t6.xyz * p.w3;
+        a5 += t6.xyz * p.w4;
+        a6 += t6.xyz * p.w5;
+        let t7 = fetch(down(y + 7i) + x);
+        a0 += t7.xyz * p.w2;
+        a1 += t7.xyz * p.w1;
+        a2 += t7.xyz * p.w0;
+        a3 += t7.xyz * p.w1;
+        a4 += t7.xyz * p.w2;
+        a5 += t7.xyz * p.w3;
+        a6 += t7.xyz * p.w4;
+        a7 += t7.xyz * p.w5;
+        let t8 = fetch(down(y + 8i) + x);
+        a0 += t8.xyz * p.w3;
+        a1 += t8.xyz * p.w2;
+        a2 += t8.xyz * p.w1;
+        a3 += t8.xyz * p.w0;
+        a4 += t8.xyz * p.w1;
+        a5 += t8.xyz * p.w2;
+        a6 += t8.xyz * p.w3;
+        a7 += t8.xyz * p.w4;
+        let t9 = fetch(down(y + 9i) + x);
+        a0 += t9.xyz * p.w4;
+        a1 += t9.xyz * p.w3;
+        a2 += t9.xyz * p.w2;
+        a3 += t9.xyz * p.w1;
+        a4 += t9.xyz * p.w0;
+        a5 += t9.xyz * p.w1;
+        a6 += t9.xyz * p.w2;
+        a7 += t9.xyz * p.w3;
+        let t10 = fetch(down(y + 10i) + x);
+        a0 += t10.xyz * p.w5;
+        a1 += t10.xyz * p.w4;
+        a2 += t10.xyz * p.w3;
+        a3 += t10.xyz * p.w2;
+        a4 += t10.xyz * p.w1;
+        a5 += t10.xyz * p.w0;
+        a6 += t10.xyz * p.w1;
+        a7 += t10.xyz * p.w2;
+        let t11 = fetch(down(y + 11i) + x);
+        a1 += t11.xyz * p.w5;
+        a2 += t11.xyz * p.w4;
+        a3 += t11.xyz * p.w3;
+        a4 += t11.xyz * p.w2;
+        a5 += t11.xyz * p.w1;
+        a6 += t11.xyz * p.w0;
+        a7 += t11.xyz * p.w1;
+        let t12 = fetch(down(y + 12i) + x);
+        a2 += t12.xyz * p.w5;
+        a3 += t12.xyz * p.w4;
+        a4 += t12.xyz * p.w3;
+        a5 += t12.xyz * p.w2;
+        a6 += t12.xyz * p.w1;
+        a7 += t12.xyz * p.w0;
+        let t13 = fetch(down(y + 13i) + x);
+        a3 += t13.xyz * p.w5;
+        a4 += t13.xyz * p.w4;
+        a5 += t13.xyz * p.w3;
+        a6 += t13.xyz * p.w2;
+        a7 += t13.xyz * p.w1;
+        let t14 = fetch(down(y + 14i) + x);
+        a4 += t14.xyz * p.w5;
+        a5 += t14.xyz * p.w4;
+        a6 += t14.xyz * p.w3;
+        a7 += t14.xyz * p.w2;
+        let t15 = fetch(down(y + 15i) + x);
+        a5 += t15.xyz * p.w5;
+        a6 += t15.xyz * p.w4;
+        a7 += t15.xyz * p.w3;
+        let t16 = fetch(down(y + 16i) + x);
+        a6 += t16.xyz * p.w5;
+        a7 += t16.xyz * p.w4;
+        let t17 = fetch(down(y + 17i) + x);
+        a7 += t17.xyz * p.w5;
+        let place = row * 76u + column;
+        middle[turn_middle(place + 0u)] = to_middle(a0, t5.w);
+        middle[turn_middle(place + 76u)] = to_middle(a1, t6.w);
+        middle[turn_middle(place + 152u)] = to_middle(a2, t7.w);
+        middle[turn_middle(place + 228u)] = to_middle(a3, t8.w);
+        middle[turn_middle(place + 304u)] = to_middle(a4, t9.w);
+        middle[turn_middle(place + 380u)] = to_middle(a5, t10.w);
+        middle[turn_middle(place + 456u)] = to_middle(a6, t11.w);
+        middle[turn_middle(place + 532u)] = to_middle(a7, t12.w);
+    }
+    workgroupBarrier();
+    {
+        let item = lane;
+        let row = item / 16u;
+        let column = (item % 16u) * 4u;
+        let g0 = row * 76u + column;
+        let g1 = g0 + 4u;
+        let g2 = g0 + 8u;
+        let g3 = g0 + 12u;
+        let turn0 = turn_middle(g0) - g0;
+        let turn1 = turn_middle(g1) - g1;
+        let turn2 = turn_middle(g2) - g2;
+        let turn3 = turn_middle(g3) - g3;
+        var b0 = vec3<f32>(0.0f);
+        var b1 = vec3<f32>(0.0f);
+        var b2 = vec3<f32>(0.0f);
+        var b3 = vec3<f32>(0.0f);
+        let t0 = from_middle(middle[g0 + (0u ^ turn0)]);
+        b0 += t0.xyz * p.w5;
+        let t1 = from_middle(middle[g0 + (1u ^ turn0)]);
+        b0 += t1.xyz * p.w4;
+        b1 += t1.xyz * p.w5;
+        let t2 = from_middle(middle[g0 + (2u ^ turn0)]);
+        b0 += t2.xyz * p.w3;
+        b1 += t2.xyz * p.w4;
+        b2 += t2.xyz * p.w5;
+        let t3 = from_middle(middle[g0 + (3u ^ turn0)]);
+        b0 += t3.xyz * p.w2;
+        b1 += t3.xyz * p.w3;
+        b2 += t3.xyz * p.w4;
+        b3 += t3.xyz * p.w5;
+        let t4 = from_middle(middle[g1 + (0u ^ turn1)]);
+        b0 += t4.xyz * p.w1;
+        b1 += t4.xyz * p.w2;
+        b2 += t4.xyz * p.w3;
+        b3 += t4.xyz * p.w4;
+        let t5 = from_middle(middle[g1 + (1u ^ turn1)]);
+        b0 += t5.xyz * p.w0;
+        b1 += t5.xyz * p.w1;
+        b2 += t5.xyz * p.w2;
+        b3 += t5.xyz * p.w3;
+        let t6 = from_middle(middle[g1 + (2u ^ turn1)]);
+        b0 += t6.xyz * p.w1;
+        b1 += t6.xyz * p.w0;
+        b2 += t6.xyz * p.w1;
+        b3 += t6.xyz * p.w2;
+        let t7 = from_middle(middle[g1 + (3u ^ turn1)]);
+        b0 += t7.xyz * p.w2;
+        b1 += t7.xyz * p.w1;
+        b2 += t7.xyz * p.w0;
+        b3 += t7.xyz * p.w1;
+        let t8 = from_middle(middle[g2 + (0u ^ turn2)]);
+        b0 += t8.xyz * p.w3;
+        b1 += t8.xyz * p.w2;
+        b2 += t8.xyz * p.w1;
+        b3 += t8.xyz * p.w0;
+        let t9 = from_middle(middle[g2 + (1u ^ turn2)]);
+        b0 += t9.xyz * p.w4;
+        b1 += t9.xyz * p.w3;
+        b2 += t9.xyz * p.w2;
+        b3 += t9.xyz * p.w1;
+        let t10 = from_middle(middle[g2 + (2u ^ turn2)]);
+        b0 += t10.xyz * p.w5;
+        b1 += t10.xyz * p.w4;
+        b2 += t10.xyz * p.w3;
+        b3 += t10.xyz * p.w2;
+        let t11 = from_middle(middle[g2 + (3u ^ turn2)]);
+        b1 += t11.xyz * p.w5;
+        b2 += t11.xyz * p.w4;
+        b3 += t11.xyz * p.w3;
+        let t12 = from_middle(middle[g3 + (0u ^ turn3)]);
+        b2 += t12.xyz * p.w5;
+        b3 += t12.xyz * p.w4;
+        let t13 = from_middle(middle[g3 + (1u ^ turn3)]);
+        b3 += t13.xyz * p.w5;
+        let place = row * 64u + column;
+        let turn = turn_held(place) - place;
+        held[place + (0u ^ turn)] = word(b0 * 0.00389105058f, t5.w);
+        held[place + (1u ^ turn)] = word(b1 * 0.00389105058f, t6.w);
+        held[place + (2u ^ turn)] = word(b2 * 0.00389105058f, t7.w);
+        held[place + (3u ^ turn)] = word(b3 * 0.00389105058f, t8.w);
+    }
+    workgroupBarrier();
+    {
+        let item = lane;
+        let x = left + i32(item % 64u);
+        let y = top + i32(item / 64u) * 4i;
+        if (x < p.width && y < p.height) {
+            let column_0 = u32(clamp(x + 0i, 0i, p.width - 1i) - left + 0i);
+            let row_0 = u32(clamp(y + 0i, 0i, p.height - 1i) - top + 0i) * 64u;
+            let row_1 = u32(clamp(y + 1i, 0i, p.height - 1i) - top + 0i) * 64u;
+            let row_2 = u32(clamp(y + 2i, 0i, p.height - 1i) - top + 0i) * 64u;
+            let row_3 = u32(clamp(y + 3i, 0i, p.height - 1i) - top + 0i) * 64u;
+            let n_0_0 = unpack_u8(held[turn_held(row_0 + column_0)]);
+            let n_0_1 = unpack_u8(held[turn_held(row_1 + column_0)]);
+            let n_0_2 = unpack_u8(held[turn_held(row_2 + column_0)]);
+            let n_0_3 = unpack_u8(held[turn_held(row_3 + column_0)]);
+            let e_0 = u32(y * p.width + x + 0i);
+            let e_1 = u32(min(y + 1i, p.height - 1i) * p.width + x + 0i);
+            let e_2 = u32(min(y + 2i, p.height - 1i) * p.width + x + 0i);
+            let e_3 = u32(min(y + 3i, p.height - 1i) * p.width + x + 0i);
+            let s1_0 = stage_1(n_0_0);
+            let s1_1 = stage_1(n_0_1);
+            let s1_2 = stage_1(n_0_2);
+            let s1_3 = stage_1(n_0_3);
+            output[e_0] = pack_u8(s1_0);
+            if (y + 1i < p.height) { output[e_1] = pack_u8(s1_1); }
+            if (y + 2i < p.height) { output[e_2] = pack_u8(s1_2); }
+            if (y + 3i < p.height) { output[e_3] = pack_u8(s1_3); }
+        }
+    }
+}
