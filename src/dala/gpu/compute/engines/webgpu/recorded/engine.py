@@ -20,7 +20,6 @@ from dala.gpu.compute.engines.webgpu.pipelines import ComputePipeline
 from dala.gpu.compute.engines.webgpu.wgsl.shader import BlockLayout, Shader, shader_key
 from dala.gpu.compute.lang.ir import Program
 
-
 #: Shaders by what their text depends on, for several recordings of one chain.
 ShaderCache: TypeAlias = "dict[tuple[object, ...], Shader]"
 
