@@ -193,6 +193,18 @@ class Driver:
         )
         return tuple(found)
 
+    def until(self, holds: Callable[[], bool]) -> None:
+        """Wait until something holds; what the page sends and gets is taken in meanwhile."""
+        for _ in range(PATIENCE // 20):
+            if holds():
+                return
+            self.page.wait_for_timeout(20)
+        assert holds()
+
+    def last(self, name: str) -> dict[str, Anything]:
+        """The last message of a name that the page sent; an empty one if there is none."""
+        return next((message for message in reversed(self.sent) if message["do"] == name), {})
+
     def wait_pixel(self, x: float, y: float, color: tuple[int, int, int], near: int = 12) -> None:
         """Wait until the stage shows a color."""
         for _ in range(PATIENCE // 50):

@@ -35,7 +35,7 @@ def test_steps_and_seeks_show_their_frames(moving: Driver) -> None:
     expect(clock).to_have_text("0:00.00#0")
 
 
-def test_plays_and_pauses(moving: Driver) -> None:
+def test_plays_pauses_and_ends(moving: Driver) -> None:
     page = moving.page
     before = moving.frames()
     page.keyboard.press("Space")
@@ -44,6 +44,10 @@ def test_plays_and_pauses(moving: Driver) -> None:
     expect(page.get_by_test_id("figures")).to_contain_text("fps")
     page.keyboard.press("Space")
     expect(page.get_by_test_id("play")).to_have_accessible_name("Play")
+    page.get_by_test_id("track").press("End")
+    page.get_by_test_id("track").press("ArrowLeft")
+    page.keyboard.press("Space")
+    expect(page.get_by_test_id("play")).to_have_accessible_name("Play")  # it stops at the end
 
 
 def test_loop_region_by_dragging_and_keys(moving: Driver) -> None:

@@ -1,0 +1,157 @@
+"""Taking it home: code that runs as pasted, presets, the plan, renders and web pages."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+from dala.cli import main
+from dala.media import Frame, video
+from tests.studio.page.driver import Driver
+
+
+def take(driver: Driver, item: str) -> None:
+    """Choose an entry of the menu."""
+    driver.page.get_by_role("button", name="Take it home").click()
+    driver.page.get_by_role("menuitem", name=item).click()
+
+
+@pytest.fixture
+def inverted(picture: Driver) -> Driver:
+    """A page with the picture of two colors, inverted."""
+    picture.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    picture.add("invert")
+    return picture
+
+
+def test_copied_python_runs_as_pasted(
+    inverted: Driver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take(inverted, "Copy as Python")
+    expect(inverted.page.get_by_role("status").filter(has_text="Copied as Python.")).to_be_visible()
+    text = inverted.page.evaluate("navigator.clipboard.readText()")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(text, "pasted", "exec"), {"__name__": "__main__"})
+    made = [path for path in tmp_path.iterdir() if path.suffix == ".png"]
+    pixels = np.asarray(Frame.open(made[0]))
+    assert pixels[24, 10, :3].tolist() == [55, 195, 215]
+    inverted.page.get_by_role("button", name="View").click()
+    expect(inverted.page.get_by_test_id("code")).to_have_value(text)
+
+
+def test_copied_command_line_runs_as_pasted(
+    inverted: Driver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take(inverted, "Copy as command line")
+    expect(inverted.page.get_by_role("status").filter(has_text="Copied")).to_be_visible()
+    words = shlex.split(inverted.page.evaluate("navigator.clipboard.readText()"))
+    assert words[:2] == ["dala", "filter"]
+    monkeypatch.chdir(tmp_path)
+    assert main(words[1:]) == 0
+    made = [path for path in tmp_path.iterdir() if path.suffix == ".png"]
+    assert np.asarray(Frame.open(made[0]))[24, 10, :3].tolist() == [55, 195, 215]
+
+
+def test_page_without_a_clipboard_shows_the_code(inverted: Driver) -> None:
+    page = inverted.page
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(Error('no')) }")
+    take(inverted, "Copy as command line")
+    expect(page.get_by_test_id("code")).to_have_value(re.compile("--invert"))
+
+
+def test_picture_is_rendered_and_downloaded(inverted: Driver, tmp_path: Path) -> None:
+    page = inverted.page
+    take(inverted, "Render to a file")
+    page.get_by_role("radio", name="png").click()
+    page.get_by_role("button", name="Render", exact=True).click()
+    job = page.get_by_test_id("job")
+    expect(job).to_have_attribute("data-state", "done")
+    with page.expect_download() as info:
+        job.get_by_role("link", name="Download").click()
+    info.value.save_as(tmp_path / "made.png")
+    assert np.asarray(Frame.open(tmp_path / "made.png"))[24, 10, :3].tolist() == [55, 195, 215]
+    job.get_by_role("button", name="Remove from the list").click()
+    expect(job).to_have_count(0)
+
+
+def test_video_is_rendered_into_the_folder(moving: Driver) -> None:
+    page = moving.page
+    moving.add("invert")
+    take(moving, "Render to a file")
+    target = moving.studio.folder / "rendered.mp4"
+    page.get_by_role("textbox", name="File").fill(str(target))
+    page.get_by_role("button", name="Render", exact=True).click()
+    expect(page.get_by_test_id("job")).to_have_attribute("data-state", "done")
+    with video.open(target) as reader:
+        levels = [int(frame.numpy()[24, 32, 0]) for frame in reader]
+    assert len(levels) == 30
+    assert abs(levels[0] - 235) < 6
+    assert abs(levels[-1] - (255 - 20 - 7 * 29)) < 6
+
+
+def test_render_shows_progress_and_is_cancelled(page: Driver) -> None:
+    page.studio.do("open", camera="test")
+    page.wait_frames()
+    take(page, "Render to a file")
+    page.page.get_by_role("button", name="Render", exact=True).click()
+    job = page.page.get_by_test_id("job")
+    expect(job).to_have_attribute("data-state", "running")
+    page.page.wait_for_function("() => document.querySelector('.job progress')?.value > 0")
+    job.get_by_role("button", name="Cancel").click()
+    expect(job).to_have_count(0)
+    expect(page.page.get_by_role("status").filter(has_text="cancelled")).to_be_visible()
+
+
+def test_chain_is_exported_as_a_web_page(inverted: Driver, tmp_path: Path) -> None:
+    page = inverted.page
+    take(inverted, "Export as a web page")
+    job = page.get_by_test_id("job")
+    expect(job).to_have_attribute("data-state", "done")
+    with page.expect_download() as info:
+        job.get_by_role("link", name="Download").click()
+    info.value.save_as(tmp_path / "page.zip")
+    with zipfile.ZipFile(tmp_path / "page.zip") as archive:
+        names = archive.namelist()
+    assert any(name.endswith("index.html") for name in names), names
+
+
+def test_preset_is_saved_and_loaded(picture: Driver, tmp_path: Path) -> None:
+    page = picture.page
+    picture.add("invert")
+    page.get_by_role("button", name="Presets").click()
+    with page.expect_download() as info:
+        page.get_by_role("button", name="Save this chain").click()
+    saved = tmp_path / "chain.json"
+    info.value.save_as(saved)
+    value = json.loads(saved.read_text())
+    assert [step["filter"] for step in value["chain"]] == ["invert"]
+    value["chain"].append({"filter": "brightness", "params": {"value": 0.2}})
+    saved.write_text(json.dumps(value))
+    page.get_by_test_id("preset-file").set_input_files(saved)
+    expect(page.locator(".card-title")).to_have_text(["Invert", "Brightness"])
+    expect(page.get_by_role("textbox", name="Value, value")).to_have_value("0.2")
+    page.get_by_role("button", name="Presets").click()
+    saved.write_text("{")
+    page.get_by_test_id("preset-file").set_input_files(saved)
+    expect(page.get_by_role("alert")).to_have_text("chain.json is not JSON.")
+
+
+def test_plan_is_shown_as_a_picture(picture: Driver) -> None:
+    page = picture.page
+    picture.add("invert")
+    picture.add("brightness")
+    page.get_by_role("button", name="Show the fused plan").click()
+    plan = page.get_by_test_id("plan").get_by_role("img", name="The fused plan")
+    expect(plan).to_be_visible()
+    expect(page.get_by_role("dialog")).to_contain_text("2 cards run in one pass")
+    box = plan.bounding_box()
+    assert box is not None
+    assert box["width"] > 100
+    assert box["height"] > 30
