@@ -148,8 +148,9 @@ def test_plan_is_shown_as_a_picture(picture: Driver) -> None:
     picture.add("invert")
     picture.add("brightness")
     page.get_by_role("button", name="Show the fused plan").click()
-    plan = page.get_by_test_id("plan").get_by_role("img", name="The fused plan")
-    expect(plan).to_be_visible()
+    plan = page.get_by_role("img", name="The fused plan")
+    expect(plan).to_have_accessible_name("The fused plan. pass 1: invert, brightness.")
+    expect(plan.locator(".flow-stage")).to_have_text(["invert", "brightness"])
     expect(page.get_by_role("dialog")).to_contain_text("2 cards run in one pass")
     box = plan.bounding_box()
     assert box is not None

@@ -12,7 +12,7 @@ from dala.studio.catalogue.parameters import JsonObject
 from dala.studio.commands.registry import command
 from dala.studio.folders import kind_of
 from dala.studio.home.jobs import StudioJob
-from dala.studio.home.plan import passes_of, svg
+from dala.studio.home.plan import passes_of, steps, svg
 from dala.studio.home.python import python
 from dala.studio.home.rendering import Rendering
 from dala.studio.home.texts import command as command_line
@@ -53,6 +53,7 @@ def plan(session: StudioSession, message: Message) -> JsonObject:
         "svg": svg(groups),
         "text": "\n".join(text or title for title, text in found),
         "passes": sum(len(passes) for _, passes in groups),
+        "steps": steps(groups),
     }
 
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from dala.studio.catalogue.parameters import Json
+
 _STAGE: Final = re.compile(r"  stage \d+: (\S+)")
 _PASS: Final = re.compile(r"  pass \d+: (.*), ([\d,]+) bytes(?:, ([\d.]+) ms)?$")
 _COLORS: Final = ("#3b6fd4", "#2f8f6b", "#a8562a", "#7a4fc0", "#b03a5b", "#5c7a1f")
@@ -29,7 +31,9 @@ class PlanPass:
     @property
     def stages(self) -> list[str]:
         """The names of its stages."""
-        return [part.strip() for part in re.split(r"\s*(?:\+|->|→)\s*", self.label) if part.strip()]
+        return [
+            part.strip() for part in re.split(r"\s*(?:\+|->|>|→)\s*", self.label) if part.strip()
+        ]
 
 
 def passes_of(text: str) -> list[PlanPass]:
@@ -45,6 +49,25 @@ def passes_of(text: str) -> list[PlanPass]:
             ms = float(match[3]) if match[3] else None
             found.append(PlanPass(match[1], int(match[2].replace(",", "")), ms))
     return found
+
+
+def steps(groups: Sequence[tuple[str, Sequence[PlanPass]]]) -> list[Json]:
+    """Return the passes in order, with their stages; a group without passes is a model.
+
+    >>> steps([("filters", [PlanPass("blur > sepia", 2400, None)])])
+    [{'kind': 'pass', 'stages': ['blur', 'sepia'], 'bytes': 2400, 'ms': None}]
+    >>> steps([("Faces", [])])
+    [{'kind': 'model', 'stages': ['Faces'], 'bytes': None, 'ms': None}]
+    """
+    made: list[Json] = []
+    for title, passes in groups:
+        if not passes:
+            made.append({"kind": "model", "stages": [title], "bytes": None, "ms": None})
+        made += [
+            {"kind": "pass", "stages": list[Json](p.stages), "bytes": p.moved, "ms": p.ms}
+            for p in passes
+        ]
+    return made
 
 
 def svg(groups: Sequence[tuple[str, Sequence[PlanPass]]]) -> str:

@@ -2,7 +2,7 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { ask, catalogue, code, dialog, jobs, loop, state, tab, toast } from "../store";
+import { ask, catalogue, code, dialog, jobs, state, tab, toast } from "../store";
 import type { Job } from "../types";
 import { Icon } from "../ui/icons";
 import { Dialog, IconButton, MenuButton } from "../ui/parts";
@@ -131,7 +131,6 @@ export function RenderDialog(): JSX.Element {
   const crf = useSignal(20);
   const quality = useSignal(92);
   const path = useSignal("");
-  const part = useSignal(false);
   const seconds = useSignal(10);
   const video = ["mp4", "webm", "mkv", "mov"].includes(format.value);
   const lossy = ["jpg", "jpeg", "webp"].includes(format.value);
@@ -139,7 +138,6 @@ export function RenderDialog(): JSX.Element {
     const options: { [key: string]: unknown } = {};
     if (video) options.crf = crf.value;
     if (lossy) options.quality = quality.value;
-    if (part.value && loop.value) [options.from, options.to] = loop.value;
     if (current?.live) options.seconds = seconds.value;
     const values: { [key: string]: unknown } = { format: format.value, options };
     if (path.value.trim()) values.path = path.value.trim();
@@ -203,12 +201,6 @@ export function RenderDialog(): JSX.Element {
               onInput={(event) => (quality.value = Number(event.currentTarget.value))}
             />
             <output>{quality.value}</output>
-          </label>
-        ) : null}
-        {moving && loop.value ? (
-          <label class="field check">
-            <input type="checkbox" checked={part.value} onChange={(event) => (part.value = event.currentTarget.checked)} />
-            Only the loop, {loop.value[0].toFixed(2)} to {loop.value[1].toFixed(2)} seconds
           </label>
         ) : null}
         {current?.live ? (
@@ -304,40 +296,6 @@ function JobRow({ job }: { job: Job }): JSX.Element {
 /** The address of a download: the server names its id, or its path under the application. */
 function target(download: string): string {
   return download.includes("/") ? download.replace(/^\//, "") : `download/${download}`;
-}
-
-export function PlanDialog(): JSX.Element {
-  const host = useRef<HTMLDivElement>(null);
-  const text = useSignal<string | null>(null);
-  const passes = useSignal<number | null>(null);
-  useEffect(() => {
-    void ask("plan").then((reply) => {
-      if (!reply) {
-        dialog.value = null;
-        return;
-      }
-      text.value = String(reply.text ?? "");
-      passes.value = typeof reply.passes === "number" ? reply.passes : null;
-      if (!host.current) return;
-      const svg = new DOMParser().parseFromString(String(reply.svg), "image/svg+xml").documentElement;
-      if (svg.nodeName !== "svg") return;
-      svg.querySelectorAll("script, foreignObject, style").forEach((each) => each.remove());
-      svg.setAttribute("role", "img");
-      svg.setAttribute("aria-label", "The fused plan");
-      host.current.replaceChildren(document.importNode(svg, true));
-    });
-  }, []);
-  return (
-    <Dialog title="The fused plan" class="plan" onClose={() => (dialog.value = null)}>
-      {passes.value !== null ? (
-        <p class="quiet">
-          {state.value.chain.filter((each) => each.on).length} cards run in {passes.value === 1 ? "one pass" : `${passes.value} passes`} over the picture.
-        </p>
-      ) : null}
-      <div class="plan-picture" ref={host} data-testid="plan" />
-      {text.value ? <pre class="plan-text">{text.value}</pre> : null}
-    </Dialog>
-  );
 }
 
 export function PresetsDialog(): JSX.Element {
