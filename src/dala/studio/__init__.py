@@ -16,15 +16,19 @@ if TYPE_CHECKING:
     from dala.studio.application import StudioApp as StudioApp
     from dala.studio.application import app as app
     from dala.studio.limits import StudioLimits as StudioLimits
+    from dala.studio.widget import StudioWidget as StudioWidget
+    from dala.studio.widget import widget as widget
 
 #: The module of each name.
 _HOMES = {
     "StudioApp": "dala.studio.application",
     "StudioLimits": "dala.studio.limits",
+    "StudioWidget": "dala.studio.widget",
     "app": "dala.studio.application",
+    "widget": "dala.studio.widget",
 }
 
-__all__ = ["StudioApp", "StudioLimits", "app"]
+__all__ = ["StudioApp", "StudioLimits", "StudioWidget", "app", "widget"]
 
 if not TYPE_CHECKING:  # so that type checkers reject a misspelled name, as Python does
     __getattr__, __dir__ = attach(__name__, _HOMES)
