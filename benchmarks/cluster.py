@@ -103,13 +103,13 @@ def overhead(count: int = 200, rounds: int = 5) -> None:
 
 
 # scale --------------------------------------------------------------------------------------------
-def _clip(path: pathlib.Path, seconds: float = 4.0) -> None:
+def _clip(path: pathlib.Path, seconds: float = 20.0) -> None:
     """Write a 1080p video: a photograph that moves, with noise."""
     rng = np.random.default_rng(1)
     photo = dala.samples.photo("coffee").numpy()[..., :3]
-    big = np.tile(photo, (6, 6, 1))
+    big = np.tile(photo, (7, 7, 1))
     noise = rng.integers(0, 12, (1080, 1920, 3), np.uint8)
-    with video.write(path, fps=25, options={"g": "50", "crf": "20"}) as sink:
+    with video.write(path, fps=25, options={"g": "50", "crf": "20", "preset": "veryfast"}) as sink:
         for k in range(round(seconds * 25)):
             sink.write(big[2 * k : 2 * k + 1080, 3 * k : 3 * k + 1920] // 2 + np.roll(noise, k, 1))
 
@@ -182,9 +182,12 @@ def draw(plan: BatchPlan, share: float, path: pathlib.Path) -> None:
         for decade in range(4):
             x = left + (right - left) * decade // 3
             scene.add_text(f"{10**decade:,}", size=14, position=(x - 12, bottom + 8), color="#9ab")
+        scene.add_text("machines", size=14, position=(right - 64, bottom + 26), color="#9ab")
         for number, (name, points) in enumerate(curves.items()):
-            x, y = place(points[_marked(number)])
-            scene.add_text(f"{number + 1}", size=15, position=(x + 6, y - 24), color="white")
+            x, y = place(_marked(points))
+            scene.add_text(
+                f"{number + 1}", size=15, position=(x + 6, y - 26 - 4 * number), color="white"
+            )
             at = (left - 50 + 460 * (number % 2), 512 + 24 * (number // 2))
             hours = points[-1].seconds / 3600
             text = f"{number + 1}  {name}: {_hours(hours)} on 1,000"
@@ -201,9 +204,9 @@ def _hours(hours: float) -> str:
     return f"{hours:.1f} hours" if hours >= 1 else f"{hours * 60:.0f} minutes"
 
 
-def _marked(number: int) -> int:
-    """Return the point of a curve at which its number stands."""
-    return round(len(COUNTS) * (0.45, 0.6, 0.7, 0.8)[number])
+def _marked(points: list[ScalePoint]) -> ScalePoint:
+    """Return the point of a curve at which its number stands: where it falls, or near its end."""
+    return next((p for p in points if p.efficiency < 0.7), points[-3])
 
 
 def _with_curves(canvas, curves, place):  # type: ignore[no-untyped-def]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import socket
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -180,7 +181,21 @@ def test_another_address_than_that_of_this_process(nodes: RayNodes, folder: Path
         job(folder, "other").run(on="127.0.0.9:1")
 
 
-def test_memory_of_this_process_is_refused(nodes: RayNodes) -> None:
+def test_an_address_without_ray(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing listens there: that is said at once, and nothing is started."""
+    ray = pytest.importorskip("ray")
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    expected = rf"no Ray can be used at ray://127.0.0.1:{port} \(.*refused\)"
+    with pytest.raises(BatchError, match=expected):
+        job(folder, "none").run(on=f"ray://127.0.0.1:{port}")
+    monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{port}")
+    with pytest.raises(BatchError, match=rf"no Ray can be used at 127.0.0.1:{port}"):
+        job(folder, "none").run(on="ray")
+
+
+def test_memory_of_this_process_is_refused() -> None:
     from dala.batch.tasks import BatchTask
 
     runner = make_runner("ray", Resources(workers=1))

@@ -11,6 +11,7 @@ import contextlib
 import json
 import math
 import os
+import socket
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -41,6 +42,8 @@ _QUESTIONS: Final = 64
 _PATIENCE: Final = 120.0
 #: Workers of one machine that may die before their first answer.
 _STILLBORN: Final = 3
+#: Seconds in which the head of a cluster must accept a connection.
+_ANSWER: Final = 10.0
 #: Bytes of shared memory of a Ray that is started here: descriptors need next to none.
 _OBJECT_STORE: Final = 80 << 20
 
@@ -158,6 +161,7 @@ class RayRunner:
         quiet = {"log_to_driver": False, "logging_level": "warning"}
         try:
             if address and address != "local":
+                _reach(address)
                 ray.init(address=address, **quiet)
                 which = f"the Ray at {address}"
                 which += " (RAY_ADDRESS)" if on == "ray" else ""
@@ -436,6 +440,13 @@ class RayRunner:
         if self._owned:
             self._owned = False
             self._ray.shutdown()
+
+
+def _reach(address: str) -> None:
+    """Raise OSError if nothing listens at an address; Ray would try for minutes."""
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), _ANSWER).close()
 
 
 def _gpus(resources: Resources) -> float:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import os
 
+import dala
 from dala import forks
+from dala.batch.tasks import Json
 
 __all__ = ["RayWorker"]
 
@@ -36,6 +38,8 @@ class RayWorker:
         storage.configure(found["storage"])
         self._lock = forks.lock()
         self._state = ("", 0)
+        #: The device of this process for each that plans name.
+        self._devices: dict[str, str] = {}
 
     def hello(self, environment: str) -> str:
         """Return who this is, and why it cannot take part in a plan, if it cannot."""
@@ -45,7 +49,7 @@ class RayWorker:
 
         refused = ""
         try:
-            check_environment(json.loads(environment))
+            check_environment(json.loads(self._placed(environment)))
         except DalaError as error:
             refused = str(error)
         return json.dumps({"worker": worker_name(), "refused": refused})
@@ -56,12 +60,22 @@ class RayWorker:
         from dala.batch.worker import FINAL, error_text
 
         try:
-            found = BatchTask.from_json(task)
+            found = BatchTask.from_json(self._placed(task))
             self._report(found.id, 0)
             result = run_task(found, lambda frames: self._report(found.id, frames))
             return json.dumps({"result": result.to_json()})
         except Exception as error:
             return json.dumps({"error": error_text(error), "final": isinstance(error, FINAL)})
+
+    def _placed(self, text: str) -> str:
+        """Return JSON that names the GPU which Ray gave to this process, instead of the plan's."""
+        found = json.loads(text)
+        fixed = found.get("environment", found)
+        wanted = fixed.get("device id", "")
+        if wanted and wanted not in self._devices:
+            self._devices[wanted] = _own_device(wanted, fixed.get("device", ""))
+        own = self._devices.get(wanted, wanted)
+        return text if own == wanted else json.dumps(_replaced(found, wanted, own))
 
     def _report(self, id: str, frames: int) -> None:
         with self._lock:
@@ -71,3 +85,45 @@ class RayWorker:
         """Return the task that it does, and the frames that are done."""
         with self._lock:
             return json.dumps(self._state)
+
+
+def _own_device(wanted: str, kind: str) -> str:
+    """Return the id of the GPU that Ray gave to this process."""
+    if not wanted.startswith("webgpu"):
+        return wanted
+    import ray
+
+    from dala.batch.environment import environment
+
+    numbers = [int(n) for n in ray.get_gpu_ids() if str(n).isdigit()]
+    here = [d.id for d in dala.devices() if environment(d.id)["device"] == kind]
+    return chosen_device(wanted, numbers, here)
+
+
+def chosen_device(wanted: str, numbers: list[int], here: list[str]) -> str:
+    """Return which of the GPUs of a machine a process uses.
+
+    Ray counts GPUs as their driver does, and so do adapters of one kind.
+
+    Args:
+        wanted: the id that the plan has.
+        numbers: the numbers of the GPUs that Ray gave to the process.
+        here: the ids of this machine's devices that are of the plan's kind, in order.
+
+    >>> chosen_device("webgpu:0", [2], ["webgpu:0", "webgpu:1", "webgpu:2", "webgpu:3"])
+    'webgpu:2'
+    >>> chosen_device("webgpu:0", [], ["webgpu:1"]), chosen_device("webgpu:0", [1], [])
+    ('webgpu:1', 'webgpu:0')
+    """
+    if not here:
+        return wanted
+    return here[numbers[0] % len(here)] if numbers else (wanted if wanted in here else here[0])
+
+
+def _replaced(value: Json, wanted: str, own: str) -> Json:
+    """Return a value of JSON in which a text stands for another one."""
+    if isinstance(value, dict):
+        return {key: _replaced(item, wanted, own) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_replaced(item, wanted, own) for item in value]
+    return own if value == wanted else value
