@@ -64,3 +64,26 @@ def test_an_hour(tmp_path):
     found = stream(tmp_path, 3600)
     half = len(found) // 2
     assert max(found[half:]) - max(found[:half]) < 8 << 20
+
+
+def test_microphones_and_sound_of_live_sources(tmp_path):
+    """Streams with a microphone leave no thread, file or object behind, nor does a dropped one."""
+    from dala.media import Scene, camera, microphone
+
+    def run(number: int) -> None:
+        with microphone.open("test") as voice:
+            source = camera.open("test", size=SIZE, fps=20)
+            live.send(source, tmp_path / f"a{number}", seconds=0.3, audio=voice)
+        with Scene(*SIZE, fps=20) as scene:
+            scene.add_audio("microphone://test")
+            scene.live(tmp_path / f"b{number}", seconds=0.3)
+
+    run(0)
+    gc.collect()
+    before, threads, files = counted(), threading.active_count(), len(os.listdir("/proc/self/fd"))
+    for number in (1, 2):
+        run(number)
+    gc.collect()
+    assert counted() == before
+    assert threading.active_count() == threads
+    assert len(os.listdir("/proc/self/fd")) == files

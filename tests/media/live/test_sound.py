@@ -313,6 +313,28 @@ def test_sound_is_left_out_where_it_is_not_wanted(tmp_path):
         assert not stream.streams.audio
 
 
+def test_a_lost_source_is_not_asked_for_its_sound(monkeypatch):
+    """While it is opened again the stream goes on: what has no sound is known from the start."""
+    with camera.open("test", size=(64, 48)) as silent, video.open(generated()) as heard:
+        assert sound_of_reader(silent) is None
+        found = sound_of_reader(heard)
+        monkeypatch.setattr(type(silent), "has_audio", property(lambda reader: 1 / 0))
+        assert sound_of_reader(silent) is None
+        assert sound_of_reader(heard) is found is heard.listener
+
+
+def test_a_thread_that_cannot_start_leaves_nothing(monkeypatch):
+    before = dala.diagnostics()
+
+    def refused(*words, **given):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("dala.forks._Thread.start", refused)
+    with pytest.raises(RuntimeError, match="new thread"):
+        microphone.open("test")
+    assert dala.diagnostics() == before
+
+
 # scenes -------------------------------------------------------------------------------------------
 def simulated(scene, sound, seconds=3.0, **given):
     """The sound of a scene that runs live, at simulated times; samples, and where they end."""

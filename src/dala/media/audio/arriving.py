@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dala import forks
-from dala.errors import AudioError, FreedError
+from dala.errors import AudioError, FreedError, VideoError
 from dala.media.audio.checks import Samples
 from dala.media.audio.convert import Converter
 from dala.media.audio.files.frames import FrameSamples
@@ -41,6 +41,10 @@ _GATHERED: Final = 0.3
 #: How many samples a second are inserted or left out at most, and from how many seconds on there
 #: is silence, or a cut, instead.
 _STEADY: Final = "async=480:min_hard_comp=0.1"
+
+
+#: The sound of open videos; None for those that have none.
+_known: weakref.WeakKeyDictionary[Reader, LiveSound | None] = weakref.WeakKeyDictionary()
 
 
 class ArrivedBlock(NamedTuple):
@@ -288,11 +292,14 @@ def sound_of_reader(reader: Reader) -> LiveSound | None:
 
     The reader stays open when the sound is closed.
     """
-    if reader.policy != "latest" or not reader.has_audio:
+    if reader.policy != "latest":
         return None
-    made = reader.listener
-    if isinstance(made, LiveSound):
-        return made
-    found = LiveSound(reader.name, pictures=True)
-    reader.listener = found
-    return found
+    if reader not in _known:  # asked once: a source that is lost is not open, or is being opened
+        try:
+            found = LiveSound(reader.name, pictures=True) if reader.has_audio else None
+        except VideoError:
+            return None
+        if found is not None:
+            reader.listener = found
+        _known[reader] = found
+    return _known[reader]

@@ -40,10 +40,14 @@ class SoundCapture:
     def start(self) -> LiveSound:
         """Start the thread; return what it records, which ends it when closed or collected."""
         made = LiveSound(self._source.label)
-        made.ends_with(self._end, self._wait)
         self._sound = weakref.ref(made)
+        try:
+            self._thread.start()
+        except BaseException:
+            self._container.close()
+            raise
         track("microphone", "host", 0)
-        self._thread.start()
+        made.ends_with(self._end, self._wait)
         return made
 
     def _end(self) -> None:
