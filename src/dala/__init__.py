@@ -7,6 +7,7 @@
   videos for examples
 - ``dala.batch``: the same work over many files, processes and machines
 - ``dala.studio``: a studio in the browser, as an application or in a notebook
+- ``dala.web``: chains of filters as web pages that run on the visitor's GPU
 - ``dala.use("cpu")``, ``with dala.device("webgpu"):``, ``dala.devices()``: the device to run on
 - ``with dala.limits(time=, iterations=, memory=):``: limits on what work may spend
 - ``dala.doctor()``: a report on the machine; ``dala.diagnostics()``: live resources
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from dala import ml as ml
     from dala import samples as samples
     from dala import studio as studio
+    from dala import web as web
     from dala.budget import Limits as Limits
     from dala.budget import limits as limits
     from dala.errors import *  # noqa: F403
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 #: Subpackages and modules, imported on first use.
-_ROOMS = ("batch", "errors", "gpu", "media", "ml", "samples", "studio")
+_ROOMS = ("batch", "errors", "gpu", "media", "ml", "samples", "studio", "web")
 
 #: The module of each function and class; the errors are those of ``dala.errors``.
 _HOMES = {
