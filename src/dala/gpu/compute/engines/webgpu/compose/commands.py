@@ -91,7 +91,7 @@ def put_through_ring(
 def move_pictures(
     device: NativeDevice, source: DeviceBuffer, target: DeviceBuffer, moves: list[list[int]]
 ) -> None:
-    """Copy ranges of one arena to another: from, to and length in words."""
+    """Copy ranges of one arena to another: from, to and length in units of 4 bytes."""
     for start, to, words in moves:
         device.copy(source, target, words * 4, start * 4, to * 4)
 
