@@ -466,6 +466,7 @@ class CommandFailed(OSError):
 #: Arguments of each command. None: it needs weights that are not on every machine, or a window.
 COMMANDS: dict[str, Callable[[Path], list[str]] | None] = {
     "background": None,
+    "batch": None,  # its work is done in processes of their own
     "classify": lambda folder: [str(picture(folder)), "--model", str(weights(folder))],
     "compose": lambda folder: [
         str(scene_file(folder)),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dala.batch.scaling import MachineKind as MachineKind
     from dala.batch.scaling import ScalePoint as ScalePoint
     from dala.batch.scaling import scale as scale
+    from dala.batch.scene.job import scenes as scenes
     from dala.batch.tables.jobs import TableJob as TableJob
     from dala.batch.tables.jobs import TableReport as TableReport
     from dala.batch.tables.jobs import classify as classify
@@ -59,6 +60,7 @@ _HOMES = {
     "MachineKind": "dala.batch.scaling",
     "ScalePoint": "dala.batch.scaling",
     "run_task": "dala.batch.tasks",
+    "scenes": "dala.batch.scene.job",
     "videos": "dala.batch.video.job",
 }
 

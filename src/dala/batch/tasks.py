@@ -24,6 +24,9 @@ ProgressReport: TypeAlias = "Callable[[int], None]"
 #: The function that does each kind of task: ``f(task, report) -> Made``, as "module:name".
 HANDLERS: Final = {
     "index": "dala.batch.video.work:index_videos",
+    "scene": "dala.batch.scene.work:render_scene",
+    "scene stitch": "dala.batch.scene.work:stitch_rendered",
+    "scenes": "dala.batch.scene.work:count_frames",
     "pictures": "dala.batch.pictures:filter_group",
     "table": "dala.batch.tables.work:make_rows",
     "stitch": "dala.batch.video.work:stitch_video",

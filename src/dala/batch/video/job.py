@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -18,6 +16,7 @@ from dala.batch.pictures import device_id
 from dala.batch.places import Patterns, Template, digest, find_files, patterns_of
 from dala.batch.plans import BatchPlan
 from dala.batch.tasks import BatchTask, Json, JsonObject, Result, list_of
+from dala.batch.video.settings import encoder_spec, seconds_of
 from dala.batch.video.work import PlannedVideo, part_name, whole_result
 from dala.errors import ParameterError
 from dala.media.video.suffixes import VIDEO_SUFFIXES
@@ -33,11 +32,8 @@ _FIELDS: Final = 2
 #: The most frames that a memory is warmed up over, and the share of it that may be left.
 _WARM: Final = 300
 _LEFT: Final = 1 / 1024
-_SECONDS: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(s|sec|min|m|h)?")
-_UNITS: Final = {"": 1, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600}
-#: Containers that count frames instead of storing their times, or are pictures.
+#: Containers that count frames instead of storing their times.
 _NOT_SPLIT: Final = (".avi", ".ogg", ".ogv", ".y4m")
-_PICTURES: Final = (".gif", ".apng", ".webp", ".png")
 
 
 def videos(
@@ -95,10 +91,6 @@ def videos(
     """
     template = Template(out, _CALL)
     suffix = Path(template.text).suffix.lower()
-    if suffix in _PICTURES:
-        raise ParameterError.invalid(
-            _CALL, "out", "the name of a video", template.text, "`dala filter` makes animations."
-        )
     for name, value in (("audio", audio), ("deinterlace", deinterlace)):
         if not isinstance(value, bool):
             raise ParameterError.invalid(_CALL, name, "True or False", value)
@@ -106,34 +98,22 @@ def videos(
         raise ParameterError.invalid(_CALL, "hdr", "'sdr' or 'keep'", hdr)
     if on_resize not in ("scale", "error"):
         raise ParameterError.invalid(_CALL, "on_resize", "'scale' or 'error'", on_resize)
-    if encoder == "auto":
-        raise ParameterError.invalid(
-            _CALL, "encoder", "the name of hardware, or None", encoder,
-            "A plan fixes the encoder, because others make other bytes.",
-        )  # fmt: skip
-    given = {str(name): str(value) for name, value in (options or {}).items()}
-    if crf is not None:
-        if isinstance(crf, bool) or not isinstance(crf, int) or not 0 <= crf <= 63:
-            raise ParameterError.invalid(_CALL, "crf", "an int from 0 to 63, or None", crf)
-        given["crf"] = str(crf)
     assets = Assets()
     packed = pack_chain(chain, assets.keep, _CALL)
     if BACKGROUND in names_of(packed)[1:]:
         raise ParameterError(f"{_CALL}: 'background' must be the first item of the chain.")
-    name = _encoder_name(template, codec, encoder, hdr)
     place = device_id(device)
-    count = _threads(threads, name)
-    chosen: dict[str, Json] = {**given}
+    settings, name, count = encoder_spec(
+        _CALL, template, codec, encoder, options, crf, threads, place, deep=hdr == "keep"
+    )
+    settings |= {"deinterlace": deinterlace, "hdr": hdr, "on_resize": on_resize}
     spec: JsonObject = {
         "chain": packed,
-        "chunk": None if suffix in _NOT_SPLIT else _seconds(chunk),
+        "chunk": None if suffix in _NOT_SPLIT else seconds_of(_CALL, chunk),
         "halo": _halo(packed, deinterlace),
         "audio": audio,
-        "encoder": {
-            "codec": codec, "encoder": encoder, "options": chosen, "threads": count,
-            "deinterlace": deinterlace, "hdr": hdr, "on_resize": on_resize, "device": place,
-        },
-    }  # fmt: skip
+        "encoder": settings,
+    }
     return VideoJob(
         _CALL,
         patterns_of(pattern, _CALL),
@@ -144,52 +124,6 @@ def videos(
         encoder=name,
         threads=count,
     )
-
-
-def _encoder_name(template: Template, codec: str | None, encoder: str | None, hdr: str) -> str:
-    """Return FFmpeg's name of the encoder, as far as the arguments say."""
-    from dala.media.video.encode import default_codec, find_encoder
-    from dala.media.video.output.hardware import check_encoder, hardware_choice
-
-    container = Path(template.text).suffix.lower().lstrip(".")
-    if not container:
-        raise ParameterError.invalid(
-            _CALL, "out", "a name with a suffix, such as 'clean/{stem}.mp4'", template.text
-        )
-    if "{" in container:  # that of each source
-        return find_encoder(codec)[0] if codec else ""
-    chosen = codec or default_codec(container)
-    check_encoder(encoder, chosen, True)
-    if encoder not in (None, "x264"):
-        return hardware_choice(encoder, chosen, {}).name
-    return find_encoder(chosen)[0] if hdr == "sdr" or codec else ""
-
-
-def _threads(threads: int | None, encoder: str) -> int:
-    from dala.media.video.encode import MAX_THREADS, default_threads
-
-    if threads is None:
-        return default_threads(encoder) or min(os.cpu_count() or 1, MAX_THREADS)
-    if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 128:
-        raise ParameterError.invalid(_CALL, "threads", "an int from 1 to 128, or None", threads)
-    return threads
-
-
-def _seconds(chunk: float | str | None) -> float | None:
-    """Return a duration in seconds.
-
-    >>> _seconds("60s"), _seconds("2min"), _seconds(1.5), _seconds(None)
-    (60.0, 120.0, 1.5, None)
-    """
-    if chunk is None:
-        return None
-    if isinstance(chunk, str):
-        found = _SECONDS.fullmatch(chunk.strip().lower())
-        if found is not None and float(found[1]) > 0:
-            return float(found[1]) * _UNITS[found[2] or ""]
-    elif isinstance(chunk, int | float) and not isinstance(chunk, bool) and 0 < chunk < math.inf:
-        return float(chunk)
-    raise ParameterError.invalid(_CALL, "chunk", "seconds, such as 60 or '2min', or None", chunk)
 
 
 def _halo(chain: Sequence[Json], deinterlace: bool) -> int:

@@ -182,7 +182,7 @@ def filter_part(task: BatchTask, report: ProgressReport) -> Made:
     name = part_name(task.work, source.key, number)
     with storage.writing(check_target(name, task.roots, _CALL), ".packets") as path:
         made = encode_source(task, source, index, part, path, report)
-        digest, size = _digest(path)
+        digest, size = file_digest(path)
     share = source.size * (last - first) // max(1, index.frames)
     return Made(made.frames, share, size, {"digest": digest, "hidden": made.hidden})
 
@@ -246,7 +246,8 @@ def _filters(chain: Sequence[Filter], device: str | None) -> Iterator[Filters]:
         yield filters
 
 
-def _digest(path: Path) -> tuple[str, int]:
+def file_digest(path: Path) -> tuple[str, int]:
+    """Return a digest of a file, and its size."""
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()[:32]
         return found, file.tell()
@@ -285,7 +286,7 @@ def _stitch(
             format=Path(source.out).suffix.lstrip("."),
             expected=(index.times, index.time_base) if known else None,
         )
-        digest, size = _digest(path)
+        digest, size = file_digest(path)
     offsets: list[Json] = [round(offset, 6) for offset in made.sound]
     facts: JsonObject = {
         "out": source.out, "digest": digest, "bytes": size, "frames": made.frames,

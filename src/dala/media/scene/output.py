@@ -52,6 +52,7 @@ class SceneOutput:
         audio_codec: str | None = None,
         alpha: bool = False,
         encoder: str | None = None,
+        chunk: float | None = None,
     ) -> int:
         """Render the scene to a video file; return the number of frames.
 
@@ -76,6 +77,8 @@ class SceneOutput:
                 Opus in .webm, FLAC in .mkv.
             alpha: keep the alpha of a scene with a transparent background; the codec must hold it.
             encoder: "auto" for hardware that works here, or the name of one.
+            chunk: encode parts of so many seconds each on their own, as ``batch.scenes`` does. The
+                files are then the same.
 
         Raises:
             ParameterError: an argument is invalid, or the duration is unknown.
@@ -84,7 +87,7 @@ class SceneOutput:
         return render_to(
             _scene(self), path, seconds, fps=fps, start=start, progress=progress, codec=codec,
             options=options, audio_from=audio_from, audio=audio, audio_codec=audio_codec,
-            alpha=alpha, encoder=encoder,
+            alpha=alpha, encoder=encoder, chunk=chunk,
         )  # fmt: skip
 
     def play(
@@ -213,6 +216,7 @@ def render_to(
     audio_codec: str | None = None,
     alpha: bool = False,
     encoder: str | None = None,
+    chunk: float | None = None,
     length_of: Scene | None = None,
 ) -> int:
     """See :meth:`SceneOutput.render_to`. ``length_of`` is a scene that decides the duration."""
@@ -229,11 +233,15 @@ def render_to(
         raise ParameterError.invalid(call, "audio", "True or False", audio)
     rate = scene.frame_rate if fps is None else frame_rate(fps)
     begin = start_time(call, start)
-    if seconds is not None:
-        length = positive(call, "seconds", seconds)
-    else:
-        length = _length(length_of or scene, begin)
-    total = max(1, round(length * rate))
+    total = frame_total(length_of or scene, seconds, rate, begin)
+    if chunk is not None:
+        from dala.media.scene.compositor.parts import render_in_parts
+
+        return render_in_parts(
+            scene, path, total, rate, begin, positive(call, "chunk", chunk), progress,
+            codec=codec, options=options, audio_from=audio_from, audio=audio,
+            audio_codec=audio_codec, alpha=alpha, encoder=encoder,
+        )  # fmt: skip
     with ExitStack() as stack:
         sound, scene.sound_report = rendered_sound(
             scene, path, audio_from, audio, audio_codec, codec, begin, total / rate, call
@@ -257,6 +265,15 @@ def render_to(
             elif callable(progress):
                 progress(number + 1, total)
     return total
+
+
+def frame_total(scene: Scene, seconds: float | None, rate: Fraction, begin: Fraction) -> int:
+    """Return how many frames a scene has, of so many seconds or until everything has ended."""
+    if seconds is not None:
+        length = positive("Scene.render_to", "seconds", seconds)
+    else:
+        length = _length(scene, begin)
+    return max(1, round(length * rate))
 
 
 def put_on(scene: Scene, surface: Surface, time: float | None = None) -> Frame:

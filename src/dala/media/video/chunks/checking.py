@@ -39,9 +39,7 @@ def check_stitched(
     times: NDArray,
     base: Fraction,
     firsts: Sequence[int],
-    source: VideoSource,
-    *,
-    sound: bool = True,
+    source: VideoSource | None,
 ) -> Stitched:
     """Check a stitched file: its frames, each of their times, its seams, and where sound begins.
 
@@ -50,8 +48,7 @@ def check_stitched(
         times: presentation times of all packets, in the order of decoding.
         base: their unit.
         firsts: the number of the first packet of each part.
-        source: the video that the sound is from.
-        sound: whether the sound was taken.
+        source: the video that the sound is from; None if it is from elsewhere.
 
     Raises:
         VideoError: something is not as it should be; the file is removed.
@@ -66,7 +63,7 @@ def check_stitched(
                 _check_seam(made, number, int(stamps[first]))
         begin = int(stamps.min()) * unit
         offsets = [(codec, float(time - begin)) for codec, time in sounds]
-        if sound:
+        if source is not None:
             _check_sound(offsets, source, int(times.min()) * base)
     except BaseException as error:
         path.unlink(missing_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
 from typing import Final
@@ -34,10 +35,11 @@ OpenPart = Callable[[int], PacketReader]
 def stitch(
     parts: int,
     open_part: OpenPart,
-    source: VideoSource,
+    source: VideoSource | None,
     target: Path,
     *,
     sound: bool = True,
+    tracks: Tracks | None = None,
     format: str | None = None,
     expected: tuple[NDArray, Fraction] | None = None,
 ) -> Stitched:
@@ -46,33 +48,46 @@ def stitch(
     Args:
         parts: their number.
         open_part: opens the packets of a part.
-        source: the video that sound, subtitles, chapters and tags are taken from.
+        source: the video that sound, subtitles, chapters and tags are taken from; None for none.
         target: the file; it appears when it is complete.
         sound: take the sound.
+        tracks: sound of another kind, instead of a source; it is closed.
         format: the container as a suffix; by default that of the target.
         expected: the times that the frames must have, in order, and their unit.
 
     Raises:
         VideoError: parts do not fit together, or the file is not what it should be.
     """
-    settings, times, firsts = _facts(parts, open_part)
-    if expected is not None:
-        _check_expected(times, settings.base, *expected)
-    tracks = Tracks(source, _CALL, sound=sound, everything=True)
-    made = Target(target, format)
+    with ExitStack() as held:
+        if tracks is not None:
+            held.callback(tracks.close)
+        settings, times, firsts = _facts(parts, open_part)
+        if expected is not None:
+            _check_expected(times, settings.base, *expected)
+        if source is not None:
+            tracks = Tracks(source, _CALL, sound=sound, everything=True)
+            held.callback(tracks.close)
+        shift = source is None  # pictures that were made begin at 0
+        _create(Target(target, format), settings, times, parts, open_part, tracks, shift)
+    return check_stitched(target, times, settings.base, firsts, source if sound else None)
+
+
+def _create(
+    made: Target,
+    settings: PacketSettings,
+    times: NDArray,
+    parts: int,
+    open_part: OpenPart,
+    tracks: Tracks | None,
+    shift: bool,
+) -> None:
+    """Write the file, or leave none."""
     try:
         output = made.open(settings.base)
-    except BaseException:
-        tracks.close()
-        raise
-    try:
         try:
-            _write(output, settings, times, parts, open_part, tracks, made.format)
+            _write(output, settings, times, parts, open_part, tracks, shift)
         finally:
-            try:
-                output.close()
-            finally:
-                tracks.close()
+            output.close()
         made.complete()
     except BaseException as error:
         made.discard()
@@ -81,7 +96,6 @@ def stitch(
                 f"{_CALL}: cannot write {made.label!r}: {ffmpeg_message(error)}."
             ) from error
         raise
-    return check_stitched(target, times, settings.base, firsts, source, sound=sound)
 
 
 def _facts(parts: int, open_part: OpenPart) -> tuple[PacketSettings, NDArray, list[int]]:
@@ -149,11 +163,12 @@ def _write(
     times: NDArray,
     parts: int,
     open_part: OpenPart,
-    tracks: Tracks,
-    format: str,
+    tracks: Tracks | None,
+    shift: bool,
 ) -> None:
     stream = settings.add_to(output)
-    tracks.add_to(output, False)
+    if tracks is not None:
+        tracks.add_to(output, shift)
     context = stream.codec_context
     context.open(strict=False)
     if base64.b64encode(context.extradata or b"").decode() != settings.extradata:
@@ -163,9 +178,11 @@ def _write(
     shown = iter(np.sort(times).tolist())
     for at, stored in zip(decoding, _packets(parts, open_part), strict=True):
         output.mux_one(_packet(stored, at, stream, settings.base))
-        tracks.feed(output, next(shown) * settings.base)
-    tracks.feed(output, None)
-    tracks.finish(output)
+        if tracks is not None:
+            tracks.feed(output, next(shown) * settings.base)
+    if tracks is not None:
+        tracks.feed(output, None)
+        tracks.finish(output)
 
 
 def _packets(parts: int, open_part: OpenPart) -> Iterator[StoredPacket]:

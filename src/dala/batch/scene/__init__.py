@@ -1,0 +1,1 @@
+"""Jobs over scene files: rendered in parts of time, and stitched."""
