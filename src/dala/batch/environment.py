@@ -12,13 +12,16 @@ from dala.errors import BatchError
 @lru_cache(maxsize=8)
 def _facts(device: str, encoder: str) -> tuple[tuple[str, str], ...]:
     import dala
+    from dala.media.video.encode import instructions
     from dala.media.video.source import pyav
 
     av = pyav()
     found = {"dala": dala.__version__, "PyAV": str(av.__version__)}
     for name, version in sorted(av.library_versions.items()):
         found[name] = ".".join(map(str, version))
-    found["architecture"] = platform.machine()
+    # Encoders choose their code by these instructions; AVX-512 is not used.
+    level = instructions().replace("avx512", "avx2")
+    found["processor"] = f"{platform.machine()} {level}".strip()
     if encoder:
         found["encoder"] = encoder if _has_encoder(encoder) else f"no {encoder}"
     if device:

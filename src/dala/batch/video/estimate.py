@@ -13,7 +13,7 @@ from dala.batch.plans import BatchPlan
 from dala.batch.report import Failure
 from dala.batch.runners.local import worker_count
 from dala.batch.tasks import BatchTask
-from dala.batch.video.work import PlannedVideo, encode_source, video_index
+from dala.batch.video.work import PlannedVideo, chunk_of, encode_source, video_index
 from dala.batch.worker import error_text
 from dala.media.notices import collected
 from dala.media.video.chunks.index import VideoIndex, VideoPart, split_video
@@ -44,8 +44,6 @@ def plan_videos(job: VideoJob) -> BatchPlan:
     plan = BatchPlan("videos")
     largest: _Largest | None = None
     work = read = 0
-    chunk = job.spec.get("chunk")
-    seconds = float(chunk) if isinstance(chunk, int | float) else None
     task = job.task("plan", "index", "plan", {})
     with collected():
         for source in (source for group in job.groups() for source in group):
@@ -56,6 +54,7 @@ def plan_videos(job: VideoJob) -> BatchPlan:
             except Exception as error:
                 plan.unreadable.append(Failure(source.name, error_text(error)))
                 continue
+            seconds = chunk_of(source.out, job.spec)
             plan.chunks += len(split_video(index, seconds))
             plan.key_frames += len(index.keys)
             plan.frames += index.frames

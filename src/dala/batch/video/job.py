@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 from dala.batch import storage
@@ -32,8 +31,6 @@ _FIELDS: Final = 2
 #: The most frames that a memory is warmed up over, and the share of it that may be left.
 _WARM: Final = 300
 _LEFT: Final = 1 / 1024
-#: Containers that count frames instead of storing their times.
-_NOT_SPLIT: Final = (".avi", ".ogg", ".ogv", ".y4m")
 
 
 def videos(
@@ -90,7 +87,6 @@ def videos(
         job.run()
     """
     template = Template(out, _CALL)
-    suffix = Path(template.text).suffix.lower()
     for name, value in (("audio", audio), ("deinterlace", deinterlace)):
         if not isinstance(value, bool):
             raise ParameterError.invalid(_CALL, name, "True or False", value)
@@ -109,7 +105,7 @@ def videos(
     settings |= {"deinterlace": deinterlace, "hdr": hdr, "on_resize": on_resize}
     spec: JsonObject = {
         "chain": packed,
-        "chunk": None if suffix in _NOT_SPLIT else seconds_of(_CALL, chunk),
+        "chunk": seconds_of(_CALL, chunk),
         "halo": _halo(packed, deinterlace),
         "audio": audio,
         "encoder": settings,

@@ -77,12 +77,12 @@ def _encoder_name(
     from dala.media.video.output.hardware import check_encoder, hardware_choice
 
     container = Path(template.text).suffix.lower().lstrip(".")
+    if template.text.endswith(("{suffix}", "{name}")):  # that of each source
+        return find_encoder(codec)[0] if codec else ""
     if not container:
         raise ParameterError.invalid(
             call, "out", "a name with a suffix, such as 'clean/{stem}.mp4'", template.text
         )
-    if "{" in container:  # that of each source
-        return find_encoder(codec)[0] if codec else ""
     chosen = codec or default_codec(container)
     check_encoder(encoder, chosen, True)
     if encoder not in (None, "x264"):

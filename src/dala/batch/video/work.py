@@ -46,6 +46,8 @@ from dala.media.video.decoding.planes import open_planes
 from dala.media.video.source import VideoSource, source_of
 
 _CALL: Final = "batch.videos"
+#: Containers that count frames instead of storing their times, so that they need one encoder.
+_COUNTED: Final = (".avi", ".ogg", ".ogv", ".y4m")
 
 
 class PlannedVideo(NamedTuple):
@@ -123,7 +125,7 @@ def index_videos(task: BatchTask, report: ProgressReport) -> Made:
 def plan_of(source: PlannedVideo, index: VideoIndex, spec: JsonObject) -> JsonObject:
     """Return what the driver needs to know of a video: its size and its parts."""
     parts: list[Json] = []
-    for part in split_video(index, _chunk(spec), int_of(spec, "halo")):
+    for part in split_video(index, chunk_of(source.out, spec), int_of(spec, "halo")):
         last = index.frames - 1
         start = round(float(index.time(part.first)), 3)
         end = (
@@ -142,9 +144,15 @@ def plan_of(source: PlannedVideo, index: VideoIndex, spec: JsonObject) -> JsonOb
     }
 
 
-def _chunk(spec: JsonObject) -> float | None:
+def chunk_of(out: str, spec: JsonObject) -> float | None:
+    """Return the least seconds of a part of a result; None if it is one part.
+
+    >>> chunk_of("a.mp4", {"chunk": 60.0}), chunk_of("a.avi", {"chunk": 60.0})
+    (60.0, None)
+    """
     found = spec.get("chunk")
-    return float(found) if isinstance(found, int | float) else None
+    counted = Path(out).suffix.lower() in _COUNTED
+    return float(found) if isinstance(found, int | float) and not counted else None
 
 
 def video_index(task: BatchTask, source: PlannedVideo) -> tuple[VideoIndex, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from fractions import Fraction
+from functools import cache
 
 from dala import forks
 from dala.errors import DalaError, ParameterError, VideoError
@@ -128,6 +129,51 @@ def fitted_options(codec: str, size: tuple[int, int], options: dict[str, str]) -
     return options
 
 
+#: What makes x264 give the same bytes each time: with AVX-512, its macroblock tree reads memory
+#: that was never written. AVX2 is as fast.
+_WITHOUT_AVX512 = "asm=avx2"
+
+
+def repeatable_options(codec: str, options: dict[str, str]) -> dict[str, str]:
+    """Return an encoder's options with those that make it repeatable on this machine.
+
+    >>> repeatable_options("libx265", {"crf": "20"})
+    {'crf': '20'}
+    """
+    given = options.get("x264-params", "")
+    if codec != "libx264" or "asm=" in given or instructions() != "avx512":
+        return options
+    return {**options, "x264-params": ":".join(filter(None, [given, _WITHOUT_AVX512]))}
+
+
+def common_options(options: dict[str, str]) -> dict[str, str]:
+    """Return options without those that :func:`repeatable_options` adds on some machines.
+
+    >>> common_options({"x264-params": "rc-lookahead=4:asm=avx2"})
+    {'x264-params': 'rc-lookahead=4'}
+    """
+    given = options.get("x264-params", "")
+    kept = [part for part in given.split(":") if part != _WITHOUT_AVX512]
+    return {**options, "x264-params": ":".join(kept)} if given else options
+
+
+@cache
+def instructions() -> str:
+    """Return the vector instructions of this processor that encoders choose their code by.
+
+    >>> instructions() in ("", "sse", "avx", "avx2", "avx512")
+    True
+    """
+    import llvmlite.binding as llvm
+
+    try:
+        found = llvm.get_host_cpu_features()
+    except RuntimeError:  # unknown on this system
+        return ""
+    names = (("avx512f", "avx512"), ("avx2", "avx2"), ("avx", "avx"), ("sse2", "sse"))
+    return next((short for name, short in names if found.get(name)), "")
+
+
 class Encoder:
     """A thread that encodes the frames of a queue into a target.
 
@@ -182,7 +228,7 @@ class Encoder:
             self._stream = self._output.add_stream(
                 codec,
                 rate=rate or 30,
-                options=fitted_options(codec, size, choice.options),
+                options=repeatable_options(codec, fitted_options(codec, size, choice.options)),
                 hwaccel=hardware_device(choice.device),
             )
             context = self._stream.codec_context

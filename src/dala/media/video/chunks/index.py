@@ -259,7 +259,7 @@ def split_video(
     """
     cuts = [0]
     if seconds is not None and not index.problem:
-        least = Fraction(seconds)
+        least = Fraction(seconds).limit_denominator(1_000_000)  # as it was written
         end = index.time(index.frames - 1) + index.step
         for key in index.keys.tolist():
             enough = index.time(key) - index.time(cuts[-1]) >= least

@@ -21,6 +21,7 @@ from typing import BinaryIO, Final, Self, cast
 import numpy as np
 
 from dala.errors import VideoError
+from dala.media.video.encode import common_options, repeatable_options
 from dala.media.video.output.target import MUXERS, Target
 from dala.media.video.source import AvObject, pyav
 from dala.typing import NDArray
@@ -59,7 +60,8 @@ class PacketSettings:
 
     def add_to(self, output: AvObject) -> AvObject:
         """Add the stream to a container of PyAV; its encoder is to be opened with ``open``."""
-        stream = output.add_stream(self.codec, rate=Fraction(self.rate), options=dict(self.options))
+        options = repeatable_options(self.codec, dict(self.options))
+        stream = output.add_stream(self.codec, rate=Fraction(self.rate), options=options)
         context = stream.codec_context
         context.width, context.height = self.width, self.height
         context.pix_fmt = self.pixel_format
@@ -151,7 +153,7 @@ class _PacketOutput:
     def add_stream(
         self, codec: str, *, rate: Fraction, options: dict[str, str], hwaccel: AvObject = None
     ) -> AvObject:
-        self._asked = codec, Fraction(rate), dict(options)
+        self._asked = codec, Fraction(rate), common_options(dict(options))
         self._stream = self._container.add_stream(
             codec, rate=rate, options=options, hwaccel=hwaccel
         )
