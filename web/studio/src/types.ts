@@ -19,6 +19,7 @@ export interface Param {
   choices?: string[];
   size?: number;
   spread?: boolean;
+  whole?: boolean;
   alpha?: boolean;
   animatable?: boolean;
   doc?: string;

@@ -19,6 +19,8 @@ _COLORS: Final = ("color", "fill", "key")
 _POINTS: Final = ("center", "position")
 #: Bounds beyond this only exclude infinity.
 _FAR: Final = 1e5
+#: The length of blurs in pixels up to which a control goes.
+_SPREAD: Final = 10.0
 #: The widest range of a control for a parameter whose bounds are further apart.
 _WIDE: Final = 2000.0
 
@@ -47,8 +49,8 @@ def parameter(p: FilterParam) -> JsonObject:
         made |= {"size": p.size, "spread": p.spread}
         if made["type"] == "color":
             made["alpha"] = p.size == 4
-        elif _finite(p.low) is not None and _finite(p.high) is not None:
-            made |= _bounds(p)
+        else:
+            made |= _bounds(p) | {"whole": p.type == "ints"}
     if made["type"] == "picture":
         made["alpha"] = p.type == "background"
     if made["type"] == "size":
@@ -105,7 +107,11 @@ def slider(
     [-1.0, 1.0, 0.01]
     >>> slider(0.0, None, None, whole=False, unit="degrees")
     [-180.0, 180.0, 1.0]
+    >>> slider(1.5, None, 100.0, whole=False, unit="pixels")
+    [0.1, 10.0, 0.01]
     """
+    if low is None and unit == "pixels" and not whole and (default is None or default > 0):
+        low, high = 0.1, min(high or _SPREAD, max(_SPREAD, 4 * (default or 0)))  # a length
     middle = default if default is not None else (low or 0.0)
     reach = 180.0 if unit == "degrees" else max(1.0, 2 * abs(middle)) * (10 if whole else 1)
     if low is not None and high is not None and high - low <= _WIDE:

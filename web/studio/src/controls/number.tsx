@@ -140,7 +140,7 @@ export function NumbersControl(props: {
             low={param.low}
             high={param.high}
             step={step}
-            whole={false}
+            whole={param.whole === true}
             empty={param.default === null}
             set={(next) => {
               if (next === null) return edit(null);
@@ -158,7 +158,7 @@ export function NumbersControl(props: {
     <div class="spread">
       {together ? (
         <NumberControl
-          param={{ ...param, type: "number" }}
+          param={{ ...param, type: param.whole ? "int" : "number" }}
           label={label}
           value={typeof shown === "number" ? shown : null}
           set={edit}
