@@ -38,6 +38,13 @@ class Trouble:
         self.random = random.Random(seed)
         self.count: Counter[str] = Counter()
         self.active = False
+        self.rounds = 0
+
+    def note(self, what: str) -> None:
+        """Count a fault; with -s, show how far it is."""
+        self.count[what] += 1
+        if not sum(self.count.values()) % 20:
+            sys.stderr.write(f"{dict(self.count)} in {self.rounds} runs\n")
 
     @property
     def enough(self) -> bool:
@@ -45,10 +52,10 @@ class Trouble:
 
     def fate(self, method: str, path: str) -> str:
         """Return what becomes of a request."""
-        if not self.active or self.enough or self.random.random() > 0.03:
+        if not self.active or self.enough or self.random.random() > 0.04:
             return ""
         what = self.random.choice(["503", "503", "500", "lost", "slow"])
-        self.count[what] += 1
+        self.note(what)
         return what
 
 
@@ -95,22 +102,21 @@ def test_two_hundred_faults(
                 if trouble.active and busy and not trouble.enough:
                     number = trouble.random.random()
                     if number < 0.15:
-                        trouble.count["worker"] += 1
+                        trouble.note("worker")
                         worker = trouble.random.choice(busy)
                         os.kill(int(worker.rpartition(":")[2]), signal.SIGKILL)
-                    elif number < 0.18:
-                        trouble.count["node"] += 1
+                    elif number < 0.16:
+                        trouble.note("node")
                         nodes.replace(trouble.random.randrange(2))
-                    elif number < 0.21:
-                        trouble.count["driver"] += 1
+                    elif number < 0.18:
+                        trouble.note("driver")
                         raise KeyboardInterrupt
                 return events
 
             monkeypatch.setattr(RayRunner, "wait", watched)
             trouble.active = True
-            rounds = 0
             while not trouble.enough:
-                rounds += 1
+                trouble.rounds += 1
                 try:
                     # Once the job is done it begins anew, until there was enough trouble.
                     report = job("s3://films/in/*.mp4", "s3://films/out").run(
@@ -131,5 +137,5 @@ def test_two_hundred_faults(
         finally:
             storage.configure(None)
     with capsys.disabled():
-        sys.stderr.write(f"\n{dict(trouble.count)} in {rounds} runs; the last: {report}\n")
+        sys.stderr.write(f"\n{dict(trouble.count)} in {trouble.rounds} runs; the last: {report}\n")
     assert found == expected

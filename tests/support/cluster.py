@@ -19,7 +19,10 @@ class RayNodes:
         self.nodes: list[Any] = [self.add() for _ in range(count)]
 
     def add(self) -> Any:
-        """Add a node."""
+        """Add a node. On a busy machine Ray may give one up before it has started."""
+        for _ in range(3):
+            with contextlib.suppress(Exception):
+                return self.cluster.add_node(num_cpus=1, object_store_memory=OBJECT_STORE)
         return self.cluster.add_node(num_cpus=1, object_store_memory=OBJECT_STORE)
 
     def kill(self, number: int) -> None:

@@ -1,13 +1,12 @@
 """How a plan would scale: time, efficiency and bottleneck on so many machines. An estimate.
 
 The model is simple. Workers take tasks as they become free; a cluster is as fast as its slowest
-part: processors, GPUs, the network of a machine, the storage that all share, or the driver. Waves
-of tasks of equal length end together, so a cluster with more workers than tasks gains nothing.
+part: processors, GPUs, the network of a machine, the storage that all share, or the driver. At the
+end workers run dry, so a cluster with more workers than tasks gains nothing.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -16,6 +15,8 @@ from dala.errors import ParameterError
 
 #: Bytes of results pass so often: a part is written, read again, and written into the file.
 _WRITTEN_TIMES = 3
+#: Where the end takes more than this beyond the even share, there are too few chunks.
+_DRY = 1.25
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def scale(
     >>> for point in scale(plan, (1, 10, 1000)):
     ...     print(f"{point.machines:4} {point.seconds:6.0f} s {point.efficiency:4.0%}")
        1   7580 s 100%
-      10    860 s  88%
+      10    830 s  91%
     1000    140 s   5%
     """
     kind = kind or MachineKind()
@@ -109,17 +110,15 @@ def _parts(plan: BatchPlan, count: int, kind: MachineKind, filter_share: float) 
     workers = count * kind.cores
     moved = plan.bytes_read + _WRITTEN_TIMES * (plan.bytes_written or 0)
     tasks = plan.chunks + 2 * plan.files
-    waves = math.ceil(plan.chunks / workers) * work / plan.chunks
+    even, one = work / workers, work / plan.chunks
+    # At the end workers run dry, each half a chunk early on average.
+    busy = max(even + one / 2, one)
     parts = {
-        "CPU": work / workers,
+        "chunks" if busy > _DRY * even else "CPU": busy,
         "network": moved / (count * kind.network),
         "storage": moved / kind.storage,
         "driver": tasks * kind.overhead,
-        # The last wave is seldom full.
-        "chunks": waves,
     }
-    if waves < 1.1 * parts["CPU"]:
-        parts["CPU"] = parts.pop("chunks")
     if on_gpu:
         parts["GPU"] = plan.frames * kind.gpu_seconds / (count * kind.gpus)
     return parts
