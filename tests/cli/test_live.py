@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import numpy as np
 import pytest
@@ -57,6 +58,10 @@ def test_a_scene(tmp_path, capsys):
     assert main([*words, "--seconds", "0.3", "--device", "cpu"]) == 0
     found = levels(tmp_path / "show" / "live.m3u8")
     assert found == pytest.approx([127.5] * len(found), abs=3)
+    heard = ["--microphone", "test", "--seconds", "0.8", "--device", "cpu"]
+    assert main([*words, *heard]) == 0
+    assert max(levels(tmp_path / "show" / "live.m3u8", "audio")) > 0.05
+    assert not [t for t in threading.enumerate() if t.name == "dala microphone"]
     assert main([*words, "--blur", "3"]) == 2
     assert "Put the filters into the scene file" in capsys.readouterr().err
 

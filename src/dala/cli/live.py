@@ -119,7 +119,7 @@ def _start(args: argparse.Namespace, held: ExitStack) -> LiveRun:
     if args.no_audio and args.microphone is not None:
         raise ParameterError("--no-audio drops the sound. Leave out --microphone.")
     if Path(name).suffix.lower() == ".json" and "://" not in name:
-        return _scene(args, name)
+        return _scene(args, name, held)
     filters = chain.load(args.chain, args.max_pixels)
     source = _source(args, name, "native" if filters else "rgba")
     held.callback(source.close)
@@ -155,12 +155,12 @@ def _source(args: argparse.Namespace, name: str, format: str) -> Reader:
     return video.open(name, format=format, device=args.device, reconnect=lasting)
 
 
-def _scene(args: argparse.Namespace, name: str) -> LiveRun:
+def _scene(args: argparse.Namespace, name: str, held: ExitStack) -> LiveRun:
     from dala.media import load_scene
 
     if args.chain:
         raise ParameterError("a scene has effects of its own. Put the filters into the scene file.")
-    scene = load_scene(name, device=args.device)
+    scene = held.enter_context(load_scene(name, device=args.device))
     if args.microphone is not None:
         scene.add_audio(f"microphone://{args.microphone}")
     return scene.live(
