@@ -28,11 +28,16 @@ expect.set_options(timeout=PATIENCE)
 class Studio:
     """A studio that listens on a free port; `restart` ends its server and starts another."""
 
-    def __init__(self, folder: Path, mount: Callable[[StudioApp], Anything] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        mount: Callable[[StudioApp], Anything] | None = None,
+        port: int | None = None,
+    ) -> None:
         self.folder = folder
         self.app = dala.studio.app(folders=[folder], secret="open sesame", device="cpu")
         self._asgi = mount(self.app) if mount else self.app
-        with socket.create_server(("127.0.0.1", 0)) as found:
+        with socket.create_server(("127.0.0.1", port or 0)) as found:
             self.port = found.getsockname()[1]
         self._start()
 

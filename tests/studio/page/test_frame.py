@@ -79,6 +79,32 @@ def test_connection_returns_with_the_server(picture: Driver) -> None:
     picture.wait_pixel(0.2, 0.5, RED)
 
 
+def test_another_server_at_the_address_is_told(folder: Path, chromium: object) -> None:
+    with Studio(folder) as first:
+        page = Driver(first, chromium)
+    with page, Studio(folder, port=first.port):
+        expect(page.page.get_by_test_id("link")).to_contain_text("Open the address that it printed")
+
+
+def test_camera_is_live(page: Driver) -> None:
+    page.page.get_by_test_id("open").click()
+    page.page.get_by_role("button", name="Test camera").click()
+    expect(page.page.get_by_test_id("live")).to_have_text("Live")
+    page.wait_frames(page.frames() + 3)
+
+
+def test_files_are_found_in_the_folders(page: Driver) -> None:
+    (page.studio.folder / "inner").mkdir(exist_ok=True)
+    (page.studio.folder / "inner" / "two.png").write_bytes(
+        (page.studio.folder / "two.png").read_bytes()
+    )
+    page.page.keyboard.press("Control+o")
+    page.page.get_by_role("button", name="inner").click()
+    page.page.get_by_role("button", name="two.png").click()
+    page.wait_pixel(0.2, 0.5, RED)
+    assert page.last("open")["path"] == str(page.studio.folder / "inner" / "two.png")
+
+
 def test_two_pages_show_one_document(picture: Driver, chromium: object) -> None:
     with Driver(picture.studio, chromium) as other:
         other.wait_pixel(0.2, 0.5, RED)

@@ -47,18 +47,18 @@ export function onKey(event: KeyboardEvent): void {
   }
   if (event.altKey || text || dialog.value !== null) return;
   const button = (event.target as HTMLElement).closest?.("button, a, summary, [role=switch]");
-  const timed = tab.value !== null && (tab.value.live || duration() > 0);
+  const timed = tab.value !== null && !tab.value.live && duration() > 0;
   switch (event.key) {
     case " ":
       if (button || !timed) return;
       togglePlay();
       break;
-    case ",": step(-1); break;
-    case ".": step(1); break;
-    case "i": loopEdge(0); break;
-    case "o": loopEdge(1); break;
-    case "l": toggleLoop(); break;
-    case "Home": seek(0); break;
+    case ",": if (timed) step(-1); break;
+    case ".": if (timed) step(1); break;
+    case "i": if (timed) loopEdge(0); break;
+    case "o": if (timed) loopEdge(1); break;
+    case "l": if (timed) toggleLoop(); break;
+    case "Home": if (timed) seek(0); break;
     case "b": if (tab.value) setSplit(split.value === null ? 0.5 : null); break;
     case "h": toggleChart("histogram"); break;
     case "w": toggleChart("waveform"); break;
