@@ -38,6 +38,8 @@ SPREAD = tuple(
     (round(2 ** (12 * (0.7548776662 * n % 1))), round(2 ** (12 * (0.5698402909 * n % 1))))
     for n in range(1, 160)
 )
+#: A size at which positions of a control may need other plans than at ``BASE``.
+SMALL: Numbers = {WIDTH: 61, HEIGHT: 43}
 #: Sizes at which plans are compared.
 COMPARED = ((64, 48), (67, 51), (1280, 720))
 
@@ -214,20 +216,21 @@ class _Explorer:
 
     def _classes(self, c: Control, base: Numbers) -> list[Numbers]:
         """Return positions of a control whose plans differ; the present one is first."""
-        if set(c.symbols) <= self.symbolic and self._covers(c, base):
+        bases = [base] if self.size is not None else [base, base | SMALL]
+        if set(c.symbols) <= self.symbolic and all(self._covers(c, place) for place in bases):
             return []
         found: list[tuple[Numbers, tuple[Guard, ...]]] = []
         own = [dict(zip(c.symbols, c.values, strict=True))]
         for value in c.positions():
             own.append(dict.fromkeys(c.symbols, value))
-        for position in own:
-            place = base | position
+        for position, start in product(own, bases):
+            place = start | position
             if any(variant_holds(guards, place) for _, guards in found):
                 continue
             plan = self._tried(place, self.symbolic)
             if plan is not None:
                 found.append((position, self._guards(plan, place)))
-        return [position for position, _ in found]
+        return [dict(items) for items in dict.fromkeys(tuple(p.items()) for p, _ in found)]
 
     def _covers(self, c: Control, base: Numbers) -> bool:
         """Return whether one plan holds at all positions of a control."""
@@ -277,8 +280,8 @@ class _Explorer:
         sizes += [{WIDTH: w, HEIGHT: h} for w, h in every_size]
         needed: list[Numbers] = []
         for number, positions in enumerate(product(*axes, codings)):
-            # Other positions have the classes of sizes that the first has.
-            tried = deque(sizes if number == 0 else needed)
+            # Other positions mostly have the classes of sizes that the first has.
+            tried = deque(sizes if number == 0 else (*needed, *sizes[1 :: len(sizes) // 24 + 1]))
             while tried:
                 size = tried.popleft()
                 place = self._base() | size

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dala.errors import DalaError, ParameterError
+from dala.errors import ParameterError, ShapeError
 from dala.media.images import read
 from dala.png import encode_png
 from dala.typing import ImageLike, NDArray, PathLike
@@ -65,7 +65,7 @@ def still(picture: PageImage, source: WebSource, device: str) -> tuple[PageImage
         return picture, f"{_PLAIN}: Pillow is not installed"
     try:
         return _encoded(_result(picture, source, device)), ""
-    except DalaError as error:
+    except (ParameterError, ShapeError) as error:  # a box that is larger than the picture, say
         return picture, f"{_PLAIN}: {error}"
 
 
