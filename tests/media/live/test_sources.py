@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pathlib
+import os
 import socket
 import subprocess
 import threading
@@ -149,14 +149,17 @@ def test_arguments_of_cameras(given, why):
 def test_a_screen(tmp_path):
     """A region of a screen of Xvfb that another program has painted."""
     xvfb = program("Xvfb")
-    number = next(n for n in range(200, 400) if not _display(n).exists())
+    reads, writes = os.pipe()  # it chooses a free display, and says which once it can be used
     process = subprocess.Popen(
-        [xvfb, f":{number}", "-screen", "0", "160x120x24", "-nolisten", "tcp"],
+        [xvfb, "-displayfd", str(writes), "-screen", "0", "160x120x24", "-nolisten", "tcp"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        pass_fds=(writes,),
     )
+    os.close(writes)
     try:
-        until(lambda: _display(number).exists(), "the display")
+        with os.fdopen(reads) as said:
+            number = int(said.readline())
         with screen.open(f":{number}", region=(8, 4, 64, 48), fps=20, cursor=False) as source:
             frame = next(source)
             assert frame.shape[:2] == (48, 64)
@@ -169,10 +172,6 @@ def test_a_screen(tmp_path):
     finally:
         process.terminate()
         process.wait(PATIENCE)
-
-
-def _display(number):
-    return pathlib.Path(f"/tmp/.X11-unix/X{number}")
 
 
 def test_no_screen(monkeypatch):
