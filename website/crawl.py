@@ -24,6 +24,7 @@ MOST = 40_000_000
 #: Elements that load what they name, with the attribute that does.
 _LOADS = {
     "script": "src",
+    "dala-chain": "src",
     "img": "src",
     "iframe": "src",
     "source": "src",
@@ -43,7 +44,7 @@ class Page(HTMLParser):
     ids: Counter[str] = field(default_factory=Counter)
     links: list[str] = field(default_factory=list)
     loads: list[str] = field(default_factory=list)
-    #: Styles and scripts, which count for the weight of the page.
+    #: Styles, scripts and exported chains, which count for the weight of the page.
     code: list[str] = field(default_factory=list)
     without_text: list[str] = field(default_factory=list)
     title: str = ""
@@ -70,7 +71,7 @@ class Page(HTMLParser):
         for name in (_LOADS.get(tag, ""), "poster"):
             if given.get(name):
                 self.loads.append(given[name])
-                if tag == "script":
+                if tag in ("script", "dala-chain"):
                     self.code.append(given[name])
         if given.get("srcset"):
             self.loads += [part.split()[0] for part in given["srcset"].split(",")]

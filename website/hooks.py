@@ -53,6 +53,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, path, content=page.text))
     for path, file in _pictures.items():
         files.append(File.generated(config, path, abs_src_path=str(file)))
+    runtime = ROOT / "src" / "dala" / "web" / "static" / "dala.js"
+    files.append(File.generated(config, "assets/dala.js", abs_src_path=str(runtime)))
     for path in sorted(ASSETS.rglob("*")):
         if path.is_file():
             name = f"assets/{path.relative_to(ASSETS).as_posix()}"

@@ -10,7 +10,7 @@ from dala.gpu.compute.kernels.filter import CATEGORIES, FilterSpec
 from dala.media.filters.calls import module_of
 from dala.media.filters.declarations import declared
 from dala.media.filters.generate import row
-from website.catalogue import costs
+from website.catalogue import costs, live
 from website.catalogue.pictures import Pictures
 from website.catalogue.programs import command, program
 from website.docstrings import inline, table
@@ -120,6 +120,7 @@ def _page(spec: FilterSpec, pictures: Pictures) -> Iterator[str]:
         "</div>",
         "",
     )
+    yield from live.element(spec, before, pictures)
     if spec.parameters:
         yield from ("## Parameters", "", "| parameter | default | range | |", "|---|---|---|---|")
         yield from (row(p) for p in spec.parameters)

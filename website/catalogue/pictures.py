@@ -8,8 +8,9 @@ import io
 import os
 import pathlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -22,7 +23,7 @@ CACHE = ROOT / "build" / "catalogue"
 #: Pixels of the longer side on a page.
 SIDE = 600
 #: The code that pictures depend on.
-_CODE = ("src/dala/gpu/compute", "src/dala/media", "src/dala/samples")
+_CODE = ("src/dala/gpu/compute", "src/dala/media", "src/dala/samples", "src/dala/web")
 
 
 @cache
@@ -49,18 +50,35 @@ class Pictures:
         Raises:
             Exception: whatever the program raises, so that a page never shows code that fails.
         """
-        key = hashlib.sha256(_code() + f"{program}\0{name}\0{SIDE}".encode()).hexdigest()[:32]
-        kept = self.folder / f"{key}{pathlib.PurePosixPath(path).suffix}"
+        suffix = pathlib.PurePosixPath(path).suffix
+
+        def make() -> bytes:
+            return encoded(np.asarray(run(program, path)[name]), suffix)
+
+        self.files[path] = self.kept(f"{program}\0{name}\0{SIDE}", suffix, make)
+
+    def kept(self, key: str, suffix: str, make: Callable[[], bytes]) -> pathlib.Path:
+        """Return a file of the cache; ``make`` gives its bytes if it is not there yet.
+
+        Files are made again when the code that they depend on has changed.
+        """
+        digest = hashlib.sha256(_code() + key.encode()).hexdigest()[:32]
+        kept = self.folder / f"{digest}{suffix}"
         if not kept.is_file():
             self.folder.mkdir(parents=True, exist_ok=True)
             with dala.device("cpu"), _elsewhere():
-                names: dict[str, object] = {}
-                exec(compile(program, f"<{path}>", "exec"), names)
-                data = encoded(np.asarray(names[name]), kept.suffix)
+                data = make()
             part = kept.with_name(f"{kept.name}.{os.getpid()}")
             part.write_bytes(data)
             part.replace(kept)
-        self.files[path] = kept
+        return kept
+
+
+def run(program: str, path: str) -> dict[str, Any]:
+    """Run a program and return its names."""
+    names: dict[str, Any] = {}
+    exec(compile(program, f"<{path}>", "exec"), names)
+    return names
 
 
 def encoded(picture: np.ndarray, suffix: str) -> bytes:
