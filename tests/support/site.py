@@ -15,15 +15,25 @@ from collections.abc import Iterator
 ROOT = pathlib.Path(__file__).parents[2]
 
 
-def build(folder: pathlib.Path) -> str:
-    """Build the site into a folder, as ``make docs`` does; returns what MkDocs warned of."""
+def build(folder: pathlib.Path, live: str = "all") -> str:
+    """Build the site into a folder, as ``make docs`` does; returns what MkDocs warned of.
+
+    Args:
+        folder: where to.
+        live: the filters that get a canvas, "all" or names with commas between.
+    """
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(folder)],
         cwd=ROOT,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "DALA_DEVICE": "cpu"},
+        env={
+            **os.environ,
+            "NO_MKDOCS_2_WARNING": "1",
+            "DALA_DEVICE": "cpu",
+            "DALA_SITE_LIVE": live,
+        },
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1200,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
