@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from typing import Final
@@ -48,6 +49,7 @@ OPTIONS: Final[arguments.Options] = {
         "help": "another folder whose files pages may open and write",
     },
     **arguments.DEVICE,
+    **arguments.JSON,
 }
 
 
@@ -97,8 +99,8 @@ def run(args: argparse.Namespace) -> int:
         raise
 
     def ready(address: str) -> None:
-        print(address, flush=True)
-        if args.tls:
+        print(json.dumps({"address": address}) if args.json else address, flush=True)
+        if args.tls and not args.json:
             from dala.secure import qr_text
 
             print(qr_text(address), flush=True)

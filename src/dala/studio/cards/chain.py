@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from dala.errors import DalaError, MissingPackage, ModelError
+from dala.errors import DalaError
 from dala.media.filters.pipeline import FramePipeline
 from dala.media.filters.plans import Filter, FilterValue
 from dala.resources import Closing
@@ -96,10 +96,7 @@ class ChainRunner(Closing):
         if found is None:
             while len(self._models) >= _MODELS:
                 self._models.pop(next(iter(self._models))).close()
-            try:
-                found = load(card.name, card.params, self._pipeline.device)
-            except (ModelError, MissingPackage):
-                raise
+            found = load(card.name, card.params, self._pipeline.device)
         self._models[key] = found
         return ReadyCard(card.id, None, found)
 
