@@ -44,7 +44,7 @@ class Trouble:
         """Count a fault; with -s, show how far it is."""
         self.count[what] += 1
         if not sum(self.count.values()) % 20:
-            sys.stderr.write(f"{dict(self.count)} in {self.rounds} runs\n")
+            sys.__stderr__.write(f"{dict(self.count)} in {self.rounds} runs\n")
 
     @property
     def enough(self) -> bool:

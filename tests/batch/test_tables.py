@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import os
 from collections.abc import Iterator
 from fractions import Fraction
@@ -25,6 +26,7 @@ from dala.batch.tables.parquet import write_folder
 from dala.batch.tables.rows import rows_of, schema
 from dala.batch.tables.sampling import Share, frames_of, seconds_of
 from dala.batch.tasks import run_task
+from dala.cli import main
 from dala.errors import (
     BatchError,
     MissingPackage,
@@ -306,3 +308,24 @@ def test_estimates_of_scale() -> None:
         batch.scale(BatchPlan("videos"), [1])
     with pytest.raises(ParameterError, match="machines must be ints of at least 1"):
         batch.scale(plan, [0])
+
+
+# the command line --------------------------------------------------------------------------------
+def test_tables_on_the_command_line(
+    videos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    film, out = str(videos / "film.mp4"), str(tmp_path / "found")
+    given = ["batch", "faces", film, out, "--every", "500ms", "--score", "0.5"]
+    arguments = [*given, "--device", "cpu"]
+    assert main([*arguments, "--workers", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == 1
+    [row] = batch.read(out)
+    assert (row["label"], row["time"]) == ("face", 1.0)
+    assert main([*arguments, "--plan"]) == 0
+    assert capsys.readouterr().out.startswith("1 file, 1 chunk")
+    assert main([*arguments, "--storage", "s3"]) == 2
+    assert "such as s3.endpoint_url=http://minio:9000, got 's3'" in capsys.readouterr().err
+    assert main([*arguments, "--storage", "s9.key=a"]) == 2
+    assert "Did you mean 's3'" in capsys.readouterr().err
+    assert main([*arguments, "--top", "3"]) == 2
+    assert "has no option 'top'" in capsys.readouterr().err

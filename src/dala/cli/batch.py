@@ -83,6 +83,17 @@ _SCENES: Final[arguments.Options] = {
 _MODELS: Final[arguments.Options] = {
     "--model": {"help": "the model, by its name or as an ONNX file"},
     "--every": {"metavar": "S", "help": "seconds between two frames that are looked at (all)"},
+    "--score": {
+        "type": arguments.number(0, 1),
+        "metavar": "S",
+        "help": "the lowest score to report (the model's)",
+    },
+    "--top": {
+        "type": arguments.integer(1, 10_000),
+        "metavar": "N",
+        "help": "classes of each picture, for classify (1)",
+    },
+    "--provider": {"help": "of ONNX Runtime, on all workers: cuda, webgpu, cpu, .. (as here)"},
 }
 _RUN: Final[arguments.Options] = {
     "--on": {
@@ -98,6 +109,11 @@ _RUN: Final[arguments.Options] = {
     "--gpus": {"type": arguments.seconds, "metavar": "X", "help": "GPUs of a task, such as 0.25"},
     "--cpus": {"type": arguments.seconds, "metavar": "X", "help": "CPUs of a task"},
     "--memory": {"metavar": "SIZE", "help": "memory of a task, such as 2GB"},
+    "--storage": {
+        "action": "append",
+        "metavar": "KEY=VALUE",
+        "help": "an option of storage, such as s3.endpoint_url=http://minio:9000; may be repeated",
+    },
     "--resume": {"action": "store_true", "help": "go on with what an earlier run has left"},
     "--retries": {
         "type": arguments.integer(0, 100),
@@ -144,6 +160,9 @@ def run(args: argparse.Namespace) -> int:
         raise ParameterError(f"there is no kind of job {kind!r}. {hint}")
     if len(rest) < 2:
         raise ParameterError(f"IN and OUT are required, such as: dala batch {kind} in/ out/.")
+    from dala.batch import storage
+
+    storage.configure(_storage(args.storage or []))
     job = _job(args, kind, rest[:-1], rest[-1])
     if args.plan:
         plan = job.plan()
@@ -164,6 +183,24 @@ def run(args: argparse.Namespace) -> int:
         print("dala batch: stopped. The same command with --resume goes on.", file=sys.stderr)
         return 128 + stopped.number if isinstance(stopped, Stopped) else 130
     return _show(args, report)
+
+
+def _storage(given: list[str]) -> dict[str, dict[str, str]]:
+    """Return options of storage by protocol.
+
+    >>> _storage(["s3.endpoint_url=http://minio:9000", "s3.key=me"])
+    {'s3': {'endpoint_url': 'http://minio:9000', 'key': 'me'}}
+    """
+    made: dict[str, dict[str, str]] = {}
+    for item in given:
+        key, equals, value = item.partition("=")
+        protocol, dot, name = key.partition(".")
+        if not (equals and dot and protocol and name):
+            raise ParameterError.invalid(
+                "--storage", "KEY=VALUE", "such as s3.endpoint_url=http://minio:9000", item
+            )
+        made.setdefault(protocol, {})[name] = value
+    return made
 
 
 def _show(args: argparse.Namespace, report: BatchReport) -> int:
