@@ -305,11 +305,30 @@ def test_page_opens_pictures_and_the_camera(web: WebPage, shown: str) -> None:
     assert pixel(page)[3] == 255
 
 
+def test_page_plays_videos(web: WebPage, shown: str, tmp_path: Path) -> None:
+    video = pytest.importorskip("dala.media.video")
+    frames = (np.full((48, 64, 3), (40 * n, 60, 90), np.uint8) for n in range(6))
+    video.write(tmp_path / "clip.mp4", frames, fps=12)
+    page = web.goto(shown)
+    page.locator("input[type=file]").set_input_files(tmp_path / "clip.mp4")
+    page.wait_for_function("""() => / frames a second/.test(document.querySelector("dala-chain")
+        .shadowRoot.querySelector(".status").textContent)""")
+    assert page.locator("canvas").evaluate("e => [e.width, e.height]") == [64, 48]
+    page.locator("input[type=file]").set_input_files(
+        {"name": "a.txt", "mimeType": "text/plain", "buffer": b"no picture"}
+    )
+    problem = page.get_by_role("alert")
+    problem.wait_for()
+    assert "could not be decoded" in problem.inner_text()
+
+
 def test_one_file(web: WebPage) -> None:
     path = web.folder / "one.html"
     made = dala.web.export([("gamma", {"value": 2.0})], path)
     assert made.files == ("one.html",)
-    page = web.goto("one.html")
+    page = web.page
+    page.goto(path.as_uri())  # from the disk, without a server
+    page.evaluate("async () => { await document.querySelector('dala-chain').ready; }")
     assert page.locator("canvas").evaluate("e => [e.width, e.height]") == [600, 400]
     assert pixel(page)[3] == 255
     assert "://" not in path.read_text()  # nothing comes from elsewhere

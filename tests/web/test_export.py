@@ -244,3 +244,9 @@ def test_runtime_is_small_and_has_types():
         "interface Control",
     ):
         assert name in types
+    exported = re.search(r"^export \{(.*?)\};$", types, re.M)
+    built = re.search(r"export\s*\{([^}]*)\};?\s*$", (STATIC / "dala.js").read_text())
+    assert exported is not None
+    assert built is not None
+    names = [{n.split()[-1] for n in found[1].split(",")} for found in (exported, built)]
+    assert names[0] == names[1]

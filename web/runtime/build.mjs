@@ -29,7 +29,7 @@ const folder = mkdtempSync(join(tmpdir(), "dala-types-"));
 try {
   execFileSync(
     join(here, "node_modules/.bin/tsc"),
-    ["--declaration", "--emitDeclarationOnly", "--outDir", folder],
+    ["--declaration", "--emitDeclarationOnly", "--stripInternal", "--outDir", folder],
     { cwd: here, stdio: "inherit" },
   );
   const names = ["expressions", "document", "pictures", "chain", "element", "gpu", "index"];
@@ -38,8 +38,15 @@ try {
       .replace(/^import .*?;\n/gms, "")
       .replace(/^export (type )?\{[^}]*\} from .*?;\n/gms, "")
       .replace(/^export \{[^}]*\};\n/gms, "")
+      .replace(/^export default .*?;\n/gms, "")
+      .replace(/^export (?=declare|interface|type)/gm, "")
       .replace(/\bimport\("\.\/[a-z]+\.js"\)\./g, ""),
   );
+  // What the module exports, and nothing else.
+  const index = readFileSync(join(folder, "index.d.ts"), "utf8");
+  const types = [...index.matchAll(/^export type \{([^}]*)\}/gm)].flatMap((m) => m[1].split(",").map((n) => n.trim()));
+  text.push("export { Chain, Dala, DalaChain, Result, Unsupported, Dala as default, load, mount };");
+  text.push(`export type { ${types.sort().join(", ")} };\n`);
   const own = text.join("\n").split("\n").filter((line) => !line.startsWith("//")).join("\n");
   const head = '/// <reference types="@webgpu/types" />\n// Types of the Dala runtime. Built from web/runtime.\n';
   writeFileSync(join(target, "dala.d.ts"), head + own);

@@ -1,17 +1,17 @@
 /// <reference types="@webgpu/types" />
 // Types of the Dala runtime. Built from web/runtime.
-export type Expression = number | string | [string, ...Expression[]];
+type Expression = number | string | [string, ...Expression[]];
 /** A comparison, its operands and its result. */
-export type Guard = ["==" | "<" | "<=", Expression, Expression, boolean];
+type Guard = ["==" | "<" | "<=", Expression, Expression, boolean];
 /** The number of each symbol. */
-export type Numbers = Map<string, number>;
-export declare function evaluate(e: Expression, numbers: Numbers): number;
+type Numbers = Map<string, number>;
+declare function evaluate(e: Expression, numbers: Numbers): number;
 /** The words of a table that depends on symbols. */
-export declare function table(e: Expression, numbers: Numbers): Uint32Array;
-export declare function holds([kind, a, b, result]: Guard, numbers: Numbers): boolean;
+declare function table(e: Expression, numbers: Numbers): Uint32Array;
+declare function holds([kind, a, b, result]: Guard, numbers: Numbers): boolean;
 
 /** A parameter of a chain. */
-export interface Control {
+interface Control {
     /** As `run` takes it. */
     name: string;
     filter: string;
@@ -29,13 +29,13 @@ export interface Control {
     /** Why it is fixed; absent if it can be changed. */
     why?: string;
 }
-export interface PlanBuffer {
+interface PlanBuffer {
     bytes: Expression;
     role?: "input" | "output";
     table?: Expression;
     data?: number;
 }
-export type PlanStep = {
+type PlanStep = {
     copy: [number, number];
 } | {
     copy?: undefined;
@@ -45,14 +45,14 @@ export type PlanStep = {
     groups: Expression;
     set?: [number, "u" | "f", Expression][];
 };
-export interface Plan {
+interface Plan {
     when: Guard[][];
     buffers: PlanBuffer[];
     steps: PlanStep[];
     shape: Expression[];
     dtype: "u8" | "f32";
 }
-export interface ChainDocument {
+interface ChainDocument {
     format: "dala-chain";
     version: number;
     name: string;
@@ -73,37 +73,37 @@ export interface ChainDocument {
     picture?: string;
     still?: string;
 }
-export interface LoadedDocument {
+interface LoadedDocument {
     document: ChainDocument;
     shaders: string[];
     data: Uint8Array[];
     base: string;
 }
-export declare function bytesOf(base64: string): Uint8Array;
+declare function bytesOf(base64: string): Uint8Array;
 /** Load a document by its address, by the `#id` of a script element, or as an object. */
-export declare function loadDocument(source: string | URL | ChainDocument): Promise<LoadedDocument>;
+declare function loadDocument(source: string | URL | ChainDocument): Promise<LoadedDocument>;
 
 /** Pixels in memory: RGBA, four bytes each, alpha not premultiplied. */
-export interface RawPicture {
+interface RawPicture {
     data: Uint8Array | Uint8ClampedArray;
     width: number;
     height: number;
 }
-export type Source = RawPicture | ImageData | ImageBitmap | HTMLImageElement | HTMLVideoElement | HTMLCanvasElement | OffscreenCanvas | VideoFrame | Blob;
-export type External = ImageBitmap | HTMLVideoElement | HTMLCanvasElement | OffscreenCanvas | VideoFrame;
-export declare const isVideoFrame: (v: unknown) => v is VideoFrame;
-export declare function isRaw(source: Source): source is RawPicture;
-export declare function sizeOf(source: External | RawPicture): [number, number];
+type Source = RawPicture | ImageData | ImageBitmap | HTMLImageElement | HTMLVideoElement | HTMLCanvasElement | OffscreenCanvas | VideoFrame | Blob;
+type External = ImageBitmap | HTMLVideoElement | HTMLCanvasElement | OffscreenCanvas | VideoFrame;
+declare const isVideoFrame: (v: unknown) => v is VideoFrame;
+declare function isRaw(source: Source): source is RawPicture;
+declare function sizeOf(source: External | RawPicture): [number, number];
 /** Decode what has to be decoded. Alpha is not premultiplied, so that bytes stay as they are. */
-export declare function decoded(source: Blob | HTMLImageElement): Promise<ImageBitmap>;
+declare function decoded(source: Blob | HTMLImageElement): Promise<ImageBitmap>;
 /** Return true for what `decoded` takes. */
-export declare function isEncoded(source: Source): source is Blob | HTMLImageElement;
+declare function isEncoded(source: Source): source is Blob | HTMLImageElement;
 /** Scale a picture to a size, for chains that take one size only. */
-export declare function scaled(source: External | RawPicture, width: number, height: number): Promise<ImageBitmap>;
+declare function scaled(source: External | RawPicture, width: number, height: number): Promise<ImageBitmap>;
 
 /** Parameters by name: numbers, lists of numbers, words of choices, true or false. */
-export type Params = Record<string, number | number[] | string | boolean>;
-export interface RunOptions {
+type Params = Record<string, number | number[] | string | boolean>;
+interface RunOptions {
     /** Scale pictures of sizes that the chain does not take; otherwise they are refused. */
     fit?: boolean;
     /**
@@ -113,7 +113,7 @@ export interface RunOptions {
     yuv?: boolean;
 }
 /** The result of a run. It can be read or drawn until the chain runs again. */
-export declare class Result {
+declare class Result {
     private readonly chain;
     private readonly run;
     readonly width: number;
@@ -130,7 +130,7 @@ export declare class Result {
     /** Show the result on a canvas, which gets its size. */
     draw(canvas: HTMLCanvasElement | OffscreenCanvas): void;
 }
-export declare class Chain {
+declare class Chain {
     private readonly loaded;
     readonly document: ChainDocument;
     /** The parameters that can be changed. */
@@ -154,8 +154,6 @@ export declare class Chain {
     draw(source: Source, canvas: HTMLCanvasElement | OffscreenCanvas, params?: Params, options?: RunOptions): Promise<Result>;
     /** Release the chain's memory on the GPU. */
     close(): void;
-    /** The instance of a run; raises if the chain has run since. */
-    current(run: number): Instance;
     /** Numbers of all symbols for parameters by name. */
     private numbers;
     private find;
@@ -168,9 +166,9 @@ export declare class Chain {
     private planes;
 }
 /** The value of a control as pages show it. */
-export declare function shown(c: Control, numbers: number[]): Params[string];
+declare function shown(c: Control, numbers: number[]): Params[string];
 
-export interface MountOptions {
+interface MountOptions {
     /** The address of a chain.json, the `#id` of a script element, or the document itself. */
     src: string | URL | ChainDocument;
     /** The picture to begin with; the exported one by default. */
@@ -180,7 +178,7 @@ export interface MountOptions {
     /** Convert video frames as Dala does on the desktop; see `RunOptions.yuv`. */
     yuv?: boolean;
 }
-export interface Mounted {
+interface Mounted {
     /** The chain; undefined where there is no WebGPU. */
     readonly chain: Chain | undefined;
     readonly canvas: HTMLCanvasElement;
@@ -193,10 +191,10 @@ export interface Mounted {
     close(): void;
 }
 /** Show a chain inside an element. Resolves once its first picture is shown, or its still. */
-export declare function mount(element: HTMLElement, options: MountOptions): Promise<Mounted>;
+declare function mount(element: HTMLElement, options: MountOptions): Promise<Mounted>;
 declare const Base: typeof HTMLElement;
 /** `<dala-chain src="chain.json" ui="full | sliders | none" picture="..." yuv>`. */
-export declare class DalaChain extends Base {
+declare class DalaChain extends Base {
     private view;
     connectedCallback(): void;
     disconnectedCallback(): void;
@@ -205,11 +203,11 @@ export declare class DalaChain extends Base {
 }
 
 /** Raised where a browser has no WebGPU. */
-export declare class Unsupported extends Error {
+declare class Unsupported extends Error {
     name: string;
 }
 /** A device, with the pipelines that bring pictures in and show results. */
-export declare class Gpu {
+declare class Gpu {
     readonly device: GPUDevice;
     lost: boolean;
     readonly upload: GPUComputePipeline;
@@ -226,13 +224,13 @@ export declare class Gpu {
     show(format: GPUTextureFormat): GPURenderPipeline;
 }
 /** The device of this page; a new one if the last one was lost. */
-export declare function sharedGpu(): Promise<Gpu>;
+declare function sharedGpu(): Promise<Gpu>;
 /** Forget a device that could not be opened, so that the next call tries again. */
-export declare function forgetGpu(): void;
+declare function forgetGpu(): void;
 
 /** Load an exported chain. */
-export declare const load: typeof Chain.load;
-export declare const Dala: {
+declare const load: typeof Chain.load;
+declare const Dala: {
     load: typeof Chain.load;
     mount: typeof mount;
     Chain: typeof Chain;
@@ -240,4 +238,6 @@ export declare const Dala: {
     Unsupported: typeof Unsupported;
     DalaChain: typeof DalaChain;
 };
-export default Dala;
+
+export { Chain, Dala, DalaChain, Result, Unsupported, Dala as default, load, mount };
+export type { ChainDocument, Control, MountOptions, Mounted, Params, RawPicture, RunOptions, Source };

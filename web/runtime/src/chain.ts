@@ -192,7 +192,7 @@ export class Chain {
     this.closed = true;
   }
 
-  /** The instance of a run; raises if the chain has run since. */
+  /** @internal The instance of a run; raises if the chain has run since. */
   current(run: number): Instance {
     if (run !== this.runs || !this.instance) {
       throw new Error("dala: the chain has run again since; read or draw a result before that");

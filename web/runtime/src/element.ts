@@ -64,11 +64,15 @@ function make<K extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
+const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+
 class View implements Mounted {
   chain: Chain | undefined;
   readonly canvas = make("canvas", { tabIndex: 0 });
   private readonly side = make("div", { className: "side" });
   private readonly status = make("div", { className: "status" });
+  /** Why something could not be opened; it stays until something else is. */
+  private readonly trouble = make("div", { className: "problem", hidden: true });
   private readonly frame: HTMLElement;
   private readonly params: Params = {};
   private readonly setters = new Map<string, (value: Params[string]) => void>();
@@ -113,7 +117,7 @@ class View implements Mounted {
 
   /** Say why there is no result, and show the still. */
   private async without(error: unknown): Promise<void> {
-    const text = error instanceof Error ? error.message : String(error);
+    const text = textOf(error);
     let still: string | undefined;
     if (error instanceof Unsupported) {
       const { document: doc, base } = await loadDocument(this.options.src);
@@ -168,7 +172,8 @@ class View implements Mounted {
       side.append(make("div", { className: "bar" }, reset));
     }
     this.status.setAttribute("aria-live", "off");
-    side.append(this.status);
+    this.trouble.setAttribute("role", "alert");
+    side.append(this.status, this.trouble);
   }
 
   /** The rows of a control: a slider for each number, a menu, a box to tick, or a color. */
@@ -240,6 +245,7 @@ class View implements Mounted {
   }
 
   async open(source: Blob | string | URL | "camera"): Promise<void> {
+    this.trouble.hidden = true;
     try {
       if (source === "camera") {
         if (!navigator.mediaDevices) throw new Error("Browsers offer cameras only to secure pages: https, or localhost.");
@@ -271,7 +277,9 @@ class View implements Mounted {
       this.request();
       await this.settled();
     } catch (error) {
-      this.report(error);
+      this.trouble.textContent = textOf(error);
+      this.trouble.hidden = false;
+      this.tell(error);
     }
   }
 
@@ -366,8 +374,12 @@ class View implements Mounted {
   private report(error: unknown, text = ""): void {
     const problem = error !== undefined;
     this.status.classList.toggle("problem", problem);
-    this.status.textContent = problem ? (error instanceof Error ? error.message : String(error)) : text;
-    if (problem) this.frame.dispatchEvent(new CustomEvent("dala-error", { detail: error, bubbles: true, composed: true }));
+    this.status.textContent = problem ? textOf(error) : text;
+    if (problem) this.tell(error);
+  }
+
+  private tell(error: unknown): void {
+    this.frame.dispatchEvent(new CustomEvent("dala-error", { detail: error, bubbles: true, composed: true }));
   }
 
   private dropping(): void {
