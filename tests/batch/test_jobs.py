@@ -75,7 +75,7 @@ def reference(films, tmp_path_factory) -> dict[str, str]:
     report = run_inline(job_of(films, out), InlineRunner())
     assert report.ok, report.failures
     assert (report.files, report.retries, report.lost) == (3, 0, 0)
-    assert report.frames == 82
+    assert report.frames == 62
     return digests(out)
 
 
@@ -85,9 +85,9 @@ def test_results_are_complete(films, reference, tmp_path):
     assert digests(tmp_path) == reference
     times, numbers = shown(tmp_path / "long.mp4")
     assert times == shown(films / "long.mp4")[0]
-    assert [255 - n for n in numbers] == list(range(60))
+    assert [255 - n for n in numbers] == list(range(40))
     assert sound_packets(tmp_path / "long.mp4") == sound_packets(films / "long.mp4")
-    assert str(report).startswith("3 files, 82 frames in ")
+    assert str(report).startswith("3 files, 62 frames in ")
     # What remains is the manifest: no packets, and no unfinished files.
     left = [path.name for path in (tmp_path / ".dala-batch").rglob("*") if path.is_file()]
     assert all(name.endswith(".json") for name in left)
@@ -607,7 +607,7 @@ def test_the_command(films, reference, tmp_path, capsys):
              "--threads", "1", "--device", "cpu"]  # fmt: skip
     assert dala("videos", *words, "--plan", "--json") == 0
     plan = json.loads(capsys.readouterr().out)
-    assert (plan["files"], plan["frames"]) == (3, 82)
+    assert (plan["files"], plan["frames"]) == (3, 62)
     assert plan["minutes"] > 0
     assert dala("videos", *words, "--workers", 1, "--json") == 0
     report = json.loads(capsys.readouterr().out)
