@@ -30,6 +30,8 @@ class BatchPlan:
     bytes_written: int | None = None
     #: Minutes that one worker would take, by the calibration; None without one.
     worker_minutes: float | None = None
+    #: Minutes of processors for all of it, by the calibration; None without one.
+    cpu_minutes: float | None = None
     #: Minutes of a local run with its default number of processes; None without a calibration.
     minutes: float | None = None
     workers: int = 1

@@ -81,7 +81,8 @@ def _estimate(
     workers = worker_count(job.resources())
     plan.workers = min(workers, max(1, plan.chunks))
     wall, cpu = frames * speed.seconds, frames * speed.cpu
-    plan.worker_minutes = (wall + _START) / 60
+    plan.worker_minutes = (wall + speed.start) / 60
+    plan.cpu_minutes = (cpu + _START * plan.workers) / 60
     # As many processes as there are, but not more than the cores have to give.
     together = max(wall / plan.workers, cpu / (os.cpu_count() or 1))
     plan.minutes = (together + speed.start) / 60
