@@ -27,7 +27,14 @@ ROOT = pathlib.Path(__file__).parents[1]
 FOLDER = "reference"
 REPOSITORY = "https://github.com/dala-gpu/dala"
 #: Modules whose names users import, besides those that the tests of the API know.
-MODULES = tuple(dict.fromkeys(("dala", "dala.errors", *PUBLIC, "dala.samples", "dala.typing")))
+MODULES = tuple(
+    dict.fromkeys(
+        (
+            *("dala", "dala.errors", *PUBLIC, "dala.samples", "dala.typing"),
+            *("dala.batch", "dala.studio", "dala.web"),
+        )
+    )
+)
 
 #: The search shows guides before the reference.
 HEAD = ("---", "search:", "  boost: 0.5", "---", "")
