@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from dala import forks
 from dala.cli.common import arguments
 from dala.errors import MissingPackage, ParameterError
 from dala.extras import pip_install
@@ -104,8 +105,8 @@ def run(args: argparse.Namespace) -> int:
             from dala.secure import qr_text
 
             print(qr_text(address), flush=True)
-        if not args.no_browser:
-            _open(address)
+        if not args.no_browser:  # on a thread: a browser of the terminal would not return
+            forks.thread(_open, name="dala-studio-browser", args=(address,)).start()
 
     serve(studio, args.host, args.port, tls=args.tls, ready=ready)
     return 0

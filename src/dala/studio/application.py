@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import quote
@@ -188,7 +189,7 @@ class StudioApp(Closing):
                         raise ParameterError(
                             f"upload: a file must have at most {limits.upload:,} bytes."
                         )
-                    await asyncio.to_thread(file.write, chunk)
+                    await self._worker.run(partial(file.write, chunk))
         except (ParameterError, TimeoutError, ClientDisconnect, OSError) as error:
             with suppress(OSError):
                 target.unlink()
@@ -268,7 +269,11 @@ class StudioApp(Closing):
         try:
             yield
         finally:
-            await asyncio.to_thread(self.close)
+            ending = LoopWorker("dala-studio-end")  # closing waits for threads
+            try:
+                await ending.run(self.close)
+            finally:
+                ending.stop()
 
     def close(self) -> None:
         """End the session. Closing twice is allowed."""

@@ -33,6 +33,12 @@ class StudioLimits:
     pictures: int = 2
     jobs: int = 2
     undo: int = 200
+    #: Seconds and bytes that one picture may take in its chain, and bytes of a scene.
+    chain_time: float = 30.0
+    chain_memory: int = 2 << 30
+    scene_memory: int = 2 << 30
+    #: Results that can be downloaded; older ones are removed.
+    results: int = 32
     #: Seconds, loop iterations and bytes of one run of a kernel from the page.
     kernel_time: float = 2.0
     kernel_iterations: int = 1_000_000

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import dala
 from dala import forks
+from dala.budget import Limits
 from dala.errors import DalaError, ParameterError
 from dala.offload import LoopWorker
 from dala.resources import Closing
@@ -73,6 +74,8 @@ class StudioSession(Closing):
         self.scratch = Path(tempfile.mkdtemp(prefix="dala-studio-"))
         self.folders.hidden = (self.scratch.resolve(),)
         self._clean = weakref.finalize(self, shutil.rmtree, str(self.scratch), True)
+        #: What one picture may take in its chain.
+        self.bounds = Limits(self.limits.chain_time, None, self.limits.chain_memory)
         self.files = LoadedFiles(self.folders, self.limits.pixels)
         #: Files that pages may download, by the last part of the address.
         self.downloads: dict[str, Path] = {}
@@ -89,7 +92,7 @@ class StudioSession(Closing):
         self._shown: JsonObject = {}
         self._closed = False
         try:
-            self._runner = ChainRunner(self.files, device)
+            self._runner = ChainRunner(self.files, device, self.bounds)
         except BaseException:
             self._clean()
             raise
@@ -214,7 +217,12 @@ class StudioSession(Closing):
     def offer(self, path: Path) -> str:
         """Let pages download a file, and return its address."""
         id = secrets.token_urlsafe(12)
-        self.downloads[id] = path
+        with self._upload_lock:
+            self.downloads[id] = path
+            while len(self.downloads) > self.limits.results:
+                old = self.downloads.pop(next(iter(self.downloads)))
+                if self.scratch in old.parents:
+                    shutil.rmtree(old.parent, ignore_errors=True)
         return f"download/{id}"
 
     # tabs -------------------------------------------------------------------------------------

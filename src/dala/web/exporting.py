@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from dala.errors import ParameterError
-from dala.gpu.compute import Pipeline
+from dala.gpu.compute import Pipeline, kernel
 from dala.gpu.compute.runnable import Runnable
 from dala.media.filters.pipeline import FramePipeline
 from dala.media.filters.plans import Filter
@@ -138,7 +138,8 @@ def read_chain(path: PathLike) -> list[Filter]:
     """Read filters from a JSON file.
 
     The file has a list, or an object with a list "filters": names, ``["blur", {"radius": 3}]`` or
-    ``{"filter": "blur", "radius": 3}``, as ``dala filter --json`` prints them.
+    ``{"filter": "blur", "radius": 3}``, as ``dala filter --json`` prints them. Or it is a preset of
+    the studio.
 
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -159,10 +160,11 @@ def read_chain(path: PathLike) -> list[Filter]:
             f"{_CALL}: {where!r} is an exported chain. Give the filters that it was made from.",
             call=_CALL,
         )
-    items = found.get("filters") if isinstance(found, dict) else found
+    items = found.get("filters", found.get("chain")) if isinstance(found, dict) else found
     if not isinstance(items, list):
         raise ParameterError.invalid(_CALL, "chain", "a list of filters in the file", items)
-    return [_item(item) for item in items]
+    on = [i for i in items if not (isinstance(i, dict) and i.get("on") is False)]
+    return [_item(item) for item in on]
 
 
 def _item(item: Any) -> Filter:
@@ -171,7 +173,13 @@ def _item(item: Any) -> Filter:
     if isinstance(item, dict) and isinstance(item.get("filter"), str):
         nested = item.get("params")
         rest = nested if isinstance(nested, dict) else item
-        return item["filter"], {k: _value(v) for k, v in rest.items() if k != "filter"}
+        left_out = ("filter", "params", "on")
+        return item["filter"], {k: _value(v) for k, v in rest.items() if k not in left_out}
+    if isinstance(item, dict) and isinstance(item.get("kernel"), str):
+        params = item.get("params") or {}
+        return kernel(item["kernel"]), {k: _value(v) for k, v in params.items()}
+    if isinstance(item, dict) and "model" in item:
+        raise ParameterError(f"{_CALL}: models are not part of exported pages: {item['model']!r}.")
     if isinstance(item, list) and len(item) == 2 and isinstance(item[1], dict):
         return item[0], {k: _value(v) for k, v in item[1].items()}
     raise ParameterError.invalid(_CALL, "chain", 'filters such as ["blur", {"radius": 3}]', item)

@@ -108,7 +108,7 @@ class Page:
             max_size=None,
         )
         self._socket = self._opening.__enter__()
-        self._id = self._asked = 0
+        self._id = self._asked = self._told = 0
         self.state: dict[str, Any] = {}
         self.messages: list[dict[str, Any]] = []
         self.pictures: list[Picture] = []
@@ -149,7 +149,7 @@ class Page:
     def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
         """Send a command and return its reply."""
         self._id += 1
-        self._asked = len(self.pictures)
+        self._asked, self._told = len(self.pictures), len(self.messages)
         self.send({"id": self._id, "do": do, **arguments})
         while True:
             message = self.receive()
@@ -174,8 +174,11 @@ class Page:
             self.receive()
 
     def message(self, key: str, condition: Callable[[Any], bool] = lambda v: True) -> Any:
-        """Return the next message with a key whose value satisfies a condition."""
+        """Return the first message since the last command with a key, and a value as wanted."""
+        begin = self._told
         while True:
-            message = self.receive()
-            if key in message and condition(message[key]):
-                return message[key]
+            for message in self.messages[begin:]:
+                if "reply" not in message and key in message and condition(message[key]):
+                    return message[key]
+            begin = len(self.messages)
+            self.receive()

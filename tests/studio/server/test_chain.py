@@ -282,6 +282,26 @@ def test_a_runaway_kernel_is_stopped_and_reported(page, folder):
     page.until(lambda: page.state["chain"][0]["error"] is None)
 
 
+def test_pictures_are_bounded(folder):
+    from dala.studio.session import StudioSession
+
+    limits = StudioLimits(chain_memory=1 << 20)
+    with StudioSession([folder], device="cpu", limits=limits) as session:
+        session.do({"do": "open", "path": "quarters.png"})
+        session.do(
+            {"do": "add", "kind": "filter", "name": "resize", "params": {"size": [2000, 2000]}}
+        )
+        links, problems = session._runner.prepare(session.active.contents.cards)
+        assert problems == []
+        with pytest.raises(DalaError, match="memory"):
+            session._runner.run(quarters(), links)
+        found = session._runner.culprit(quarters(), links)
+        assert found.card == "c1"
+        session.do({"do": "set", "card": "c1", "param": "size", "value": [20, 20]})
+        links, _ = session._runner.prepare(session.active.contents.cards)
+        assert np.asarray(session._runner.run(quarters(), links)).shape == (20, 20, 3)
+
+
 def test_text_is_never_executed(session, tmp_path):
     session.do({"do": "open", "path": "quarters.png"})
     session.do({"do": "add", "kind": "kernel", "name": "color"})

@@ -15,7 +15,7 @@ import pytest
 
 from dala.cli import main
 from dala.errors import ParameterError
-from dala.media import Frame, load_scene, video
+from dala.media import Frame, FramePipeline, load_scene, video
 from dala.studio.cards.card import new_card
 from dala.studio.home.texts import option
 from dala.studio.session import StudioSession
@@ -246,6 +246,20 @@ def test_export_as_a_page(server, page, folder):
     assert headers["content-disposition"].endswith('.zip"')
     names = zipfile.ZipFile(io.BytesIO(body)).namelist()
     assert {"index.html", "chain.json", "dala.js"} <= set(names)
+
+
+def test_a_preset_can_be_exported(session, tmp_path):
+    from dala.web import read_chain
+
+    session.do({"do": "open", "path": "quarters.png"})
+    add(session, [*CARDS[:1], {"kind": "kernel", "name": "color"}, *CARDS[1:]])
+    session.do({"do": "switch", "card": "c4", "on": False})
+    (tmp_path / "preset.json").write_text(copied(session, "preset"))
+    from tests.studio.server.conftest import quarters
+
+    with FramePipeline(64, 48, device="cpu") as pipeline:
+        made = pipeline.process(quarters(), read_chain(tmp_path / "preset.json"))
+    np.testing.assert_array_equal(made, result(session))
 
 
 def test_as_a_process_from_the_shell(session, tmp_path):

@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from dala.budget import Limits
 from dala.errors import DalaError
 from dala.media.filters.pipeline import FramePipeline
 from dala.media.filters.plans import Filter, FilterValue
@@ -52,10 +53,14 @@ class ChainRunner(Closing):
     Args:
         files: the files that cards may name.
         device: the device; the current one by default.
+        bounds: what one picture may take; nothing is bounded by default.
     """
 
-    def __init__(self, files: LoadedFiles, device: str | None) -> None:
+    def __init__(
+        self, files: LoadedFiles, device: str | None, bounds: Limits | None = None
+    ) -> None:
         self._files = files
+        self._bounds = bounds or Limits()
         self._pipeline = FramePipeline(_LARGEST, _LARGEST, device=device)
         self._single = FramePipeline(_LARGEST, _LARGEST, device=device)
         self._models: dict[str, ModelRunner] = {}
@@ -102,7 +107,15 @@ class ChainRunner(Closing):
 
     # running ----------------------------------------------------------------------------------
     def run(self, picture: ImageLike, links: Sequence[ReadyCard]) -> ImageLike:
-        """Return the result of a chain for a picture; neighboring filters are one fused list."""
+        """Return the result of a chain for a picture; neighboring filters are one fused list.
+
+        Raises:
+            CommandTimeout, LimitExceeded: it takes more than the bounds.
+        """
+        with self._bounds:
+            return self._run(picture, links)
+
+    def _run(self, picture: ImageLike, links: Sequence[ReadyCard]) -> ImageLike:
         group: list[Filter] = []
         for link in links:
             if link.filter is not None:
@@ -144,10 +157,11 @@ class ChainRunner(Closing):
         return None
 
     def _alone(self, picture: ImageLike, link: ReadyCard) -> ImageLike:
-        if link.model is not None:
-            return link.model.process(pixels_of(picture))
-        assert link.filter is not None
-        return self._single.process(picture, [link.filter])
+        with self._bounds:
+            if link.model is not None:
+                return link.model.process(pixels_of(picture))
+            assert link.filter is not None
+            return self._single.process(picture, [link.filter])
 
     def plans(
         self, picture: ImageLike, links: Sequence[ReadyCard], titles: Mapping[str, str]

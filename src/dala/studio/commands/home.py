@@ -86,6 +86,7 @@ def render(session: StudioSession, message: Message) -> JsonObject:
         _options(message),
         session.device,
         session.files,
+        session.bounds,
     )
     offered = "path" not in message
 

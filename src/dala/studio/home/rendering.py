@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from dala.budget import Limits
 from dala.errors import ParameterError
 from dala.media.frame import Frame
 from dala.media.scene.file.load import load_scene
@@ -47,6 +48,7 @@ class Rendering:
     options: Mapping[str, int | float | str]
     device: str
     files: LoadedFiles
+    bounds: Limits
 
     @property
     def moving(self) -> bool:
@@ -60,7 +62,7 @@ class Rendering:
             DalaError, OSError: a card or the file is refused.
             JobStopped: the job was cancelled; no file is left.
         """
-        with ChainRunner(self.files, self.device) as runner:
+        with ChainRunner(self.files, self.device, self.bounds) as runner:
             links, problems = runner.prepare(self.cards)
             if problems:
                 raise ParameterError(problems[0].text)

@@ -29,12 +29,15 @@ class SceneFile(StudioSource):
         path: the scene file.
         device: the device to draw on.
         folders: the folders whose files it may name.
+        memory: bytes that the scene may use.
     """
 
     kind: ClassVar[str] = "scene"
 
-    def __init__(self, path: Path, device: str | None, folders: Folders) -> None:
-        self._device, self._folders = device, folders
+    def __init__(
+        self, path: Path, device: str | None, folders: Folders, memory: int | None = None
+    ) -> None:
+        self._device, self._folders, self._memory = device, folders, memory
         self._serial = 1
         data = read(path)
         if not isinstance(data, dict):
@@ -57,7 +60,7 @@ class SceneFile(StudioSource):
     def _load(self, document: JsonObject) -> tuple[Scene, dict[str, str]]:
         check_files(document, self.base, self._folders, "scene")
         data, ids = to_load(document)
-        return load_scene(data, self._device, base=self.base), ids
+        return load_scene(data, self._device, base=self.base, memory=self._memory), ids
 
     def _take_facts(self) -> None:
         scene = self._scene

@@ -81,7 +81,7 @@ def _json(session: StudioSession, path: Path) -> Tab:
         tab = session.tab("open")
         tab.change(cards_of(session, tab, data))
         return tab
-    source = SceneFile(path, session.device, session.folders)
+    source = SceneFile(path, session.device, session.folders, session.limits.scene_memory)
     tab = session.add_tab(source)
     tab.contents = replace(tab.contents, scene=source.document)
     return tab
