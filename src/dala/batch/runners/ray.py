@@ -184,7 +184,7 @@ class RayRunner:
 
     # machines ---------------------------------------------------------------------------------
     def _look(self) -> None:
-        """Find machines that are new or gone, and fill their room with actors."""
+        """Find machines that are new or gone."""
         self._looked = time.monotonic()
         found = {node["NodeID"]: node for node in self._ray.nodes()}
         for id, facts in found.items():
@@ -196,8 +196,6 @@ class RayRunner:
                 self._nodes[id] = _Node(id, f"{name} ({id[:8]})", self._room(facts["Resources"]))
         for id, node in self._nodes.items():
             node.alive = node.alive and id in found
-        if self._environment is not None:
-            self._fill()
 
     def _room(self, resources: dict[str, float]) -> int:
         """Return how many actors a machine has room for."""
@@ -214,11 +212,12 @@ class RayRunner:
         return room if wanted is None else min(room, wanted)
 
     def _fill(self) -> None:
-        """Start actors, in turns over the machines."""
+        """Start actors for tasks that have none, in turns over the machines."""
         usable = [n for n in self._nodes.values() if n.alive and not n.refused]
         slots = sum(len(n.slots) for n in usable)
         limit = self._limit(sum(n.room for n in usable))
-        while slots < limit:
+        tasks = len(self._waiting) + sum(s.task is not None for s in self._slots)
+        while slots < min(limit, tasks):
             open_nodes = [n for n in usable if len(n.slots) < n.room]
             if not open_nodes:
                 return
@@ -270,7 +269,6 @@ class RayRunner:
             )
         if self._environment is None:
             self._environment = json.dumps(task.environment)
-            self._fill()
         self._waiting.append(task)
 
     def _deal(self) -> list[Event]:
@@ -301,6 +299,8 @@ class RayRunner:
                 self._look()
                 self._give_up()
             events += self._deal()
+            if self._waiting:
+                self._fill()
             self._ask(now)
             left = 0.0 if events else max(0.0, end - now)
             events += self._collect(min(left, _LOOK))
