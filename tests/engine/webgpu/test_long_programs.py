@@ -116,3 +116,49 @@ def test_only_long_programs_are_in_a_loop():
     assert source_of(long, software=True).count(" kernel(") == 2
     assert source_of(long, software=False).count(" kernel(") == 5
     assert source_of(longest, software=False).count(" kernel(") == 2
+
+
+MANY_LOOPS = """
+def k(x, y, *, n: int = 3):
+    for i in range(n):
+        x = x * 0.5 + y
+    for i in range(n, 0, -1):
+        x = x + i
+        if x > 500.0:
+            break
+    if y > 50.0:
+        for i in range(0, n * 3, 2):
+            if i == 2:
+                continue
+            for j in range(i):
+                x = x + 0.25 * j
+    else:
+        for i in range(n):
+            x = x - i
+    return x
+"""
+
+
+@pytest.mark.parametrize("name", DEVICES)
+@pytest.mark.parametrize("n", [0, 1, 7])
+def test_loops_in_a_row_where_a_processor_compiles(name, n):
+    """Each is inside a loop that runs once, so that compiling takes time in proportion."""
+    made = kernel(MANY_LOOPS)
+    inputs = [numbers(103, "f32", 1), numbers(103, "f32", 2)]
+    with dala.device("reference"):
+        expected = run(made, inputs, (103,), "f32", {"n": n})
+    with dala.device(DEVICES[name]):
+        found = run(made, inputs, (103,), "f32", {"n": n})
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize(("software", "apart"), [(True, 4), (False, 0)])
+def test_only_outer_loops_of_software_adapters_are_wrapped(software, apart):
+    with dala.device("reference"):
+        given = [from_array(numbers(8, "f32", n)) for n in (1, 2)]
+        program, geometry = program_for(kernel(MANY_LOOPS).decl, given, (8,), "f32")
+    text = shader.write_shader(program, geometry, software=software).source
+    assert text.count("< p.once;") == apart
+    limited = shader.Metering(limit=None, cut=True)
+    cut = shader.write_shader(program, geometry, software=software, metering=limited).source
+    assert "p.once" not in cut

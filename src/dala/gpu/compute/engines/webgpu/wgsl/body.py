@@ -34,10 +34,13 @@ class WgslBody(WgslExpressions):
     #: that it has iterations left; only where loops may end early.
     _ended: list[str]
     _unfinished: list[str]
+    #: The number of loops around a statement.
+    _loops_around: int
 
     def lines(self) -> list[str]:
         """Return the statements, indented by one level, ending with the return."""
         self._ended, self._unfinished = [], []
+        self._loops_around = 0
         self._uses = _count_uses(self._program)
         self._own = _loop_variables(self._program)
         for slot in _slots(self._program):
@@ -108,6 +111,12 @@ class WgslBody(WgslExpressions):
         own = loop.index in self._own
         start, stop = bare(self._use(loop.start)), self._use(loop.stop)
         self._write_pending()
+        apart = self._apart and not self._loops_around
+        if apart:
+            once = self._names.new("once")
+            self._line(f"for (var {once} = 0u; {once} < p.once; {once} += 1u) {{")
+            self._depth += 1
+        self._loops_around += 1
         bounded = loop.stop.op == "const" and abs(loop.stop.attr) < 1 << 30 and abs(step) < 1 << 30
         if abs(step) == 1 or bounded:
             # The counter cannot overflow i32 here.
@@ -140,6 +149,10 @@ class WgslBody(WgslExpressions):
         self._depth -= 1
         self._nested(loop.body)
         self._line("}")
+        self._loops_around -= 1
+        if apart:
+            self._depth -= 1
+            self._line("}")
         if self._metering is not None and self._metering.cut:
             missing, ended = self._unfinished.pop(), self._ended.pop()
             self._line(f"if ({missing} && !{ended}) {{ atomicMax(&over, {CUT}u); }}")

@@ -46,6 +46,7 @@ class WgslExpressions:
         dims: dict[tuple[int, int], str],
         near: dict[tuple[int, int, int], str] | None = None,
         metering: Metering | None = None,
+        apart: bool = False,
     ) -> None:
         self.helpers: set[str] = set()
         self._program = program
@@ -57,6 +58,8 @@ class WgslExpressions:
         self._dims = dims
         self._near = near or {}
         self._metering = metering
+        #: Whether each loop is inside another that runs once, which compilers do not know.
+        self._apart = apart
         self._slots: dict[Slot, str] = {}
         self._text: dict[Value, str] = {}
         self._read: list[dict[tuple[object, ...], str]] = [{}]

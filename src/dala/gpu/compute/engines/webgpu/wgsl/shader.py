@@ -51,6 +51,10 @@ MAX_STATEMENTS: Final = 200
 MAX_COPIED: Final = 6000
 #: The same on a processor: its compiler takes 1.5 ms for each operation of a function.
 MAX_SOFTWARE_COPIED: Final = 600
+#: The most loops of a program that is copied there. llvmpipe counts the iterations of all loops in
+#: one variable, and LLVM looks for its value after each: its time grows with the third power of the
+#: loops in a row. With more loops, each is put into one that runs once, which it does not know.
+MAX_SOFTWARE_LOOPS: Final = 2
 
 #: What functions and statements add to the length of a program. Other operations compile fast.
 _LENGTHS: Final = {
@@ -200,6 +204,9 @@ def write_shader(
         # An invocation with one position can make the most iterations for it.
         pattern = {"quads": "single", "strips": "tiles"}.get(pattern, pattern)  # type: ignore[assignment]
     long = length(program) > (MAX_SOFTWARE_COPIED if software else MAX_COPIED)
+    loops = sum(isinstance(s, For) for s in statements(program.body))
+    many = software and loops > MAX_SOFTWARE_LOOPS
+    long = long or many
     if long and pattern == "strips":
         pattern = "tiles"
     if metering is None or metering.limit is None:
@@ -207,7 +214,8 @@ def write_shader(
     writer = ShaderWriter(
         simplify(program), geometry, pattern, workgroup, aliased, metering, buffers
     )
-    return writer.write(looped=long)
+    # Where early ends are reported, a loop around must not end early.
+    return writer.write(looped=long, apart=many and metering is None)
 
 
 def emit(program: Program, layout: tuple[int, tuple[int, ...]]) -> str:

@@ -21,8 +21,11 @@ class ShaderWriter(Reading):
     #: Whether ``main`` calls ``kernel`` in a loop.
     looped = False
 
-    def write(self, *, looped: bool = False) -> Shader:
-        """Return the complete shader, with calls of ``kernel`` in a loop if asked for."""
+    def write(self, *, looped: bool = False, apart: bool = False) -> Shader:
+        """Return the complete shader, with calls of ``kernel`` in a loop if asked for.
+
+        ``apart`` puts each loop of the program into one that runs once.
+        """
         self.looped = looped
         program = self.program
         params = [self.names.new(_param_name(param)) for param in program.params]
@@ -43,7 +46,10 @@ class ShaderWriter(Reading):
             dims={v.attr: self.extent(*v.attr) for v in values(program.body) if v.op == "dim"},
             near=self.near,
             metering=self.metering,
+            apart=apart,
         )
+        if apart:
+            self.member("once", lambda g: 1)
         if self.metering is not None:
             self.member("first", lambda g: 0)
             if self.metering.cut:
