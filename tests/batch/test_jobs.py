@@ -646,3 +646,41 @@ def test_ctrl_c_ends_the_processes(tmp_path):
     assert "--resume goes on" in errors
     assert not (tmp_path / "out.mp4").exists()
     assert not list((tmp_path / ".dala-batch").glob("*/driver.json"))
+
+
+# other storage, models ----------------------------------------------------------------------------
+def test_files_in_other_storage(films, tmp_path):
+    pytest.importorskip("fsspec")
+    source = films / "long.mp4"
+    storage.write_bytes("memory://jobs/in/deep/a.mp4", source.read_bytes())
+    job = batch.videos("memory://jobs/in/**/*.mp4", out="memory://jobs/out/{path}.mp4",
+                       chain=INVERT, chunk=0.4, crf=12, threads=1, device="cpu")  # fmt: skip
+    try:
+        assert job.plan().chunks == 4
+        assert run_inline(job, InlineRunner()).ok
+        (tmp_path / "a.mp4").write_bytes(storage.read_bytes("memory://jobs/out/deep/a.mp4"))
+        again = InlineRunner()
+        assert run_inline(job, again, resume=True).files == 1
+        assert again.begun == []
+    finally:
+        storage.remove_tree("memory://jobs")
+    assert [255 - n for n in shown(tmp_path / "a.mp4")[1]] == list(range(40))
+    assert sound_packets(tmp_path / "a.mp4") == sound_packets(source)
+
+
+@pytest.mark.long
+def test_a_background_is_warmed_up(films, tmp_path):
+    pytest.importorskip("onnxruntime")
+    for name, chunk in (("whole", None), ("parts", 0.4)):
+        job = batch.videos(films / "long.mp4", out=tmp_path / f"{name}.mkv", chunk=chunk,
+                           chain=[("background", {"radius": 3}), "invert"], codec="ffv1",
+                           device="cpu")  # fmt: skip
+        report = run_inline(job, InlineRunner())
+        assert report.ok, report.failures
+    with (
+        video.open(tmp_path / "whole.mkv", device="cpu") as a,
+        video.open(tmp_path / "parts.mkv", device="cpu") as b,
+    ):
+        for one, other in zip(a, b, strict=True):
+            assert one.time == other.time
+            assert np.abs(one.numpy().astype(int) - other.numpy()).max() <= 2

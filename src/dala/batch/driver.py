@@ -76,6 +76,9 @@ class Driver:
         self._flights: dict[str, _Flight] = {}
         #: Groups (videos) of which a task was given up: their other tasks are not begun.
         self._given_up: set[str] = set()
+        #: The weight of all tasks so far, and whether there are no others to be listed.
+        self._known = 0.0
+        self._listed = False
         self.report = BatchReport(work=manifest.work)
 
     def run(self) -> BatchReport:
@@ -98,7 +101,11 @@ class Driver:
         """Submit as many tasks as the runner takes; return whether there may be more."""
         while len(self._flights) < self._runner.capacity():
             # Follow-ups first: they complete files, and free what these hold.
-            step = self._next.popleft() if self._next else next(self._steps, None)
+            if self._next:
+                step: Step | None = self._next.popleft()
+            else:
+                step = next(self._steps, None)
+                self._seen(step)
             if step is None:
                 return False
             if isinstance(step, Failure):
@@ -116,6 +123,16 @@ class Driver:
             self._display.submitted(step)
             self._runner.submit(step)
         return True
+
+    def _seen(self, step: Step | None) -> None:
+        """Add a step to what is expected in all; once all are known, so is the time left."""
+        if isinstance(step, BatchTask):
+            self._known += step.weight
+        elif step is None:
+            self._listed = True
+        indexing = any(not flight.task.weight for flight in self._flights.values())
+        if self._listed and not indexing:
+            self._display.expect(self._known)
 
     def _happened(self, event: Event) -> None:
         flight = self._flights.get(event.id)
@@ -191,3 +208,5 @@ class Driver:
         # Depth first: what completes a file comes before what begins another.
         follow = list(self._work.follow(task, result, self._manifest))
         self._next.extendleft(reversed(follow))
+        for step in follow:
+            self._seen(step)

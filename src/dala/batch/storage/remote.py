@@ -8,6 +8,7 @@ import os
 import secrets
 import tempfile
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
@@ -244,5 +245,9 @@ def _unlink(path: Path) -> None:
 
 
 def _stored(url: str, facts: Details, path: str) -> Facts:
-    tag = next((str(facts[name]) for name in _TAGS if facts.get(name) is not None), "")
+    found = next((facts[name] for name in _TAGS if facts.get(name) is not None), "")
+    # A listing may have seconds where the facts of a file have a date.
+    tag = f"{found.timestamp():.6f}" if isinstance(found, datetime) else str(found)
+    if isinstance(found, float):
+        tag = f"{found:.6f}"
     return Facts(url, int(facts.get("size") or 0), tag.strip('"'), path)
