@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dala.media import FramePipeline
+from dala.media.filters.declarations import declared
 
 #: Flags with which headless Chromium runs WebGPU without a GPU, and shows WebGPU canvases.
 FLAGS = (
@@ -80,3 +81,35 @@ def noise(height: int, width: int, seed: int = 0) -> np.ndarray:
     """Return a picture of smooth noise with all levels, alpha included."""
     rng = np.random.default_rng(seed)
     return rng.integers(0, 256, (height, width, 4), dtype=np.uint8)
+
+
+#: Small, odd, and not a multiple of four wide.
+HEIGHT, WIDTH = 43, 61
+
+
+def example(name: str) -> dict[str, object]:
+    """Return parameters for a filter: its example's, and pictures and tables where it needs any."""
+    spec = declared()[name]
+    y, x = np.mgrid[:HEIGHT, :WIDTH].astype(np.float32)
+    coordinates = np.stack([x * 0.9 + 1.5, y * 1.1 - 2.25], axis=-1)
+    text = spec.example if "film.cube" not in spec.example else ""
+    given: dict[str, object] = eval(f"dict({text})", {"coordinates": coordinates})
+    for p in spec.parameters:
+        if p.type == "lut":
+            given[p.name] = np.random.default_rng(5).random((5, 5, 5, 3), np.float32)
+        elif p.type == "picture":
+            other = noise(HEIGHT, WIDTH, seed=9)
+            given[p.name] = other[..., 0].copy() if p.name == "mask" else other
+    if name == "crop":
+        given = {"box": (5, 3, 40, 30)}
+    if name == "resize":
+        given = {"size": (30, 50)}
+    if name == "thumbnail":
+        given = {"size": 24}
+    if name in ("blur", "box_blur"):
+        given = {"radius": 2}
+    if name == "gaussian_blur":
+        given = {"sigma": 0.6}
+    if name == "canny":
+        given = {"low": 0.3, "high": 0.7}
+    return given

@@ -14,8 +14,10 @@ from dala.errors import DalaError, ParameterError, ShapeError
 from dala.gpu.compute import Pipeline, buffer_zeros, kernel
 from dala.gpu.compute.recording import Recorder, evaluate, holds
 from dala.media import FramePipeline
+from dala.media.filters.declarations import filter_names
 from dala.web.explore import numbers_of, same
 from dala.web.exporting import _source
+from tests.support.web import example
 
 ROOT = Path(__file__).parents[2]
 RUNTIME = ROOT / "web" / "runtime"
@@ -45,6 +47,22 @@ def test_formulas_give_the_numbers_of_plain_plans(chain):
     for width, height in ((64, 48), (63, 49), (640, 427), (1, 1), (333, 1000)):
         plain = source.record(numbers_of(made.controls, width, height), ())
         assert same(made.at(width, height), plain), (width, height)
+
+
+def test_every_filter_is_a_formula_of_the_size():
+    """Code between a picture's size and the plan keeps symbols; see docs/design/web.md."""
+    lost = []
+    for name in filter_names():
+        source = _source([(name, example(name))], None, False)
+        if source.size is not None:  # it takes the size of a second picture
+            continue
+        plan = source.record(numbers_of(source.controls, 640, 360), {"w", "h"})
+        for width, height in ((320, 240), (1280, 720), (641, 361)):
+            numbers = numbers_of(source.controls, width, height)
+            plain = source.record(numbers, ())
+            if plan.holds(numbers) and not same(plan.at(numbers), plain):
+                lost.append((name, width, height))
+    assert lost == []
 
 
 def test_as_few_dispatches_as_on_the_desktop():

@@ -210,12 +210,16 @@ declare class Unsupported extends Error {
 declare class Gpu {
     readonly device: GPUDevice;
     lost: boolean;
+    /** What a device reported outside of any call: too little memory, for example. */
+    private problem;
     readonly upload: GPUComputePipeline;
     /** Compiled shaders by their text. */
     readonly pipelines: Map<string, Promise<GPUComputePipeline>>;
     private readonly shows;
     private readonly layouts;
     private constructor();
+    /** Raise what the device reported since the last check. */
+    check(): void;
     static open(): Promise<Gpu>;
     /** The layout of a dispatch: its inputs, its output and a uniform block. */
     layout(inputs: number): GPUBindGroupLayout;

@@ -129,6 +129,7 @@ export class Chain {
   async run(source: Source, params: Params = {}, options: RunOptions = {}): Promise<Result> {
     if (this.closed) throw new Error("dala: the chain was closed");
     const gpu = this.gpu && !this.gpu.lost ? this.gpu : await this.open();
+    gpu.check();
     let given: External | RawPicture = isEncoded(source) ? await decoded(source) : source;
     const own = given !== source ? (given as ImageBitmap) : undefined;
     let [width, height] = sizeOf(given);

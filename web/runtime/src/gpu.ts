@@ -42,6 +42,8 @@ fn number(i: u32) -> f32 {
 /** A device, with the pipelines that bring pictures in and show results. */
 export class Gpu {
   lost = false;
+  /** What a device reported outside of any call: too little memory, for example. */
+  private problem = "";
   readonly upload: GPUComputePipeline;
   /** Compiled shaders by their text. */
   readonly pipelines = new Map<string, Promise<GPUComputePipeline>>();
@@ -56,6 +58,16 @@ export class Gpu {
     void device.lost.then(() => {
       this.lost = true;
     });
+    device.addEventListener("uncapturederror", (event) => {
+      this.problem ||= event.error.message;
+    });
+  }
+
+  /** Raise what the device reported since the last check. */
+  check(): void {
+    const problem = this.problem;
+    this.problem = "";
+    if (problem) throw new Error(`dala: the GPU reported: ${problem}`);
   }
 
   static async open(): Promise<Gpu> {

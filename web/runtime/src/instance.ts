@@ -216,6 +216,7 @@ export class Instance {
       encoder.copyBufferToBuffer(this.buffers[this.output]!, 0, staging, 0, size);
       device.queue.submit([encoder.finish()]);
       await staging.mapAsync(GPUMapMode.READ);
+      this.gpu.check();
       return staging.getMappedRange().slice(0, nbytes);
     } finally {
       staging.destroy();
