@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 
 import pytest
 
+from dala.cli import parse
 from dala.ml.models import NAMES
 from tests.ml.conftest import FOLDERS
 from tests.support import tolerance_table
@@ -118,3 +120,18 @@ def test_the_table_of_tolerances_is_that_of_the_tests():
     """After a change, run python -m tests.support.tolerance_table."""
     text = tolerance_table.PAGE.read_text(encoding="utf-8")
     assert tolerance_table.page(text) == text
+
+
+#: Pages whose commands are written to be pasted.
+TASKS = [page for page in GUIDES if page.parent.name in ("tutorial", "how-to", "coming-from")]
+
+
+@pytest.mark.parametrize("page", TASKS, ids=lambda page: f"{page.parent.name}/{page.stem}")
+def test_commands_are_accepted(page):
+    """Those that stand on a line of their own; they are parsed, and not run."""
+    for line in re.findall(r"^(?: {4})?(dala \S.*)$", page.read_text(encoding="utf-8"), re.M):
+        words = shlex.split(line, comments=True)
+        try:
+            assert parse(words[1:])[0] == words[1]
+        except SystemExit:
+            pytest.fail(f"dala refuses: {line}")
