@@ -18,7 +18,7 @@ FILES = [
 
 def names(requirements):
     """The names of packages; other extras of ours are left out."""
-    return tuple(re.split("[<>=; ]", line)[0] for line in requirements if "dala" not in line)
+    return tuple(re.split(r"[<>=; \[]", line)[0] for line in requirements if "dala" not in line)
 
 
 def test_what_doctor_knows_is_what_pyproject_declares():
