@@ -39,6 +39,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str
 def web(browser: Any, served: tuple[Path, str]) -> Iterator[WebPage]:
     folder, address = served
     page = browser.new_page()
+    page.set_default_timeout(180_000)  # machines may be busy
     page.goto(address + "blank.html")
     yield WebPage(page, folder, address)
     page.close()

@@ -362,6 +362,7 @@ def test_without_webgpu_the_page_shows_the_still(
     made = start(playwright, "--no-sandbox", "--disable-gpu")
     try:
         page = made.new_page()
+        page.set_default_timeout(180_000)
         page.goto(served[1] + shown)
         page.evaluate("async () => { await document.querySelector('dala-chain').ready; }")
         text = page.locator(".problem").inner_text()

@@ -14,7 +14,7 @@ import pytest
 
 import dala.web
 from dala.errors import FreedError, ParameterError
-from dala.web.secure import certificate, qr_text
+from dala.secure import certificate, qr_text
 from dala.web.serving import announcement
 
 
@@ -79,7 +79,7 @@ def test_tls_with_a_certificate_made_on_the_spot(folder):
 def test_certificates_name_their_hosts():
     from cryptography import x509
 
-    made = x509.load_pem_x509_certificate(certificate(["localhost", "192.0.2.7"])[0])
+    made = x509.load_pem_x509_certificate(certificate(["localhost", "192.0.2.7"], "test")[0])
     names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert names.get_values_for_type(x509.DNSName) == ["localhost"]
     assert [str(a) for a in names.get_values_for_type(x509.IPAddress)] == ["192.0.2.7"]
