@@ -56,6 +56,7 @@ def run_inline(job, runner: InlineRunner, *, resume: bool = False, retries: int 
     manifest = Manifest(job.work)
     with manifest.hold():
         manifest.begin(job.header(), resume)
+        job.write_assets()
         return driver.Driver(job, runner, manifest, retries, Display(False)).run()
 
 
@@ -435,6 +436,19 @@ def test_inputs_are_not_overwritten_and_results_differ(films, tmp_path):
         batch.videos(f"{films}/", out=tmp_path / "one.mp4", chain=INVERT).plan()
     with pytest.raises(FileNotFoundError, match="no file matches"):
         batch.videos(f"{films}/*.none", out=tmp_path / "{stem}.mp4", chain=INVERT).plan()
+
+
+def test_the_files_of_a_chain_are_part_of_the_job(films, tmp_path):
+    lut = tmp_path / "film.cube"
+    lut.write_text("LUT_1D_SIZE 2\n1 1 1\n0 0 0\n")
+    source = films / "more" / "other.mov"
+    job = batch.videos(source, out=tmp_path / "out" / "a.mp4", device="cpu",
+                       chain=[("lut_apply", {"lut": lut})])  # fmt: skip
+    lut.unlink()
+    plan = job.plan()
+    assert plan.minutes is not None
+    assert run_inline(job, InlineRunner()).ok
+    assert [255 - n for n in shown(tmp_path / "out" / "a.mp4")[1]] == list(range(10))
 
 
 def test_a_task_is_small(films, tmp_path):

@@ -19,6 +19,7 @@ from dala.batch.runners import Resources, make_runner
 from dala.batch.storage import join
 from dala.batch.tasks import BatchTask, JsonObject, Result
 from dala.errors import ParameterError
+from dala.media.notices import notify
 
 #: The version of the folder of a job.
 _VERSION: Final = 1
@@ -117,6 +118,10 @@ class BatchJob(ABC):
     def plan(self) -> BatchPlan:
         """Return what the job would do: files, tasks, bytes, and an estimate of the time."""
 
+    def write_assets(self) -> None:
+        """Write pictures and files of the chain into the folder of the job, for workers."""
+        self._assets.write(self.work)
+
     def resources(self) -> Resources:
         """Return what tasks of this job need, where the caller does not say."""
         return Resources(threads=self._threads, device=self._device or "cpu")
@@ -163,12 +168,18 @@ class BatchJob(ABC):
         manifest = Manifest(self.work)
         display = Display(progress)
         with manifest.hold():
+            if not resume and manifest.is_unfinished():
+                notify(
+                    f"{self.call}: what an earlier run has left in {self.work!r} is done again. "
+                    "resume=True goes on with it."
+                )
             manifest.begin(self.header(), resume)
-            self._assets.write(self.work)
+            self.write_assets()
             cancel = True
             try:
                 where = runner.start()
                 report = Driver(self, runner, manifest, retries, display).run()
+                manifest.end(report.ok)
                 cancel = False
             finally:
                 display.close()

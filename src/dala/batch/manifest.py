@@ -74,16 +74,28 @@ class Manifest:
                 f"batch: the job in {self.work!r} cannot be resumed: {', '.join(changed)} "
                 "differ from its plan. Run it without resume to start over."
             )
+        storage.remove(self.file("finished.json"))
         if before is None:
             self.clear()
             storage.write_bytes(self.file("plan.json"), json.dumps(header, indent=1).encode())
         return before is not None
 
+    def is_unfinished(self) -> bool:
+        """Return whether a run was stopped, or has failures."""
+        there = storage.exists(self.file("plan.json"))
+        return there and not storage.exists(self.file("finished.json"))
+
+    def end(self, whole: bool) -> None:
+        """Note that a run came to its end; ``whole`` if nothing failed."""
+        if whole:
+            storage.write_bytes(self.file("finished.json"), b"{}")
+
     def clear(self) -> None:
         """Remove all records and unfinished results; the indexes of videos stay."""
         for folder in ("done", "failed", "parts"):
             storage.remove_tree(self.file(folder))
-        storage.remove(self.file("plan.json"))
+        for name in ("plan.json", "finished.json"):
+            storage.remove(self.file(name))
 
     # records ------------------------------------------------------------------------------------
     def record(self, result: Result) -> None:

@@ -185,4 +185,8 @@ def worker_count(resources: Resources) -> int:
         return resources.workers
     if resources.device not in ("cpu", "reference"):
         return max(1, int(1 / resources.gpus)) if resources.gpus else 1
-    return max(1, int((os.cpu_count() or 1) / max(1.0, resources.cpus or resources.threads)))
+    count = int((os.cpu_count() or 1) / max(1.0, resources.cpus or resources.threads))
+    if resources.memory and hasattr(os, "sysconf"):
+        whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        count = min(count, whole // resources.memory)
+    return max(1, count)

@@ -42,6 +42,7 @@ class _Largest:
 def plan_videos(job: VideoJob) -> BatchPlan:
     """Index all videos of a job, and estimate its time and bytes."""
     plan = BatchPlan("videos")
+    job.write_assets()
     largest: _Largest | None = None
     work = read = 0
     task = job.task("plan", "index", "plan", {})
