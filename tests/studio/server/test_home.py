@@ -121,6 +121,12 @@ def test_python_for_a_scene(session, folder, tmp_path, monkeypatch):
     inverted = frames_of(tmp_path / "result.mp4")
     assert np.abs(inverted[1].astype(int) - result(session).astype(int)).mean() < 4
     assert "dala compose" in copied(session, "command")
+    session.do({"do": "node_set", "node": "n1", "property": "color", "value": "red"})
+    for form in ("python", "command"):
+        with pytest.raises(ParameterError, match="Save it"):
+            copied(session, form)
+    session.do({"do": "remove", "card": "c1"})
+    assert '"red"' in copied(session, "scene")
 
 
 def test_the_command_line(session, folder, tmp_path, monkeypatch, capsys):
@@ -172,6 +178,21 @@ def test_what_has_no_form_is_refused_by_name(session):
         session.do({"do": "export"})
     with pytest.raises(ParameterError, match="as must be one of"):
         copied(session, "haiku")
+
+
+def test_a_camera(session, tmp_path, monkeypatch, capsys):
+    session.do({"do": "open", "camera": "test"})
+    add(session, [{"kind": "filter", "name": "invert"}])
+    script = copied(session, "python").replace("reader.fps * 10", "3")
+    paste(script, tmp_path, monkeypatch)
+    assert len(frames_of(tmp_path / "result.mp4")) == 3
+    _, *words = shlex.split(copied(session, "command"))
+    words[words.index("--seconds") + 1] = "0.2"
+    assert main([*words, "--device", "cpu"]) == 0
+    assert list((tmp_path / "hls").iterdir())
+    monkeypatch.setattr(session.active.source, "camera", 2)
+    assert copied(session, "command") == "dala view 2 --invert\n"
+    assert "camera.open(2)" in copied(session, "python")
 
 
 def test_a_scene_of_a_chain(session, folder, tmp_path):

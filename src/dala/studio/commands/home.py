@@ -40,7 +40,10 @@ def copy(session: StudioSession, message: Message) -> JsonObject:
     form = message.get("as")
     if not isinstance(form, str) or form not in _FORMS:
         message.fail("as", f"one of {', '.join(_FORMS)}")
-    return {"text": _FORMS[form](session.tab("copy"))}
+    tab = session.tab("copy")
+    if form in ("python", "command") and tab.source.dirty:
+        raise ParameterError("copy: the scene has changes that its file does not have. Save it.")
+    return {"text": _FORMS[form](tab)}
 
 
 @command("plan")

@@ -265,9 +265,10 @@ def _video(script: _Script, tab: Tab, body: list[str], models: list[str]) -> Non
 def _camera(script: _Script, tab: Tab, body: list[str], models: list[str]) -> None:
     script.use("dala.media", "camera")
     script.use("dala.media", "video")
-    name = "test" if tab.source.title == "Test camera" else "default"
+    given = tab.source.camera
+    name = quoted(given) if isinstance(given, str) else str(given)
     rows = [
-        f"camera.open({quoted(name)}) as reader",
+        f"camera.open({name}) as reader",
         *_opened(script, "reader.width, reader.height", body, models),
         f"video.write({quoted(VIDEO)}, fps=reader.fps) as sink",
     ]

@@ -58,15 +58,11 @@ def command(tab: Tab) -> str:
             made += f"\n{_filter(VIDEO, 'filtered.mp4', options)}"
         return made + "\n"
     if source.kind == "camera":
-        name = "camera:test" if source.title == "Test camera" else "camera"
-        return (
-            shlex.join(["dala", "view", name, *options]) + "\n"
-            if name == "camera"
-            else (
-                shlex.join(["dala", "live", name, "--to", "hls/", "--seconds", "10", *options])
-                + "\n"
-            )
-        )
+        if source.camera == "test":
+            words = ["live", "camera:test", "--to", "hls/", "--seconds", "10"]
+        else:
+            words = ["view", str(source.camera if isinstance(source.camera, int) else 0)]
+        return shlex.join(["dala", *words, *options]) + "\n"
     if not source.path:
         raise ParameterError(
             f"copy: the sample {source.title!r} is not a file. Open a file, or copy as Python."

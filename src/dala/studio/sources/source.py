@@ -36,6 +36,8 @@ class StudioSource(Closing):
     kind: ClassVar[str] = "picture"
     title = ""
     path = ""
+    #: The number or name of a camera, as ``camera.open`` takes it.
+    camera: str | int = ""
     width = height = 0
     duration: Fraction | None = None
     rate: Fraction | None = None
@@ -164,6 +166,7 @@ class CameraFeed(StudioSource):
         from dala.media import camera as cameras
         from dala.media.sources.open import open_source
 
+        self.camera = camera
         self._reader: Reader = cameras.open(camera, device=device)
         try:
             self.width, self.height = self._reader.width, self._reader.height
