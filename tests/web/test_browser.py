@@ -102,6 +102,17 @@ def test_kernels_and_pipelines(web: WebPage) -> None:
     assert_close(web.run("pipeline", picture), out.numpy(), "webgpu", "program")
     with pytest.raises(Exception, match="takes pictures of 13 x 10, got 5 x 4"):
         web.run("pipeline", noise(4, 5))
+    script = """async (folder) => {
+        const { Dala } = await import(folder + "dala.js");
+        const chain = await Dala.load(folder + "chain.json");
+        const result = await chain.run(new ImageData(5, 4), {}, { fit: true });
+        const found = [result.width, result.height];
+        chain.close();
+        try { await chain.run(new ImageData(5, 4)); } catch (error) { found.push(error.message); }
+        return found;
+    }"""
+    scaled = web.page.evaluate(script, f"{web.address}pipeline/")
+    assert scaled == [13, 10, "dala: the chain was closed"]
 
 
 def png(picture: np.ndarray) -> str:
