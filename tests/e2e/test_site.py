@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import os
 import re
 import shutil
 
@@ -23,14 +24,27 @@ from tests.support.web import FLAGS
 from website import crawl, docstrings, links, llms, pages, reference
 from website.catalogue import models, nodes, programs
 
+try:
+    import fcntl
+except ImportError:  # Windows: a worker may build it again
+    fcntl = None
+
 #: Filters whose canvas is tried by `make test`; `make test-long` tries all.
 LIVE = ("sepia", "sharpen", "blend")
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("site")
-    assert build(folder, ",".join(LIVE)) == ""  # no warning
+    """The site, which workers of pytest-xdist build once for all of them."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "site"
+    built = folder.with_suffix(".built")
+    with open(folder.with_suffix(".lock"), "w") as file:
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        if not built.exists():
+            assert build(folder, ",".join(LIVE)) == ""  # no warning
+            built.touch()
     return folder
 
 

@@ -85,3 +85,11 @@ def test_the_dev_container_uses_files_that_are_there():
     for source in re.findall(r"^COPY (\S+)", recipe, re.M):
         assert (ROOT / source).is_file()
     assert f"{config['remoteUser']}" in recipe
+
+
+def test_the_navigation_names_every_page_once():
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
+    named = re.findall(r"([\w/-]+\.md)$", text, re.M)
+    assert sorted(named) == sorted(set(named))
+    missing = [n for n in named if not (ROOT / "docs" / n).is_file()]
+    assert all(name.startswith("project/") for name in missing), missing
