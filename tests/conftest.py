@@ -64,6 +64,9 @@ def close_gpus() -> None:
         return
     gc.unfreeze()
     with instances.lock:
+        cpu = instances._by_id.get("cpu")
+        if cpu is not None:
+            cpu._memory.clear()  # up to 256 MB, kept for reuse
         for table in (instances.by_name, instances._by_id):
             for name in [name for name, engine in table.items() if engine.backend == "webgpu"]:
                 table.pop(name).close()

@@ -384,6 +384,7 @@ class WebGPUEngine(Engine):
 
     def close(self) -> None:
         self._owner.close()
+        self._host.clear()  # plans of kernels may keep this object
 
     @cached_property
     def loops_end_early(self) -> int:
