@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from dala.studio.application import StudioApp as StudioApp
     from dala.studio.application import app as app
     from dala.studio.limits import StudioLimits as StudioLimits
-    from dala.studio.widget import StudioWidget as StudioWidget
-    from dala.studio.widget import widget as widget
+    from dala.studio.notebook import StudioWidget as StudioWidget
+    from dala.studio.notebook import widget as widget
 
 #: The module of each name.
 _HOMES = {
     "StudioApp": "dala.studio.application",
     "StudioLimits": "dala.studio.limits",
-    "StudioWidget": "dala.studio.widget",
+    "StudioWidget": "dala.studio.notebook",
     "app": "dala.studio.application",
-    "widget": "dala.studio.widget",
+    "widget": "dala.studio.notebook",
 }
 
 __all__ = ["StudioApp", "StudioLimits", "StudioWidget", "app", "widget"]
