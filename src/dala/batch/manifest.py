@@ -86,7 +86,7 @@ class Manifest:
         return there and not storage.exists(self.file("finished.json"))
 
     def end(self, whole: bool) -> None:
-        """Note that a run came to its end; ``whole`` if nothing failed."""
+        """Note that a run has ended; ``whole`` if nothing failed."""
         if whole:
             storage.write_bytes(self.file("finished.json"), b"{}")
 

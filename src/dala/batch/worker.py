@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import sys
+import time
 from typing import IO, Final
 
 from dala.batch import storage
@@ -20,6 +21,9 @@ from dala.errors import MissingPackage, ParameterError
 
 #: Errors that another try cannot change.
 FINAL: Final = (ParameterError, MissingPackage)
+
+#: Seconds between two reports of progress.
+_PAUSE: Final = 0.5
 
 
 def main() -> int:
@@ -37,10 +41,16 @@ def main() -> int:
 def _work(line: str, out: IO[str]) -> None:
     task = BatchTask.from_json(line)
     _say(out, {"event": "started", "id": task.id})
+    said = time.monotonic()
+
+    def report(frames: int) -> None:
+        nonlocal said
+        if time.monotonic() - said >= _PAUSE:  # a line for each frame would cost a tenth of it
+            said = time.monotonic()
+            _say(out, {"event": "progressed", "id": task.id, "frames": frames})
+
     try:
-        result = run_task(
-            task, lambda n: _say(out, {"event": "progressed", "id": task.id, "frames": n})
-        )
+        result = run_task(task, report)
     except Exception as error:
         _say(
             out,
