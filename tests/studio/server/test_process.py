@@ -203,8 +203,9 @@ def test_nothing_is_left(folder):
     before, running = counts(), threads()
     round_trip()
     gc.collect()
-    assert counts() == before
-    assert threads() == running
+    # What earlier tests left may end meanwhile; nothing may be added.
+    assert {kind: n for kind, n in counts().items() if n > before.get(kind, 0)} == {}
+    assert [name for name in threads() if name not in running] == []
 
 
 def test_a_closed_studio_refuses(folder):
