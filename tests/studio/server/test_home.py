@@ -15,7 +15,7 @@ import pytest
 
 from dala.cli import main
 from dala.errors import ParameterError
-from dala.media import Frame, FramePipeline, load_scene, video
+from dala.media import Frame, FramePipeline, audio, load_scene, video
 from dala.studio.cards.card import new_card
 from dala.studio.home.texts import option
 from dala.studio.session import StudioSession
@@ -226,6 +226,24 @@ def test_rendering_is_reported_and_downloaded(server, page, folder):
                   {"path": str(folder / "x.sh")}):  # fmt: skip
         with pytest.raises(Refused):
             page.ask("render", **wrong)
+
+
+@pytest.mark.parametrize("cards", [[], [{"kind": "filter", "name": "invert"}]])
+def test_the_sound_of_a_scene_is_rendered(session, folder, cards):
+    audio.tone(440, 0.6).save(folder / "tone.wav")
+    data = {"dala": 1, "width": 32, "height": 32, "fps": 5, "duration": 0.6, "nodes": [
+        {"type": "overlay", "color": "#c02040", "size": [32, 32]},
+        {"type": "audio", "source": "tone.wav", "volume": 0.5}]}  # fmt: skip
+    (folder / "heard.json").write_text(json.dumps(data))
+    session.do({"do": "open", "path": "heard.json"})
+    add(session, cards)
+    name = f"heard{len(cards)}.mkv"
+    session.do({"do": "render", "path": str(folder / name)})
+    session.jobs.wait()
+    with audio.open(folder / name) as sound:
+        samples = sound.read().numpy()
+    assert 0.3 < np.abs(samples).max() < 0.55
+    assert len(frames_of(folder / name)) == 3
 
 
 def test_rendering_is_cancelled(session, folder, monkeypatch):

@@ -16,6 +16,7 @@ from dala.budget import Limits
 from dala.errors import ParameterError
 from dala.media.frame import Frame
 from dala.media.scene.file.load import load_scene
+from dala.media.scene.sound.rendered import rendered_sound
 from dala.studio.cards.card import Card
 from dala.studio.cards.chain import ChainRunner, pixels_of
 from dala.studio.cards.values import LoadedFiles
@@ -30,6 +31,7 @@ from dala.typing import ImageLike, NDArray
 if TYPE_CHECKING:
     from dala.media.scene.scene import Scene
     from dala.media.video.reader import Reader
+    from dala.media.video.tracks.tracks import Tracks
     from dala.media.video.writer import Writer
 
 #: Seconds of a camera, or of a scene without an end.
@@ -117,7 +119,7 @@ class Rendering:
         options = {k: v for k, v in self.options.items() if k == "crf"}
         codec = self.options.get("codec")
         with ExitStack() as held:
-            frames, rate, total, tracks = self._frames(held)
+            frames, rate, total, tracks, sound = self._frames(held)
             sink: Writer | None = None
             for frame in frames:
                 made = process(frame)
@@ -128,6 +130,7 @@ class Rendering:
                             fps=rate,
                             codec=None if codec is None else str(codec),
                             tracks_from=tracks,
+                            audio_from=sound,
                             options=options,
                             device=self.device,
                         )
@@ -139,13 +142,19 @@ class Rendering:
 
     def _frames(
         self, held: ExitStack
-    ) -> tuple[Iterator[ImageLike], Fraction, int | None, Reader | None]:
-        """Return the pictures, their rate and number, and what else of the source is kept."""
+    ) -> tuple[Iterator[ImageLike], Fraction, int | None, Reader | None, Tracks | None]:
+        """Return the pictures, their rate and number, the source's tracks, and a scene's sound."""
         if isinstance(self.source, SceneFile):
             scene = held.enter_context(closing(self._scene()))
             rate = scene.frame_rate
             count = round((scene.duration or _SECONDS) * rate)
-            return (scene.render(Fraction(n) / rate) for n in range(count)), rate, count, None
+            sound, _ = rendered_sound(
+                scene, self.target, None, True, None, None, Fraction(0), count / rate, "render"
+            )
+            if sound is not None:
+                held.callback(sound.close)
+            pictures = (scene.render(Fraction(n) / rate) for n in range(count))
+            return pictures, rate, count, None, sound
         if self.source.kind == "video":
             from dala.media import video
 
@@ -154,10 +163,10 @@ class Rendering:
             known = reader.frames
             if known is None and reader.duration is not None:
                 known = round(reader.duration * rate)
-            return iter(reader), rate, known, reader if self.source.path else None
+            return iter(reader), rate, known, reader if self.source.path else None, None
         rate = self.source.rate or Fraction(25)
         count = round(float(self.options.get("seconds", _SECONDS)) * rate)
-        return self._live(count, rate), rate, count, None
+        return self._live(count, rate), rate, count, None, None
 
     def _live(self, count: int, rate: Fraction) -> Iterator[ImageLike]:
         """Yield pictures of a camera, or of a still one, at their rate."""
