@@ -34,7 +34,9 @@ function Panel({ owner }: { owner: Card }): JSX.Element {
   const shown = useSignal<Shown>("python");
   const problems = useSignal<Diagnostic[]>(owner.diagnostics ?? []);
   const code = useRef<{ wgsl: string; llvm: string }>({ wgsl: "", llvm: "" });
-  const sending = useRef({ timer: 0, busy: false, again: false, last: owner.text ?? "", stroke: 0, step: 0 });
+  const sending = useRef({
+    timer: 0, busy: false, again: false, last: owner.text ?? "", stroke: 0, step: 0, missed: null as Card | null,
+  });
 
   async function send(): Promise<void> {
     const state = sending.current;
@@ -60,6 +62,20 @@ function Panel({ owner }: { owner: Card }): JSX.Element {
     if (state.again) {
       state.again = false;
       void send();
+    } else if (state.missed && !state.timer) {
+      adopt(state.missed);
+    }
+  }
+  // Shows a text that did not come from here: undo, redo, or another page.
+  function adopt(found: Card): void {
+    const state = sending.current;
+    state.missed = null;
+    if (found.text === undefined || found.text === state.last) return;
+    state.last = found.text;
+    if (editor.current) {
+      editor.current.text = found.text;
+      problems.value = found.diagnostics ?? [];
+      editor.current.mark(problems.value);
     }
   }
   function later(): void {
@@ -101,16 +117,10 @@ function Panel({ owner }: { owner: Card }): JSX.Element {
     };
   }, []);
 
-  // A text that did not come from here: undo, redo, or another page.
   useEffect(() => {
     const state = sending.current;
-    if (owner.text === undefined || state.busy || state.timer || owner.text === state.last) return;
-    state.last = owner.text;
-    if (editor.current) {
-      editor.current.text = owner.text;
-      problems.value = owner.diagnostics ?? [];
-      editor.current.mark(problems.value);
-    }
+    if (!state.busy && !state.timer) adopt(owner);
+    else state.missed = owner.text === state.last ? null : owner; // while the own text is under way
   }, [owner.text]);
 
   useEffect(() => {
