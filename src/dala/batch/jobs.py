@@ -168,16 +168,16 @@ class BatchJob(ABC):
         manifest = Manifest(self.work)
         display = Display(progress)
         with manifest.hold():
-            if not resume and manifest.is_unfinished():
-                notify(
-                    f"{self.call}: what an earlier run has left in {self.work!r} is done again. "
-                    "resume=True goes on with it."
-                )
-            manifest.begin(self.header(), resume)
-            self.write_assets()
             cancel = True
             try:
-                where = runner.start()
+                where = runner.start()  # first: if it fails, the job has not begun
+                if not resume and manifest.is_unfinished():
+                    notify(
+                        f"{self.call}: what an earlier run has left in {self.work!r} is done "
+                        "again. resume=True goes on with it."
+                    )
+                manifest.begin(self.header(), resume)
+                self.write_assets()
                 report = Driver(self, runner, manifest, retries, display).run()
                 manifest.end(report.ok)
                 cancel = False
