@@ -633,7 +633,7 @@ def test_the_command(films, reference, tmp_path, capsys):
         (["videos", "a", "b.mp4"], "name at least one filter"),
         (["images", "a", "b/", "--invert", "--crf", "3"], "--crf: `dala batch images` has no"),
         (["scenes", "a", "b.mp4", "--invert"], "--invert: `dala batch scenes` applies no filters"),
-        (["videos", tmp_path / "none.mp4", "b.mp4", "--invert"], "none.mp4"),
+        (["videos", tmp_path / "none.mp4", tmp_path / "b" / "b.mp4", "--invert"], "none.mp4"),
     ):
         try:
             code = dala(*wrong)
@@ -641,6 +641,7 @@ def test_the_command(films, reference, tmp_path, capsys):
             code = ended.code
         assert code == 2
         assert text in capsys.readouterr().err
+    assert list(tmp_path.glob("b/**/*.json")) == []  # nothing is left of it
 
 
 def test_ctrl_c_ends_the_processes(tmp_path):

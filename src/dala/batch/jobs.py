@@ -15,7 +15,7 @@ from dala.batch.manifest import Manifest
 from dala.batch.places import STATE, Template, digest, root_of
 from dala.batch.plans import BatchPlan
 from dala.batch.report import BatchReport
-from dala.batch.runners import Resources, make_runner
+from dala.batch.runners import Resources, Runner, make_runner
 from dala.batch.storage import join
 from dala.batch.tasks import BatchTask, JsonObject, Result
 from dala.errors import ParameterError
@@ -167,25 +167,36 @@ class BatchJob(ABC):
         runner = make_runner(on, resources)
         manifest = Manifest(self.work)
         display = Display(progress)
-        with manifest.hold():
-            cancel = True
-            try:
-                where = runner.start()  # first: if it fails, the job has not begun
-                if not resume and manifest.is_unfinished():
-                    notify(
-                        f"{self.call}: what an earlier run has left in {self.work!r} is done "
-                        "again. resume=True goes on with it."
-                    )
-                manifest.begin(self.header(), resume)
-                self.write_assets()
-                report = Driver(self, runner, manifest, retries, display).run()
-                manifest.end(report.ok)
-                cancel = False
-            finally:
-                display.close()
-                runner.stop(cancel)
+        try:
+            with manifest.hold():
+                report, where = self._driven(runner, manifest, retries, display, resume)
+        except FileNotFoundError:
+            manifest.discard()  # no file matches: there is no job
+            raise
         report.on = f"{runner.name} ({where})"
         return report
+
+    def _driven(
+        self, runner: Runner, manifest: Manifest, retries: int, display: Display, resume: bool
+    ) -> tuple[BatchReport, str]:
+        """Run all tasks; return the report, and where they ran."""
+        cancel = True
+        try:
+            where = runner.start()  # first: if it fails, the job has not begun
+            if not resume and manifest.is_unfinished():
+                notify(
+                    f"{self.call}: what an earlier run has left in {self.work!r} is done again. "
+                    "resume=True goes on with it."
+                )
+            manifest.begin(self.header(), resume)
+            self.write_assets()
+            report = Driver(self, runner, manifest, retries, display).run()
+            manifest.end(report.ok)
+            cancel = False
+        finally:
+            display.close()
+            runner.stop(cancel)
+        return report, where
 
 
 def _resources(

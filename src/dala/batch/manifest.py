@@ -97,6 +97,11 @@ class Manifest:
         for name in ("plan.json", "finished.json"):
             storage.remove(self.file(name))
 
+    def discard(self) -> None:
+        """Remove the folder of a job that has done nothing."""
+        if not storage.exists(self.file("done")) and not storage.exists(self.file("parts")):
+            storage.remove_tree(self.work)
+
     # records ------------------------------------------------------------------------------------
     def record(self, result: Result) -> None:
         """Keep the record of a finished task."""
