@@ -123,7 +123,7 @@ def test_the_metadata(distributions):
     assert {*EXTRAS, "docs", "dev"} == set(found.get_all("Provides-Extra"))
     for extra, (_, packages) in EXTRAS.items():
         needed = {
-            re.split("[<>=; ]", line)[0]
+            re.split(r"[<>=; \[]", line)[0]
             for line in found.get_all("Requires-Dist")
             if re.search(rf"extra == .{extra}.", line)
         }

@@ -54,6 +54,7 @@ THREADED = {
 
 #: Packages whose ``__all__`` is public, with what users import from them.
 PUBLIC = (
+    "dala.batch",
     "dala.gpu",
     "dala.gpu.command",
     "dala.gpu.compute",
@@ -64,6 +65,7 @@ PUBLIC = (
     "dala.media.fonts",
     "dala.media.gpu",
     "dala.media.live",
+    "dala.media.microphone",
     "dala.media.scene",
     "dala.media.screen",
     "dala.media.subtitles",
@@ -74,6 +76,8 @@ PUBLIC = (
     "dala.ml.results",
     "dala.ml.smooth",
     "dala.ml.track",
+    "dala.studio",
+    "dala.web",
 )
 
 #: Words of the old dialect, as patterns, with what to write instead.

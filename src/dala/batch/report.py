@@ -10,7 +10,11 @@ from dala.errors import BatchError
 
 @dataclass(frozen=True)
 class Failure:
-    """A file, or a part of one, that was given up."""
+    """A file, or a part of one, that was given up.
+
+    >>> print(Failure("clip.mp4, 60 to 120 s", "no space left on device", tries=3))
+    clip.mp4, 60 to 120 s: no space left on device (tried 3 times)
+    """
 
     #: The file and, of a part, its time: "clip.mp4, 60 to 120 s".
     label: str

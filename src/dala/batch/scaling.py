@@ -45,6 +45,9 @@ class ScalePoint:
 
     ``efficiency`` is 1 where twice the machines need half the time. ``bottleneck`` is "CPU", "GPU",
     "network", "storage", "driver", "chunks" (there are not enough of them) or "start".
+
+    >>> ScalePoint(machines=8, seconds=60.0, efficiency=0.9, bottleneck="storage").bottleneck
+    'storage'
     """
 
     machines: int

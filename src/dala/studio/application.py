@@ -50,6 +50,14 @@ class StudioApp(Closing):
 
     ``secret`` is in the address of the first visit: ``BASE/?secret=SECRET``. Close it when its
     server ends, if it is mounted in another application.
+
+    Example::
+
+        from starlette.applications import Starlette
+        from starlette.routing import Mount
+
+        studio = dala.studio.app("photo.jpg")
+        site = Starlette(routes=[Mount("/studio", studio)])
     """
 
     _instead = "Make another application there."

@@ -168,7 +168,9 @@ def widget(
 class StudioWidget:
     """A chain with controls in a notebook; :func:`widget` makes one.
 
-    The notebook shows it when it is the last value of a cell.
+    The notebook shows it when it is the last value of a cell::
+
+        dala.studio.widget(["blur", ("contrast", {"value": 0.2})], "photo.jpg")
     """
 
     def __init__(

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from dala.web.serving import Server as Server
     from dala.web.serving import serve as serve
 
+__all__ = ["Export", "Server", "WebPlan", "export", "plan", "read_chain", "serve"]
+
 _HOMES = {
     "Export": "dala.web.exporting",
     "Server": "dala.web.serving",

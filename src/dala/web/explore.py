@@ -62,6 +62,11 @@ class WebPlan:
         size: (width, height) where the chain takes one size only.
         variants: by format of the picture: "rgba", and perhaps "nv12" and "i420".
         notes: what is fixed or left out, and why.
+
+    Example::
+
+        made = dala.web.plan(["invert"])
+        print(made.dispatches, [control.name for control in made.live], made.notes)
     """
 
     name: str

@@ -39,6 +39,11 @@ class Export:
         path: the folder, or the HTML file.
         files: the files that were written, relative to the folder.
         plan: the plans.
+
+    Example::
+
+        made = dala.web.export(["blur", "sepia"], "page")
+        print(made.path, made.notes)
     """
 
     path: Path

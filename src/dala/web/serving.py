@@ -193,6 +193,11 @@ def serve(
         host: as in :class:`Server`.
         port: as in :class:`Server`.
         tls: as in :class:`Server`.
+
+    Example::
+
+        dala.web.export(["sepia"], "page")
+        dala.web.serve("page")
     """
     with Server(folder, host=host, port=port, tls=tls) as server:
         sys.stdout.write(announcement(server))

@@ -29,7 +29,7 @@ from dala.media.video.suffixes import VIDEO_SUFFIXES
 from dala.typing import PathLike
 
 if TYPE_CHECKING:
-    from dala.batch.tables.table import RayDataset
+    import ray.data
 
 #: A video is shared by so many tasks that each has about so many bytes of it.
 _SHARE_BYTES: Final = 256 << 20
@@ -239,7 +239,7 @@ class TableReport(BatchReport):
         self.table.to_parquet(folder)
         return self
 
-    def to_ray_dataset(self) -> RayDataset:
+    def to_ray_dataset(self) -> ray.data.Dataset:
         """Return the table as a dataset of Ray Data."""
         return self.table.to_ray_dataset()
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, cast
 
 from dala.batch import storage
 from dala.batch.places import absolute
 from dala.batch.tables.parquet import batches_of, rows_in, schema_of, write_folder
-from dala.batch.tables.rows import ArrowObject, Row, pyarrow
+from dala.batch.tables.rows import Row
+from dala.batch.tables.rows import pyarrow as find_pyarrow
 from dala.errors import MissingPackage, ParameterError, StorageNotFound
 from dala.typing import PathLike
 
-#: A dataset of Ray Data, which has no types that hold here.
-RayDataset: TypeAlias = Any
+if TYPE_CHECKING:
+    import pyarrow
+    import ray.data
 
 
 class ResultTable:
@@ -32,7 +34,7 @@ class ResultTable:
     """
 
     def __init__(
-        self, names: Iterable[str] | Callable[[], Iterable[str]], schema: ArrowObject | None
+        self, names: Iterable[str] | Callable[[], Iterable[str]], schema: pyarrow.Schema | None
     ) -> None:
         self._names = names
         self._schema = schema
@@ -43,7 +45,7 @@ class ResultTable:
         return list(self._names() if callable(self._names) else self._names)
 
     @property
-    def schema(self) -> ArrowObject:
+    def schema(self) -> pyarrow.Schema:
         """The columns, as Arrow has them."""
         if self._schema is None:
             self._schema = schema_of(self.files[0])
@@ -64,13 +66,13 @@ class ResultTable:
     def __repr__(self) -> str:
         return f"<ResultTable of {len(self)} rows: {', '.join(self.columns)}>"
 
-    def batches(self) -> Iterator[ArrowObject]:
+    def batches(self) -> Iterator[pyarrow.RecordBatch]:
         """Yield the rows as record batches of Arrow."""
         return batches_of(self._names() if callable(self._names) else self._names)
 
-    def to_arrow(self) -> ArrowObject:
+    def to_arrow(self) -> pyarrow.Table:
         """Return all rows as a table of Arrow, in memory."""
-        pa = pyarrow("ResultTable.to_arrow")
+        pa = find_pyarrow("ResultTable.to_arrow")
         made = [pa.Table.from_batches([b]).cast(self.schema) for b in self.batches()]
         return pa.concat_tables(made) if made else self.schema.empty_table()
 
@@ -85,7 +87,7 @@ class ResultTable:
             write_folder(self.batches(), self.schema, place)
         return read(place)
 
-    def to_ray_dataset(self) -> RayDataset:
+    def to_ray_dataset(self) -> ray.data.Dataset:
         """Return the rows as a dataset of Ray Data, which reads the files on its own workers.
 
         Raises:

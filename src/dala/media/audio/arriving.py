@@ -11,7 +11,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from dala.media.video.decoding.input import ffmpeg_message
 from dala.media.video.reader import Reader
 from dala.media.video.source import AvObject, pyav
 from dala.resources import Closing
+
+if TYPE_CHECKING:
+    import av
 
 #: Samples a second of the result.
 RATE: Final = 48000
@@ -96,7 +99,7 @@ class LiveSound(Closing):
         self._begin = arrival if self._begin is None else self._begin
         self._clock.put(arrival - time, arrival)
 
-    def heard(self, frame: AvObject, time: float | None, arrival: float) -> None:
+    def heard(self, frame: av.AudioFrame, time: float | None, arrival: float) -> None:
         """Take a decoded frame, its time on the source's clock, and its arrival on ours."""
         if self._failed:
             return
