@@ -50,23 +50,23 @@ SCENE = """{
 """
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def studio(folder: Path) -> Iterator[Studio]:
     """A running studio without an open source."""
     with Studio(folder) as made:
         yield made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[object]:
-    """A browser."""
+    """A browser. Its loop runs in this thread: tests of asyncio must not find it."""
     if shutil.which("chromium") is None:
         pytest.skip("needs Chromium (Debian: apt-get install chromium)")
     with browser() as made:
         yield made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def window(studio: Studio, chromium: object) -> Iterator[Driver]:
     """A window of the browser, which every test loads the page in."""
     with Driver(studio, chromium) as driver:

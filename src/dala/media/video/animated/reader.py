@@ -34,6 +34,8 @@ from dala.typing import NDArray
 if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage
 
+    from dala.media.video.decoding.input import SoundListener
+
 #: The unit of time of each kind; that of an APNG depends on its delays.
 _UNITS: Final = {"gif": Fraction(1, 100), "webp": Fraction(1, 1000)}
 #: Pillow's name of each kind.
@@ -268,6 +270,15 @@ class AnimationReader(Reader):
     def has_audio(self) -> bool:
         """Whether there is sound: never."""
         return False
+
+    @property
+    def listener(self) -> SoundListener | None:
+        """What hears the sound: an animation has none, so there is never one."""
+        return None
+
+    @listener.setter
+    def listener(self, listener: SoundListener | None) -> None:
+        pass
 
     @property
     def dropped(self) -> int:
