@@ -48,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server(folder: Path) -> Iterator[Running]:
     limits = StudioLimits(viewers=4, upload=100_000, message=20_000, tabs=6)
     with Running(studios.app(folders=[folder], device="cpu", limits=limits)) as made:
