@@ -148,6 +148,7 @@ def test_the_newest_picture_wins_and_always_arrives(server, folder):
         page.ask("close", tab=tab)
 
 
+@pytest.mark.long  # it needs an idle machine
 def test_after_dropped_pictures_comes_a_key_picture(server, folder):
     with server.page(acknowledge=False) as page:
         tab = page.ask("open", path=str(folder / "quarters.png"))["tab"]
