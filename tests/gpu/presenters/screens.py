@@ -62,7 +62,7 @@ def screen(width: int, height: int) -> Iterator[str]:
     readable, writable = os.pipe()
     size = f"{width}x{height}x24"
     server = subprocess.Popen(
-        [xvfb, "-displayfd", str(writable), "-screen", "0", size, "-nolisten", "tcp"],
+        [xvfb, "-noreset", "-displayfd", str(writable), "-screen", "0", size, "-nolisten", "tcp"],
         pass_fds=[writable],
         stderr=subprocess.DEVNULL,
     )

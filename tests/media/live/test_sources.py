@@ -151,7 +151,8 @@ def test_a_screen(tmp_path):
     xvfb = program("Xvfb")
     reads, writes = os.pipe()  # it chooses a free display, and says which once it can be used
     process = subprocess.Popen(
-        [xvfb, "-displayfd", str(writes), "-screen", "0", "160x120x24", "-nolisten", "tcp"],
+        # Without -noreset it starts anew when the last client leaves, and refuses others meanwhile.
+        [xvfb, "-noreset", "-displayfd", str(writes), "-screen", "0", "160x120x24"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         pass_fds=(writes,),
