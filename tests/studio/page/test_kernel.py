@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.studio.page.driver import Driver
@@ -82,6 +83,7 @@ def test_generated_code_is_shown(picture: Driver) -> None:
     expect(page.get_by_test_id("editor")).to_have_count(0)
 
 
+@pytest.mark.long  # typing must not pause: it needs an idle machine
 def test_typing_is_undone_by_the_editor_and_the_chain_by_the_page(picture: Driver) -> None:
     page = picture.page
     picture.add("new kernel")

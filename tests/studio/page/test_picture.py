@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.studio.page.driver import Driver, Studio
@@ -9,6 +10,7 @@ from tests.studio.page.driver import Driver, Studio
 RED, BLUE = (200, 60, 40), (40, 60, 200)
 
 
+@pytest.mark.long  # a slow start begins with JPEG: it needs an idle machine
 def test_h264_arrives_is_shown_and_acknowledged(picture: Driver) -> None:
     picture.wait_pixel(0.2, 0.5, RED)
     picture.wait_pixel(0.8, 0.5, BLUE)
