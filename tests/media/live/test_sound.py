@@ -208,6 +208,12 @@ def test_microphones_of_each_platform(monkeypatch, platform, format, name):
     )  # fmt: skip
 
 
+def test_a_rate_that_the_platform_decides(monkeypatch):
+    monkeypatch.setattr("sys.platform", "darwin")
+    with pytest.warns(MediaNotice, match="macOS decides its rate"):
+        devices.microphone_source(Microphone(3, "USB", "mic"), {"sample_rate": "8000"})
+
+
 def test_which_microphone(monkeypatch):
     monkeypatch.setattr(devices, "microphones", lambda: [Microphone(1, "USB Audio", "plughw:77,0")])
     for given in ("usb", 1, "plughw:77,0", "default"):
@@ -400,8 +406,11 @@ def test_live_sound_in_groups():
         group = scene.add_group(start=0.25, volume=0.5)
         group.add_audio(sound)
         slow = scene.add_group(speed=0.5)
-        slow.add_audio(sound)  # has another time than ours, so it is silent
-        made = simulated(scene, sound)[:, 0]
+        slow.add_audio(sound, id="voice")  # has another time than ours, so it is silent
+        with collected() as notices:
+            made = simulated(scene, sound)[:, 0]
+    (said,) = notices
+    assert "runs at another speed, so live sound in it is silent: voice. Add it" in said
     assert clicks(made[4800:], RATE, 0.1) == pytest.approx([0.9, 1.9], abs=0.003)
     assert made.max() == pytest.approx(0.5, abs=0.1)
 
@@ -425,8 +434,9 @@ def test_a_scene_with_a_live_video_and_a_microphone(tmp_path):
 def test_files_have_no_live_sound(tmp_path):
     """Rendering a file does not wait for what arrives."""
     with microphone.open("test") as voice, Scene(32, 16, fps=10) as scene:
-        scene.add_audio(voice)
-        scene.render_to(tmp_path / "a.mp4", 0.3)
+        scene.add_audio(voice, id="voice")
+        with pytest.warns(MediaNotice, match="live sound is not rendered: voice. Scene.live"):
+            scene.render_to(tmp_path / "a.mp4", 0.3)
     with av.open(str(tmp_path / "a.mp4")) as made:
         assert not made.streams.audio
 

@@ -26,8 +26,8 @@ from dala.batch.video.work import PlannedVideo, file_digest, part_name
 from dala.batch.worker import FINAL, error_text
 from dala.errors import BatchError
 from dala.media.notices import notify
-from dala.media.scene.compositor.parts import render_part, scene_parts, stitch_scene
 from dala.media.scene.output import frame_total
+from dala.media.scene.parts import render_part, scene_parts, stitch_scene
 from dala.media.video.chunks.packets import PacketReader
 
 if TYPE_CHECKING:

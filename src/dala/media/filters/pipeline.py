@@ -271,6 +271,7 @@ class FramePipeline(Closing):
             for executor in (self._executor, *self._spare):
                 executor.close()
             self._spare = []
+            self._filters = []  # they may hold pictures
 
     def __del__(self) -> None:
         with suppress(Exception):  # __init__ may have failed; at exit modules may be gone

@@ -235,7 +235,7 @@ def render_to(
     begin = start_time(call, start)
     total = frame_total(length_of or scene, seconds, rate, begin)
     if chunk is not None:
-        from dala.media.scene.compositor.parts import render_in_parts
+        from dala.media.scene.parts import render_in_parts
 
         return render_in_parts(
             scene, path, total, rate, begin, positive(call, "chunk", chunk), progress,

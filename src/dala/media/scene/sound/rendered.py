@@ -52,7 +52,11 @@ def rendered_sound(
         return copied, "copied by audio_from"
     if not wanted:
         return None, "left out"
-    heard = [node for node in sounding_nodes(scene.container()) if _is_heard(node)]
+    known = list(sounding_nodes(scene.container()))
+    live = [n.id for n in sounding_nodes(scene.container(), live=True) if n not in known]
+    if live:
+        notify(f"{call}: live sound is not rendered: {', '.join(live)}. Scene.live sends it.")
+    heard = [node for node in known if _is_heard(node)]
     if not heard:
         return None, "there is none"
     kind = animation_kind(path, video_codec) if isinstance(path, str | os.PathLike) else None

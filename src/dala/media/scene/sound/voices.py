@@ -17,6 +17,7 @@ from dala.media.audio.effects import effect_stream
 from dala.media.audio.mixing.blocks import PART, BlockSource, FileSound, MemorySound, Processed
 from dala.media.audio.mixing.mixer import Mixer, MixerTrack
 from dala.media.audio.samples import apply_fades
+from dala.media.notices import notify
 from dala.media.scene.nodes.audio import AudioNode
 from dala.media.scene.nodes.group import GroupNode
 from dala.media.scene.nodes.nested import SceneNode
@@ -227,6 +228,8 @@ class Voices:
         rate, volume = self.rate, self._volume(node)
         if isinstance(node, GroupNode | SceneNode):
             clock = None if self._clock is None else self._clock.inside(node.clip)
+            if self._clock is not None and clock is None:
+                _tell_silent(node)
             if isinstance(node, GroupNode):
                 inner = Voices(self._scene, node, rate, clock)
             else:
@@ -332,6 +335,18 @@ class SceneSound(Mixer):
         """Close all files. Closing twice is allowed."""
         super().close()
         self._voices.close()
+
+
+def _tell_silent(node: GroupNode | SceneNode) -> None:
+    """Report live sound in a group that runs at another speed, or again."""
+    group = node if isinstance(node, GroupNode) else node.child.container()
+    known = list(sounding_nodes(group))
+    live = [n.id for n in sounding_nodes(group, live=True) if n not in known]
+    if live:
+        notify(
+            f"Scene.live: {node.id} runs at another speed, so live sound in it is silent: "
+            f"{', '.join(live)}. Add it to the scene itself."
+        )
 
 
 def sounding_nodes(group: GroupNode, live: bool = False) -> Iterator[Node]:

@@ -278,7 +278,7 @@ class AnimationReader(Reader):
 
     @listener.setter
     def listener(self, listener: SoundListener | None) -> None:
-        pass
+        """Do nothing: there is nothing to hear."""
 
     @property
     def dropped(self) -> int:

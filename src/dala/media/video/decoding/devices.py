@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from dala.errors import DalaError, ParameterError, VideoNotFound, did_you_mean
+from dala.media.notices import notify
 from dala.media.video.source import VideoSource, pyav
 
 _SYSFS: Final = Path("/sys/class/video4linux")
@@ -183,6 +184,8 @@ def microphone_source(microphone: Microphone, options: dict[str, str]) -> VideoS
     label = f"microphone {microphone.index} ({microphone.name})"
     system = _system()
     if system == "avfoundation":
+        if options:
+            notify(f"{label}: macOS decides its rate; what was asked for is not used.")
         return VideoSource(f"none:{microphone.device}", label, True, system)
     if system == "dshow":
         # Blocks of 20 ms instead of half a second.
