@@ -5,39 +5,71 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping
 from functools import lru_cache
+from importlib import import_module
+from typing import Final
 
 from dala.errors import BatchError
 
+#: Packages that decide the bytes of a kind of result, beside those that decide all of them.
+_PACKAGES: Final = {"pictures": {"Pillow": "PIL"}, "tables": {"ONNX Runtime": "onnxruntime"}}
+#: The key of the level of instructions that filters on the CPU are compiled for.
+_LEVEL: Final = "CPU level"
+
 
 @lru_cache(maxsize=8)
-def _facts(device: str, encoder: str) -> tuple[tuple[str, str], ...]:
+def _facts(device: str, encoder: str, kind: str) -> tuple[tuple[str, str], ...]:
     import dala
-    from dala.media.video.encode import instructions
     from dala.media.video.source import pyav
 
     av = pyav()
     found = {"dala": dala.__version__, "PyAV": str(av.__version__)}
     for name, version in sorted(av.library_versions.items()):
         found[name] = ".".join(map(str, version))
-    # Encoders choose their code by these instructions; AVX-512 is not used.
-    level = instructions().replace("avx512", "avx2")
-    found["processor"] = f"{platform.machine()} {level}".strip()
+    found["processor"] = platform.machine()
+    for name, module in _PACKAGES.get(kind, {}).items():
+        found[name] = _version(module)
+    if kind == "pictures":
+        found |= _codecs()
     if encoder:
-        found["encoder"] = encoder if _has_encoder(encoder) else f"no {encoder}"
+        found["encoder"] = _encoder(encoder)
     if device:
         found["device"] = _device(device)
     return tuple(found.items())
 
 
-def _has_encoder(name: str) -> bool:
+def _version(module: str) -> str:
+    try:
+        return str(import_module(module).__version__)
+    except ImportError:
+        return "missing"
+
+
+def _codecs() -> dict[str, str]:
+    """Return the versions of the libraries that Pillow was built with."""
+    try:
+        from PIL import features
+    except ImportError:
+        return {}
+    names = ("libjpeg_turbo", "webp", "zlib", "avif")
+    return {name: str(features.version(name) or "missing") for name in names}
+
+
+def _encoder(name: str) -> str:
+    """Return an encoder, with what decides its bytes.
+
+    x264 gives the same bytes with SSE4, AVX and AVX2, and is kept from using AVX-512; with less it
+    gives others. Other encoders give the same with all instructions.
+    """
+    from dala.media.video.encode import has_instructions
     from dala.media.video.source import pyav
 
     av = pyav()
     try:
         av.Codec(name, "w")
     except (av.FFmpegError, ValueError):
-        return False
-    return True
+        return f"no {name}"
+    old = name == "libx264" and platform.machine().lower() in ("x86_64", "amd64")
+    return f"{name} without SSE4" if old and not has_instructions("sse4.1") else name
 
 
 def _device(device: str) -> str:
@@ -49,21 +81,41 @@ def _device(device: str) -> str:
     if found is None:
         return f"no {device}"
     if found.backend in ("cpu", "reference"):
-        return found.id
+        return f"{found.id} ({found.driver})"
     return f"{found.backend} {found.name} {found.api}"
 
 
-def environment(device: str = "", encoder: str = "") -> dict[str, str]:
+def environment(device: str = "", encoder: str = "", kind: str = "") -> dict[str, str]:
     """Return what this machine would compute and encode with.
 
     Args:
         device: the id of the device that filters run on; "" for none.
         encoder: FFmpeg's name of the encoder; "" for none.
+        kind: "pictures" or "tables" for the packages that only these need.
 
-    >>> environment("cpu")["device"]
-    'cpu'
+    >>> environment("cpu")["device"].startswith("cpu (llvmlite ")
+    True
     """
-    return {**dict(_facts(device, encoder)), "device id": device, "encoder name": encoder}
+    made = {**dict(_facts(device, encoder, kind)), "device id": device, "encoder name": encoder}
+    if kind:
+        made["kind"] = kind
+    if device == "cpu":
+        from dala.machine.processor import cpu_level
+
+        made[_LEVEL] = cpu_level()
+    return made
+
+
+def adopt_environment(wanted: Mapping[str, str]) -> None:
+    """Make this process like the plan where it can be: a newer processor acts as an older one.
+
+    It must be called before filters run.
+
+    >>> adopt_environment({})
+    """
+    from dala.machine.processor import choose_cpu_level
+
+    choose_cpu_level(wanted.get(_LEVEL, ""))
 
 
 def check_environment(wanted: Mapping[str, str]) -> None:
@@ -78,14 +130,20 @@ def check_environment(wanted: Mapping[str, str]) -> None:
 
     if not wanted:
         return
-    here = environment(wanted.get("device id", ""), wanted.get("encoder name", ""))
+    here = environment(
+        wanted.get("device id", ""), wanted.get("encoder name", ""), wanted.get("kind", "")
+    )
     different = [
         f"{name} is {here.get(name, 'missing')!r}, the plan has {value!r}"
         for name, value in wanted.items()
         if here.get(name) != value
     ]
-    if different:
-        raise BatchError(
-            f"batch: the worker {worker_name()} cannot take part: {'; '.join(different)}. "
-            "Install the same versions there, or make a new plan."
-        )
+    if not different:
+        return
+    advice = "Install the same versions there, or make a new plan."
+    if here.get(_LEVEL) != wanted.get(_LEVEL):
+        least = here.get(_LEVEL) or "a common level"
+        advice += f" DALA_CPU={least} in the driver makes a plan for older processors."
+    raise BatchError(
+        f"batch: the worker {worker_name()} cannot take part: {'; '.join(different)}. {advice}"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import ClassVar, Final
 
 from dala.batch.chains import Assets
 from dala.batch.display import Display
@@ -45,6 +45,9 @@ class BatchJob(ABC):
         threads: of the encoder.
     """
 
+    #: The kind of results, if packages of their own decide their bytes.
+    kind: ClassVar[str] = ""
+
     def __init__(
         self,
         call: str,
@@ -61,7 +64,7 @@ class BatchJob(ABC):
         self.patterns = patterns
         self.out = out
         self.spec = spec
-        self.environment = environment(device, encoder)
+        self.environment = environment(device, encoder, self.kind)
         self._assets = assets or Assets()
         self._device = device
         self._threads = threads

@@ -43,12 +43,13 @@ class RayWorker:
 
     def hello(self, environment: str) -> str:
         """Return who this is, and why it cannot take part in a plan, if it cannot."""
-        from dala.batch.environment import check_environment
+        from dala.batch.environment import adopt_environment, check_environment
         from dala.batch.tasks import worker_name
         from dala.errors import DalaError
 
         refused = ""
         try:
+            adopt_environment(json.loads(environment))
             check_environment(json.loads(self._placed(environment)))
         except DalaError as error:
             refused = str(error)

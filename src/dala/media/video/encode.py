@@ -164,14 +164,23 @@ def instructions() -> str:
     >>> instructions() in ("", "sse", "avx", "avx2", "avx512")
     True
     """
+    names = (("avx512f", "avx512"), ("avx2", "avx2"), ("avx", "avx"), ("sse2", "sse"))
+    return next((short for name, short in names if has_instructions(name)), "")
+
+
+@cache
+def has_instructions(name: str) -> bool:
+    """Return whether this processor has some instructions, by LLVM's name for them.
+
+    >>> has_instructions("none of any")
+    False
+    """
     import llvmlite.binding as llvm
 
     try:
-        found = llvm.get_host_cpu_features()
+        return bool(llvm.get_host_cpu_features().get(name))
     except RuntimeError:  # unknown on this system
-        return ""
-    names = (("avx512f", "avx512"), ("avx2", "avx2"), ("avx", "avx"), ("sse2", "sse"))
-    return next((short for name, short in names if found.get(name)), "")
+        return False
 
 
 class Encoder:

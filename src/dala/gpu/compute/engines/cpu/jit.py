@@ -10,10 +10,11 @@ import ctypes
 import hashlib
 import importlib
 import itertools
+import os
 import platform
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -22,6 +23,7 @@ from dala import forks
 from dala.errors import DalaError, DeviceError
 from dala.gpu.compute.engines.cpu.cache import ObjectCache, cache_folder
 from dala.gpu.compute.engines.cpu.effort import FULL, Effort, with_calls
+from dala.gpu.compute.engines.cpu.level import LEVELS, X86, chosen_level
 from dala.gpu.compute.engines.cpu.llvm.tiles import Host, tiles_text
 
 if TYPE_CHECKING:
@@ -33,8 +35,6 @@ CACHE_VERSION: Final = "2"
 #: Modules that one linker takes. It keeps a little memory of each, also when their code is dropped.
 MODULES_PER_LINKER: Final = 64
 
-_X86: Final = ("x86_64", "amd64")
-
 
 @dataclass(eq=False, slots=True)
 class Code:
@@ -45,9 +45,20 @@ class Code:
 
 
 class Jit:
-    """The compiler for this CPU, or for an older one that this CPU is compatible with."""
+    """The compiler for this CPU, or for an older one that this CPU is compatible with.
 
-    def __init__(self, cache: ObjectCache | None = None, cpu: str | None = None) -> None:
+    Args:
+        cache: object code on disk.
+        cpu: LLVM's name of another CPU.
+        features: those of the other CPU that generated code may choose by.
+    """
+
+    def __init__(
+        self,
+        cache: ObjectCache | None = None,
+        cpu: str | None = None,
+        features: Sequence[str] = (),
+    ) -> None:
         try:
             llvm = importlib.import_module("llvmlite.binding")
         except (ImportError, OSError) as error:
@@ -60,7 +71,8 @@ class Jit:
         llvm.initialize_native_asmprinter()
         self._llvm = llvm
         self.cpu: str = cpu or llvm.get_host_cpu_name()
-        self.features: dict[str, bool] = {} if cpu else dict(llvm.get_host_cpu_features())
+        own = dict.fromkeys(features, True)
+        self.features: dict[str, bool] = own if cpu else dict(llvm.get_host_cpu_features())
         self.version = ".".join(str(n) for n in llvm.llvm_version_info)
         self.cache = ObjectCache(cache_folder()) if cache is None else cache
         flags = ",".join(f"{'-+'[on]}{name}" for name, on in sorted(self.features.items()))
@@ -74,7 +86,7 @@ class Jit:
         self._identity = "\n".join(
             [CACHE_VERSION, wrapper, self.version, self._machine.triple, self.cpu, flags]
         )
-        old = platform.machine().lower() in _X86 and not self.features.get("sse4.1")
+        old = platform.machine().lower() in X86 and not self.features.get("sse4.1")
         self._imports = _rounding_functions() if old else {}
         self._names = itertools.count()
         self._tiles: Code | None = None
@@ -91,7 +103,7 @@ class Jit:
     def host(self) -> Host:
         """Properties of this CPU for generated code."""
         machine = platform.machine().lower()
-        if machine in _X86:
+        if machine in X86:
             wide = self.features.get("avx512f", False)
             attributes = '"prefer-vector-width"="512" ' if wide else ""
             pause, q15, lanes = "call void @llvm.x86.sse2.pause()", "", 0
@@ -289,6 +301,15 @@ def _free_llvmlite() -> None:
         reset()
 
 
+def _chosen() -> Jit:
+    """Return a compiler for this CPU, or for the level that DALA_CPU asks for."""
+    if not os.environ.get("DALA_CPU"):
+        return Jit()
+    own = Jit()
+    wanted = chosen_level(own.features)
+    return Jit(None, *LEVELS[wanted]) if wanted else own
+
+
 _jit: Jit | None = None
 _making = forks.native_lock("LLVM")
 
@@ -299,5 +320,5 @@ def jit() -> Jit:
     if _jit is None:
         with _making:
             if _jit is None:
-                _jit = Jit()
+                _jit = _chosen()
     return _jit
