@@ -7,6 +7,7 @@ import errno
 import hashlib
 import json
 import os
+import platform
 import re
 import signal
 import subprocess
@@ -154,6 +155,32 @@ def test_a_job_goes_on_after_a_stop(films, reference, tmp_path):
     assert digests(tmp_path) == reference
 
 
+def test_records_are_listed_once(films, reference, tmp_path, monkeypatch):
+    """A job that begins asks for no record; one that goes on lists them."""
+    asked = []
+    read = storage.read_bytes
+
+    def counted(name):
+        if "/done/" in name:
+            asked.append(name)
+        return read(name)
+
+    monkeypatch.setattr(storage, "read_bytes", counted)
+    job = job_of(films, tmp_path)
+    manifest = Manifest(job.work)
+    manifest.begin(job.header(), resume=False)
+    for step in job.tasks(manifest):
+        assert job.finished(step, manifest) is None
+    assert asked == []
+    assert run_inline(job, InlineRunner()).ok
+    manifest = Manifest(job.work)
+    assert manifest.begin(job.header(), resume=True)
+    assert manifest.result_of("no such task") is None
+    assert asked == [name for name in asked if name.endswith("-stitch.json")]
+    done = [step for step in job.tasks(manifest) if job.finished(step, manifest) is not None]
+    assert len(done) == 1
+
+
 def test_many_random_failures(films, reference, tmp_path):
     random = np.random.default_rng(7)
 
@@ -273,6 +300,77 @@ def test_other_versions_are_refused_by_name(films, tmp_path):
     assert manifest.begin(header, resume=True)
     with pytest.raises(BatchError, match="cannot be resumed: environment differ"):
         manifest.begin({**header, "environment": {"PyAV": "1.0"}}, resume=True)
+
+
+OLD = {"sse4.1": True, "avx": True}
+AVX2 = {**OLD, **dict.fromkeys(("avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "movbe"), True)}
+NEW = {**AVX2, **{f"avx512{name}": True for name in ("f", "bw", "cd", "dq", "vl")}}
+
+
+@pytest.fixture
+def processor(monkeypatch):
+    """Set the features that this processor seems to have."""
+    from dala.batch import environment
+    from dala.gpu.compute.engines.cpu import level
+    from dala.media.video import encode
+
+    monkeypatch.setenv("DALA_CPU", "")
+    monkeypatch.setattr(level, "is_x86", lambda: True)
+    monkeypatch.setattr(environment.platform, "machine", lambda: "x86_64")
+
+    def seem(features):
+        os.environ["DALA_CPU"] = ""
+        environment._facts.cache_clear()
+        monkeypatch.setattr(level, "host_features", lambda: features)
+        monkeypatch.setattr(encode, "has_instructions", lambda name: bool(features.get(name)))
+
+    yield seem
+    environment._facts.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("planned", "here", "used"),
+    [
+        (AVX2, AVX2, ""),
+        (AVX2, NEW, "avx2"),  # a newer processor acts as an older one
+        ({}, NEW, None),  # but x264 has no such level that is the same
+        (NEW, AVX2, None),
+        (OLD, AVX2, None),
+    ],
+    ids=["same", "newer", "oldest", "older", "between"],
+)
+def test_processors_that_differ_are_pinned_or_refused(processor, planned, here, used):
+    from dala.batch.environment import adopt_environment, check_environment, environment
+
+    processor(planned)
+    plan = environment("cpu", "libx264")
+    processor(here)
+    adopt_environment(plan)
+    if used is not None:
+        check_environment(plan)
+        assert os.environ["DALA_CPU"] == used
+        return
+    with pytest.raises(BatchError, match=r"cannot take part: .*(level|encoder) is '"):
+        check_environment(plan)
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="x86 has levels")
+def test_the_level_is_chosen_for_all_code(processor, monkeypatch):
+    from dala.batch.environment import adopt_environment, environment
+    from dala.gpu.compute.engines.cpu import jit, level
+
+    processor(AVX2)
+    plan = environment("cpu")
+    assert plan["CPU level"] == "avx2"
+    processor(NEW)
+    adopt_environment(plan)
+    assert environment("cpu") == plan
+    monkeypatch.setenv("DALA_CPU", "sse")  # which every x86 processor has
+    found = jit._chosen()
+    assert (found.cpu, found.features.get("avx512f", False)) == (level.LEVELS["sse"][0], False)
+    monkeypatch.setenv("DALA_CPU", "mmx")
+    with pytest.raises(ParameterError, match=r"cpu: DALA_CPU must be .*sse, got 'mmx'"):
+        jit._chosen()
 
 
 def test_two_drivers_notice_each_other(tmp_path):

@@ -8,6 +8,7 @@ import time
 from typing import Final
 
 from dala.batch.events import Failed
+from dala.batch.report import counted
 from dala.batch.tasks import BatchTask, Result
 from dala.media.progress import clock_text
 
@@ -92,7 +93,11 @@ class Display:
         """Return the line at a time of ``time.monotonic``."""
         past = max(now - self._start, 1e-9)
         frames = self._frames + sum(found[3] for found in self._running.values())
-        parts = [f"{self._tasks} tasks", f"{frames} frames", f"{frames / past:.1f} fps"]
+        parts = [
+            counted(self._tasks, "tasks"),
+            counted(frames, "frames"),
+            f"{frames / past:.1f} fps",
+        ]
         if self._total and self._weight:
             share = min(1.0, (self._weight + self._before) / self._total)
             left = (self._total - self._before - self._weight) * past / self._weight

@@ -22,6 +22,7 @@ from dala.batch.places import (
     patterns_of,
 )
 from dala.batch.plans import BatchPlan
+from dala.batch.report import counted
 from dala.batch.tasks import (
     BatchTask,
     Json,
@@ -128,15 +129,16 @@ def device_id(device: str | None) -> str:
 class PictureJob(BatchJob):
     """A job over pictures, in groups of some dozens."""
 
+    kind = "pictures"
+
     def tasks(self, manifest: Manifest) -> Iterator[Step]:
         """Yield a task for each group of pictures."""
         for files, root in self._groups():
             names: list[Json] = [facts.name[len(root) :].strip("/") for facts in files]
             key = digest(root, *(f"{f.name}\0{f.size}\0{f.stamp}" for f in files))
             part: JsonObject = {"root": root, "names": names, "out": self.out.text}
-            count = len(files)
-            label = f"{count} picture{'' if count == 1 else 's'} from {files[0].name}"
-            yield self.task(key, "pictures", label, part, weight=float(count))
+            label = f"{counted(len(files), 'pictures')} from {files[0].name}"
+            yield self.task(key, "pictures", label, part, weight=float(len(files)))
 
     def _groups(self) -> Iterator[tuple[list[storage.Facts], str]]:
         seen: set[int] = set()
@@ -167,6 +169,12 @@ class PictureJob(BatchJob):
                 group, size = [], 0
         if group:
             yield group, before
+
+    def finished(self, task: BatchTask, manifest: Manifest) -> Result | None:
+        """Return the result of a group that has a record: all its pictures were made."""
+        if not manifest.is_done(task.id):
+            return None
+        return Result(task.id, len(list_of(task.part, "names")), 0.0, 0.0)
 
     def files_of(self, task: BatchTask, result: Result) -> int:
         """Return how many pictures a group has made."""

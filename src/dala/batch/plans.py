@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 
-from dala.batch.report import Failure
+from dala.batch.report import Failure, counted
 from dala.batch.tasks import Json
 
 
@@ -47,13 +47,13 @@ class BatchPlan:
     def __str__(self) -> str:
         from dala.media.progress import clock_text
 
-        parts = [_count(self.files, self.what)]
+        parts = [counted(self.files, self.what)]
         if self.chunks:
-            parts.append(_count(self.chunks, "groups" if self.what == "pictures" else "chunks"))
+            parts.append(counted(self.chunks, "groups" if self.what == "pictures" else "chunks"))
         if self.key_frames:
-            parts.append(_count(self.key_frames, "key frames"))
+            parts.append(counted(self.key_frames, "key frames"))
         if self.frames:
-            parts.append(_count(self.frames, "frames"))
+            parts.append(counted(self.frames, "frames"))
         text = ", ".join(parts)
         if self.seconds:
             text += f" ({clock_text(self.seconds)})"
@@ -70,15 +70,6 @@ class BatchPlan:
             lines.append(f"and {len(self.whole) - 10} more are not split")
         lines += [f"cannot be read: {failure}" for failure in self.unreadable[:10]]
         return "\n".join(lines)
-
-
-def _count(number: int, what: str) -> str:
-    """Return a number of things.
-
-    >>> _count(1, "videos"), _count(2, "videos")
-    ('1 video', '2 videos')
-    """
-    return f"{number} {what.removesuffix('s') if number == 1 else what}"
 
 
 def _minutes(minutes: float) -> str:

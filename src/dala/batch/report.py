@@ -8,6 +8,15 @@ from dala.batch.tasks import Json
 from dala.errors import BatchError
 
 
+def counted(number: int, what: str) -> str:
+    """Return a number of things.
+
+    >>> counted(1, "videos"), counted(2, "videos")
+    ('1 video', '2 videos')
+    """
+    return f"{number} {what.removesuffix('s') if number == 1 else what}"
+
+
 @dataclass(frozen=True)
 class Failure:
     """A file, or a part of one, that was given up.
@@ -83,15 +92,17 @@ class BatchReport:
     def __str__(self) -> str:
         speed = f" ({self.frames / self.seconds:.1f} a second)" if self.seconds > 0 else ""
         parts = [
-            f"{self.files} file{'' if self.files == 1 else 's'}, {self.frames} frames in "
+            f"{counted(self.files, 'files')}, {counted(self.frames, 'frames')} in "
             f"{self.seconds:.1f} s{speed} on {self.on}"
         ]
         if self.resumed:
-            parts.append(f"{self.resumed} tasks were done before")
+            were = "was" if self.resumed == 1 else "were"
+            parts.append(f"{counted(self.resumed, 'tasks')} {were} done before")
         if self.lost:
-            parts.append(f"{self.lost} workers were lost")
+            were = "was" if self.lost == 1 else "were"
+            parts.append(f"{counted(self.lost, 'workers')} {were} lost")
         if self.retries:
-            parts.append(f"{self.retries} tasks tried again")
+            parts.append(f"{counted(self.retries, 'tasks')} tried again")
         if self.failures:
             parts.append(f"{len(self.failures)} failed")
         return ", ".join(parts)

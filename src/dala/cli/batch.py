@@ -162,7 +162,10 @@ def run(args: argparse.Namespace) -> int:
         raise ParameterError(f"IN and OUT are required, such as: dala batch {kind} in/ out/.")
     from dala.batch import storage
 
-    storage.configure(_storage(args.storage or []))
+    try:
+        storage.configure(_storage(args.storage or []))
+    except ParameterError as error:
+        raise error.within("--storage") from None
     job = _job(args, kind, rest[:-1], rest[-1])
     if args.plan:
         plan = job.plan()

@@ -20,6 +20,7 @@ from typing import Any, Final, TypeAlias
 
 from dala.batch import storage
 from dala.batch.events import Event, Failed, Finished, Progressed, Started
+from dala.batch.report import counted
 from dala.batch.runners import Resources
 from dala.batch.runners.remote import RayWorker
 from dala.batch.tasks import BatchTask, Result
@@ -143,8 +144,8 @@ class RayRunner:
         room = sum(node.room for node in machines)
         if not room and self._owned:
             raise BatchError(f"Job.run: {self._no_room()}")
-        nodes = f"{len(machines)} machine{'' if len(machines) == 1 else 's'}"
-        return f"{which}, {nodes}, room for {self._limit(room)} workers"
+        nodes = counted(len(machines), "machines")
+        return f"{which}, {nodes}, room for {counted(self._limit(room), 'workers')}"
 
     def _connect(self) -> str:
         ray, on = self._ray, self._on

@@ -12,7 +12,14 @@ from dala.batch.storage.local import LocalPlace
 from dala.batch.storage.patterns import has_magic, split, walk
 from dala.batch.storage.reading import RangeReader
 from dala.batch.storage.remote import FileSystem, RemotePart, RemotePlace
-from dala.batch.storage.urls import Roots, is_local, local_path, protocol_of, shown
+from dala.batch.storage.urls import (
+    Roots,
+    check_protocol,
+    is_local,
+    local_path,
+    protocol_of,
+    shown,
+)
 from dala.errors import ParameterError, StorageNotFound
 
 T = TypeVar("T")
@@ -50,7 +57,7 @@ class FileStore:
     ) -> None:
         self.options = {name: dict(value) for name, value in (options or {}).items()}
         for name in self.options:
-            protocol_of(f"{name}://")
+            check_protocol("storage.configure", name)
         self.roots = None if roots is None else Roots(roots)
         self.retries = retries or Retries()
         self._places: dict[str, Place] = {}

@@ -43,11 +43,28 @@ def protocol_of(url: str) -> str:
     if name == "local":
         return "file"
     if name not in PROTOCOLS:
-        advice = did_you_mean(name, PROTOCOLS) or f"Protocols: {', '.join(PROTOCOLS)}."
         raise ParameterError.invalid(
-            "storage", "url", "a path or the URL of a known storage", shown(url), advice
+            "storage", "url", "a path or the URL of a known storage", shown(url), _advice(name)
         )
     return name
+
+
+def _advice(name: str) -> str:
+    return did_you_mean(name, PROTOCOLS) or f"Protocols: {', '.join(PROTOCOLS)}."
+
+
+def check_protocol(call: str, name: str) -> None:
+    """Check the protocol that options of storage are for.
+
+    Raises:
+        ParameterError: there is no such storage.
+
+    >>> check_protocol("storage.configure", "s3")
+    """
+    if name not in PROTOCOLS:
+        raise ParameterError.invalid(
+            call, "protocol", "that of a known storage", name, _advice(name)
+        )
 
 
 def is_local(url: str) -> bool:

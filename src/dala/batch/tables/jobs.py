@@ -17,7 +17,7 @@ from dala.batch.manifest import Manifest
 from dala.batch.pictures import SUFFIXES, device_id
 from dala.batch.places import Patterns, Template, absolute, digest, find_files, patterns_of
 from dala.batch.plans import BatchPlan
-from dala.batch.report import BatchReport
+from dala.batch.report import BatchReport, counted
 from dala.batch.tables.parquet import write_folder
 from dala.batch.tables.rows import TASKS, pyarrow, schema
 from dala.batch.tables.sampling import seconds_of
@@ -249,7 +249,7 @@ class TableReport(BatchReport):
         return {**BatchReport(**kept).to_dict(), "rows": self.rows}
 
     def __str__(self) -> str:
-        return f"{super().__str__()}, {self.rows} rows"
+        return f"{super().__str__()}, {counted(self.rows, 'rows')}"
 
 
 class TableJob(BatchJob):
@@ -262,6 +262,8 @@ class TableJob(BatchJob):
         for row in batch.read("s3://films/found/"):
             print(row["video"], row["time"], row["label"])
     """
+
+    kind = "tables"
 
     def __init__(
         self, call: str, patterns: list[str], out: PathLike | None, spec: JsonObject
@@ -304,8 +306,7 @@ class TableJob(BatchJob):
         key = digest(root, *(f"{f.name}\0{f.size}\0{f.stamp}" for f in files))
         size = sum(f.size for f in files)
         part: JsonObject = {"root": root, "names": names, "bytes": size}
-        count = len(files)
-        label = f"{count} picture{'' if count == 1 else 's'} from {storage.shown(files[0].name)}"
+        label = f"{counted(len(files), 'pictures')} from {storage.shown(files[0].name)}"
         return self.task(key, "table", label, part, weight=float(size))
 
     def _shares(self, facts: storage.Facts) -> Iterator[BatchTask]:
@@ -321,6 +322,13 @@ class TableJob(BatchJob):
             yield self.task(
                 f"{key}-{number}", "table", label, part, weight=facts.size / count, group=key
             )
+
+    def finished(self, task: BatchTask, manifest: Manifest) -> Result | None:
+        """Return the result of a task whose rows are there."""
+        if not manifest.is_done(task.id):
+            return None
+        names = task.part.get("names")
+        return Result(task.id, len(names) if isinstance(names, list) else 0, 0.0, 0.0)
 
     def files_of(self, task: BatchTask, result: Result) -> int:
         """Return how many inputs a finished task completes."""

@@ -14,6 +14,7 @@ from dala.batch.manifest import Manifest
 from dala.batch.pictures import device_id
 from dala.batch.places import Patterns, Template, digest, find_files, patterns_of
 from dala.batch.plans import BatchPlan
+from dala.batch.report import counted
 from dala.batch.tasks import BatchTask, Json, JsonObject, Result, list_of
 from dala.batch.video.settings import encoder_spec, seconds_of
 from dala.batch.video.work import PlannedVideo, part_name, whole_result
@@ -150,8 +151,7 @@ class VideoJob(BatchJob):
         for group in self.groups():
             key = digest(*(source.key for source in group))
             part: JsonObject = {"videos": [source.to_json() for source in group]}
-            count = len(group)
-            label = f"index of {count} video{'' if count == 1 else 's'} from {group[0].name}"
+            label = f"index of {counted(len(group), 'videos')} from {group[0].name}"
             yield self.task(f"{key}-index", "index", label, part, weight=0.0)
 
     def groups(self) -> Iterator[list[PlannedVideo]]:
