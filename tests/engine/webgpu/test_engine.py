@@ -775,6 +775,63 @@ def test_the_queue_is_bounded(engine):
     engine.release(y)
 
 
+def test_threads_wait_for_room_in_the_queue_and_all_get_in(engine):
+    """The device's thread stands still while several threads enqueue more than fits."""
+    gate, made = threading.Event(), []
+    engine._owner.post(gate.wait)
+    threads = [
+        threading.Thread(target=lambda: [engine._owner.post(made.append, 1) for _ in range(150)])
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    while not engine._owner._full:  # 600 jobs do not fit, so this ends
+        pass
+    assert any(thread.is_alive() for thread in threads)
+    gate.set()
+    for thread in threads:
+        thread.join(300)
+    engine.synchronize()
+    assert len(made) == 600
+
+
+def test_closing_wakes_threads_that_wait_for_room(fresh):
+    engine, gate, raised = fresh(), threading.Event(), []
+    engine._owner.post(gate.wait)
+
+    def enqueue() -> None:
+        try:
+            for _ in range(1000):
+                engine._owner.post(int)
+        except FreedError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=enqueue)
+    thread.start()
+    while not engine._owner._full:
+        pass
+    threading.Timer(0.01, gate.set).start()
+    engine.close()
+    thread.join(300)
+    assert len(raised) == 1
+
+
+def test_dispatches_of_a_batch_that_share_a_pipeline_buffers_or_numbers(engine):
+    """What is set already is not set again; each dispatch has its own buffers and numbers."""
+    runner = engine.prepare(affine(), flat(4))
+    x, y = put(engine, np.arange(4, dtype="<f4")), engine.allocate(16, zero=True)
+    expected = np.arange(4.0)
+    with engine.batched():
+        for gain in (2.0, 2.0, 0.5, 2.0, 0.5, 0.5):
+            runner([x], y, (gain,))
+            runner([x], y, (gain,))
+            x, y = y, x
+            expected = expected * gain + 1
+    np.testing.assert_array_equal(np.frombuffer(engine.download(x), "<f4"), expected)
+    engine.release(x)
+    engine.release(y)
+
+
 # errors ---------------------------------------------------------------------------------------
 
 

@@ -112,9 +112,19 @@ def check_values(kernel: str, options: Sequence[Parameter], params: Params) -> C
     """Return every parameter with its checked value, in order of declaration."""
     if type(params) is CheckedParams and params.kernel == kernel:
         return params.pairs
-    if params and not (isinstance(params, Mapping) and params.keys() <= {o.name for o in options}):
+    if params and not (
+        isinstance(params, (dict, Mapping))  # dicts first: an ABC's isinstance is slow
+        and params.keys() <= {o.name for o in options}
+    ):
         check_params(kernel, params, [o.name for o in options])
-    return tuple([(o.name, _value(kernel, o, params.get(o.name))) for o in options])
+    return tuple(
+        [
+            (o.name, o.default)
+            if (value := params.get(o.name)) is None and not o.required
+            else (o.name, _value(kernel, o, value))
+            for o in options
+        ]
+    )
 
 
 def _value(kernel: str, option: Parameter, value: ParamValue) -> CheckedValue:

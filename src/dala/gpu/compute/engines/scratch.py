@@ -30,16 +30,37 @@ def scratch_memory(engine: Engine, call: str, *sizes: int) -> Iterator[list[Stor
     ...     first.nbytes, second.nbytes
     (100, 200)
     """
-    total = int(sum(sizes))
-    counted = total >= memory.EXACT_FROM or resources.too_many or bool(accounts())
-    held = memory.reserve("scratch", engine.id, total, call) if counted and total else ()
     storages: list[Storage] = []
+    with reserved_scratch(engine, call, int(sum(sizes))):
+        try:
+            for nbytes in sizes:
+                storages.append(engine.allocate(nbytes, zero=False))
+            yield storages
+        finally:
+            for storage in storages:
+                engine.release(storage)
+
+
+@contextmanager
+def reserved_scratch(engine: Engine, call: str, total: int) -> Iterator[None]:
+    """Count bytes against the memory limits for the time of a block, without allocating them.
+
+    Args:
+        engine: where they will be allocated.
+        call: the operation that needs the memory, for the error.
+        total: the bytes.
+
+    Raises:
+        MemoryLimitExceeded: a limit would be exceeded.
+
+    >>> from dala.gpu.compute.engines import auto
+    >>> with reserved_scratch(auto.get("cpu"), "example", 100):
+    ...     pass
+    """
+    counted = total > 0 and (total >= memory.EXACT_FROM or resources.too_many or bool(accounts()))
+    held = memory.reserve("scratch", engine.id, total, call) if counted else ()
     try:
-        for nbytes in sizes:
-            storages.append(engine.allocate(nbytes, zero=False))
-        yield storages
+        yield
     finally:
-        for storage in storages:
-            engine.release(storage)
-        if counted and total:
+        if counted:
             memory.release("scratch", engine.id, total, held)

@@ -37,17 +37,22 @@ class Bindings:
         """Return the layout of a pipeline with this number of inputs, and perhaps a flag."""
         return self._layout(inputs, flagged)[1]
 
-    def group(self, slots: list[PoolSlot], window: int, flagged: bool = False) -> wgpu.GPUBindGroup:
-        """Return the bind group for some buffers and a window of uniform bytes.
+    def find(self, key: tuple[int, ...]) -> wgpu.GPUBindGroup | None:
+        """Return a bind group that :meth:`make` made: by its window, and the ids of its slots.
 
-        The output is last, or the flag after it.
+        The windows of flagged ones are odd in keys, so that keys stay flat.
         """
-        # Flagged ones have odd windows, so that keys stay flat.
-        key = (window + flagged, *(slot.id for slot in slots))
         group = self._groups.get(key)
         if group is not None:
             self._groups.move_to_end(key)
-            return group
+        return group
+
+    def make(self, slots: list[PoolSlot], window: int, flagged: bool = False) -> wgpu.GPUBindGroup:
+        """Return a new bind group for some buffers and a window of uniform bytes.
+
+        The output is last, or the flag after it.
+        """
+        key = (window + flagged, *(slot.id for slot in slots))
         resources: list[dict[str, object]] = [{"buffer": slot.native} for slot in slots]
         resources.append({"buffer": self._uniform, "offset": 0, "size": window})
         group = self._device.create_bind_group(

@@ -11,9 +11,10 @@ from __future__ import annotations
 import struct
 import time
 from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import Future
 from importlib.resources import files
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dala.errors import DeviceError, DeviceLostError, FreedError
 from dala.gpu.compute.engines.base import Bytes
@@ -40,6 +41,9 @@ from dala.gpu.compute.engines.webgpu.upload import UPLOAD_BYTES, MappedWrite, Up
 
 if TYPE_CHECKING:
     import wgpu
+
+#: A pipeline, its buffers with the output last, its uniform block, and its workgroups.
+Dispatch: TypeAlias = "tuple[ComputePipeline, tuple[DeviceBuffer, ...], bytes, int]"
 
 #: Bytes for the uniform blocks of one batch of dispatches.
 UNIFORM_BYTES: Final = 65536
@@ -85,6 +89,8 @@ class NativeDevice:
         self._uniform = self._buffer(UNIFORM_BYTES, "UNIFORM")
         self._blocks = bytearray(UNIFORM_BYTES)
         self._used = 0
+        #: Where the uniform blocks of this batch are; equal ones share a place.
+        self._offsets: dict[bytes, int] = {}
         self._encoder: wgpu.GPUCommandEncoder | None = None
         self._pass: wgpu.GPUComputePassEncoder | None = None
         self._dispatches = 0
@@ -234,23 +240,46 @@ class NativeDevice:
     ) -> None:
         """Record a dispatch; the last buffer is the output, or the flag of a flagged pipeline."""
         native = self._pipelines.native(pipeline)
-        if self._used + pipeline.window > UNIFORM_BYTES:
-            self.flush()
-        group = self._bindings.group(
+        at = self._offsets.get(block)
+        if at is None or at + pipeline.window > UNIFORM_BYTES:
+            if self._used + pipeline.window > UNIFORM_BYTES:
+                self.flush()
+            at = self._used
+            self._blocks[at : at + len(block)] = block
+            self._used += -(-len(block) // self._align) * self._align
+            self._offsets[block] = at
+        try:
+            ids = [b.slot.id for b in buffers]  # type: ignore[union-attr]
+            key: tuple[int, ...] = (pipeline.window + pipeline.flagged, *ids)
+        except AttributeError:
+            key = ()  # one has no memory; _slot raises
+        group = self._bindings.find(key) or self._bindings.make(
             [self._slot(b) for b in buffers], pipeline.window, pipeline.flagged
         )
         if self._timer is not None:
             self._pass = self._timer.begin(self.encoder())
         elif self._pass is None:
             self._pass = self.encoder().begin_compute_pass()
-        offset = self._used
-        self._blocks[offset : offset + len(block)] = block
-        self._used += -(-len(block) // self._align) * self._align
-        rows = -(-groups // 65535)
-        self._recorder.record(self._pass, native, group, offset, -(-groups // rows), rows)
+        rows = 1 if groups <= 65535 else -(-groups // 65535)
+        self._recorder.record(self._pass, native, group, at, -(-groups // rows), rows)
         self._dispatches += 1
-        if self._dispatches >= (MAX_BATCH if self.done.in_flight or self._held else FIRST_BATCH):
+        if self._dispatches >= FIRST_BATCH and (
+            self._dispatches >= MAX_BATCH or not (self.done.in_flight or self._held)
+        ):
             self.flush()
+
+    def dispatch_all(self, dispatches: Sequence[Dispatch], scratch: Sequence[DeviceBuffer]) -> None:
+        """Record dispatches; ``scratch`` has memory while they run."""
+        given: list[DeviceBuffer] = []
+        try:
+            for buffer in scratch:
+                self.allocate(buffer, zero=False)
+                given.append(buffer)
+            for pipeline, buffers, block, groups in dispatches:
+                self.dispatch(pipeline, buffers, block, groups)
+        finally:
+            for buffer in given:
+                self.release(buffer)
 
     def encoder(self) -> wgpu.GPUCommandEncoder:
         """Return the command encoder, outside any compute pass."""
@@ -266,6 +295,7 @@ class NativeDevice:
         encoder, self._dispatches = self.encoder(), 0
         self._encoder = None
         used, self._used = self._used, 0
+        self._offsets.clear()
         commands = encoder.finish()  # raises if a command was invalid or the device is lost
         if used:
             self.native.queue.write_buffer(self._uniform, 0, memoryview(self._blocks)[:used])
@@ -368,7 +398,9 @@ class NativeDevice:
     def lost(self, error: DeviceLostError) -> None:
         """Set an error on everything that waits for the device."""
         self._encoder = self._pass = self._timer = None
+        self._recorder.forget()
         self._used = self._dirty = self._dispatches = 0
+        self._offsets.clear()
         self.done.finished = self.done.submitted
         self.staging.fail(error)
         self.uploads.fail(error)
@@ -378,6 +410,7 @@ class NativeDevice:
     def stop(self) -> None:
         """Wait for work in flight, then release everything."""
         self._encoder = self._pass = self._timer = None
+        self._recorder.forget()
         self._dirty = 0
         if self._owner.lost is None:
             self.wait_for(self.done.submitted, 5.0)
@@ -447,6 +480,7 @@ class NativeDevice:
         ended, self._pass = self._pass, None
         if ended is not None:
             ended.end()
+            self._recorder.forget()
 
     @property
     def _awaited(self) -> bool:

@@ -83,8 +83,7 @@ class Dispatcher:
 
     def __call__(self, inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         """Run the program, or enqueue it."""
-        out = buffer_of(output)
-        buffers = [buffer_of(storage) for storage in inputs]
+        buffers, out = buffers_of(inputs), buffer_of(output)
         aliased: tuple[int, ...] = ()
         if out in buffers:
             aliased = tuple(i for i, buffer in enumerate(buffers) if buffer is out)
@@ -105,7 +104,7 @@ class Dispatcher:
                 bound = (*read, out)
                 engine.owner.post(engine.device.dispatch, pipeline, bound, block, groups)
             return
-        bound = (*(buffers[i] for i in shader.bound), out)
+        bound = (*[buffers[i] for i in shader.bound], out)
         engine.owner.post(engine.device.dispatch, pipeline, bound, block, groups)
 
     def _variant(self, aliased: tuple[int, ...], metering: Metering | None) -> _Variant:
@@ -233,3 +232,11 @@ def buffer_of(storage: Storage) -> DeviceBuffer:
         raise FreedError("this memory was released and cannot be used any more.")
     assert isinstance(buffer, DeviceBuffer)
     return buffer
+
+
+def buffers_of(storages: Sequence[Storage]) -> tuple[DeviceBuffer, ...]:
+    """Return the buffers of storages, none of which was released."""
+    found = tuple([storage.handle for storage in storages])
+    if None in found:
+        return tuple([buffer_of(storage) for storage in storages])  # raises
+    return found

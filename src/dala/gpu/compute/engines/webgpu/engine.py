@@ -35,7 +35,12 @@ from dala.gpu.compute.engines.cpu.memory import HostMemory
 from dala.gpu.compute.engines.webgpu.adapters import Adapter
 from dala.gpu.compute.engines.webgpu.copying import copy_bytes, pieces
 from dala.gpu.compute.engines.webgpu.device import UNIFORM_BYTES, NativeDevice
-from dala.gpu.compute.engines.webgpu.dispatcher import Dispatcher, buffer_of, probe_loops
+from dala.gpu.compute.engines.webgpu.dispatcher import (
+    Dispatcher,
+    buffer_of,
+    buffers_of,
+    probe_loops,
+)
 from dala.gpu.compute.engines.webgpu.ffi import ShaderChecks
 from dala.gpu.compute.engines.webgpu.limits import (
     STORAGE_BUFFERS,
@@ -75,6 +80,8 @@ T = TypeVar("T")
 
 #: Allocations up to this size do not wait for the owner; the next wait raises if one failed.
 UNCHECKED_BYTES = 1 << 24
+#: The same for the memory between the dispatches of an operation, which mostly is the pool's.
+UNCHECKED_SCRATCH = 1 << 28
 
 #: Uploads up to this size are copied and enqueued; larger uploads wait for the owner.
 QUEUED_BYTES = 1 << 16
@@ -187,19 +194,22 @@ class WebGPUEngine(Engine):
     # memory -----------------------------------------------------------------------------------
 
     def allocate(self, nbytes: int, *, zero: bool) -> Storage:
-        limit = self.max_buffer_bytes
-        if nbytes > limit:
-            raise BufferTooLarge(
-                f"allocate: nbytes must be at most {limit} ({self.max_buffer_name}) on "
-                f"{self._owner.name}, got {nbytes}. Split the data, or use device 'cpu'."
-            )
-        buffer = DeviceBuffer(nbytes, size_class(nbytes, limit))
+        self._check_size(nbytes)
+        buffer = DeviceBuffer(nbytes, size_class(nbytes, self.max_buffer_bytes))
         zero = zero or nbytes == 0  # kernels read zeros from an empty buffer
         if nbytes <= UNCHECKED_BYTES:
             self._owner.post(self._device.allocate, buffer, zero)
         else:
             self._owner.call(self._device.allocate, buffer, zero)
         return Storage(nbytes, buffer)
+
+    def _check_size(self, nbytes: int) -> None:
+        if nbytes > self.max_buffer_bytes:
+            raise BufferTooLarge(
+                f"allocate: nbytes must be at most {self.max_buffer_bytes} "
+                f"({self.max_buffer_name}) on {self._owner.name}, got {nbytes}. Split the data, or "
+                "use device 'cpu'."
+            )
 
     def release(self, storage: Storage) -> None:
         buffer, storage.handle = storage.handle, None
@@ -324,8 +334,27 @@ class WebGPUEngine(Engine):
         self, pipeline: ComputePipeline, buffers: Sequence[Storage], block: bytes, groups: int
     ) -> None:
         """Enqueue a dispatch; the last buffer is the output."""
-        bound = tuple(buffer_of(storage) for storage in buffers)
-        self._owner.post(self._device.dispatch, pipeline, bound, block, groups)
+        self._owner.post(self._device.dispatch, pipeline, buffers_of(buffers), block, groups)
+
+    def scratch(self, sizes: Sequence[int]) -> list[Storage]:
+        """Return storages for :meth:`dispatch_all`, which gives them memory while it runs."""
+        for nbytes in sizes:
+            self._check_size(nbytes)
+        limit = self.max_buffer_bytes
+        return [Storage(n, DeviceBuffer(n, size_class(n, limit))) for n in sizes]
+
+    def dispatch_all(
+        self,
+        dispatches: Sequence[tuple[ComputePipeline, Sequence[Storage], bytes, int]],
+        scratch: Sequence[Storage],
+    ) -> None:
+        """Enqueue dispatches at once, in order; each has the output last."""
+        made = [(p, buffers_of(bound), block, groups) for p, bound, block, groups in dispatches]
+        given = buffers_of(scratch)
+        if sum(buffer.size for buffer in given) <= UNCHECKED_SCRATCH:
+            self._owner.post(self._device.dispatch_all, made, given)
+        else:
+            self._owner.call(self._device.dispatch_all, made, given)
 
     def pack(self, layout: BlockLayout, numbers: Values, params: Values) -> bytes:
         """Return the uniform block of a dispatch."""

@@ -114,7 +114,8 @@ class DispatchRecorder:
     """Records dispatches with native calls.
 
     wgpu-py's own methods look for an error after every call, which takes three times as long.
-    Errors in commands are found when the encoder is finished.
+    Errors in commands are found when the encoder is finished. What a pass has set already is not
+    set again.
     """
 
     def __init__(self) -> None:
@@ -124,6 +125,11 @@ class DispatchRecorder:
         self._set_pipeline = lib.wgpuComputePassEncoderSetPipeline
         self._set_group = lib.wgpuComputePassEncoderSetBindGroup
         self._dispatch = lib.wgpuComputePassEncoderDispatchWorkgroups
+        self._encoder: wgpu.GPUComputePassEncoder | None = None
+        self._native: CData = None
+        self._pipeline: wgpu.GPUComputePipeline | None = None
+        self._group: wgpu.GPUBindGroup | None = None
+        self._at = -1
 
     def record(
         self,
@@ -135,11 +141,21 @@ class DispatchRecorder:
         down: int,
     ) -> None:
         """Record a dispatch with one bind group at a dynamic offset."""
-        native = encoder._internal
-        self._offset[0] = offset
-        self._set_pipeline(native, pipeline._internal)
-        self._set_group(native, 0, group._internal, 1, self._offset)
-        self._dispatch(native, across, down, 1)
+        if encoder is not self._encoder:
+            self._encoder, self._native = encoder, encoder._internal
+            self._pipeline = self._group = None
+        if pipeline is not self._pipeline:
+            self._pipeline = pipeline
+            self._set_pipeline(self._native, pipeline._internal)
+        if group is not self._group or offset != self._at:
+            self._group, self._at = group, offset
+            self._offset[0] = offset
+            self._set_group(self._native, 0, group._internal, 1, self._offset)
+        self._dispatch(self._native, across, down, 1)
+
+    def forget(self) -> None:
+        """Release the objects of the last pass, which has ended."""
+        self._encoder = self._native = self._pipeline = self._group = None
 
 
 def poll(device: wgpu.GPUDevice) -> None:

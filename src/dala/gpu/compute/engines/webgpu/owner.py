@@ -18,7 +18,7 @@ import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, TypeVar, TypeVarTuple
+from typing import Any, Final, TypeAlias, TypeVar, TypeVarTuple
 
 from dala import forks
 from dala.errors import DalaError, DeviceError, DeviceLostError, FreedError
@@ -26,22 +26,18 @@ from dala.errors import DalaError, DeviceError, DeviceLostError, FreedError
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-#: The maximum number of queued jobs; threads that enqueue more have to wait.
+#: The maximum number of queued jobs; threads that enqueue more have to wait, until only so many are
+#: left. If each finished job let another in, the threads would wake each other for every job, which
+#: takes several times as long as the job.
 MAX_QUEUED: Final = 256
+RESUME_QUEUED: Final = 128
 
 #: Seconds to wait for a device at interpreter exit.
 CLOSE_SECONDS: Final = 10.0
 
 
-class _Job(NamedTuple):
-    work: Callable[..., object]
-    args: tuple[object, ...]
-    #: Receives the result, of any type, or the error.
-    future: Future[Any] | None = None
-    #: True if the work sets the future itself, later.
-    later: bool = False
-    #: True if the job counts towards MAX_QUEUED.
-    counted: bool = False
+#: Work, its arguments, the future for its result or error, and whether the work sets that itself.
+_Job: TypeAlias = "tuple[Callable[..., object], tuple[object, ...], Future[Any] | None, bool]"
 
 
 class Owner:
@@ -59,7 +55,8 @@ class Owner:
         self.on_stop: Callable[[], None] = lambda: None
         self.lost: DeviceLostError | None = None
         self._queue: queue.SimpleQueue[_Job | None] = forks.simple_queue()
-        self._room = forks.semaphore(MAX_QUEUED)
+        self._room = forks.condition()
+        self._full = False
         self._failures: list[DeviceError] = []
         self._ended = ""
         self._gone = False
@@ -82,13 +79,13 @@ class Owner:
     def post_from_finalizer(self, work: Callable[[*Ts], object], *args: *Ts) -> None:
         """Enqueue work; never waits or raises."""
         if not self._ended:
-            self._queue.put(_Job(work, args))
+            self._queue.put((work, args, None, False))
 
     def call(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
         """Run work on the thread and return its result, or raise its error."""
         self.check()
         future: Future[T] = Future()
-        self._queue.put(_Job(work, args, future))
+        self._queue.put((work, args, future, False))
         if self._gone:
             self._reject_queued()
         return self.wait(future)
@@ -110,8 +107,7 @@ class Owner:
     def close(self) -> None:
         """Stop the thread and drop work that has not started."""
         self.close_soon()
-        for _ in range(MAX_QUEUED):  # wake threads that wait to enqueue
-            self._room.release()
+        self._admit()
         if threading.get_ident() != self._thread.ident:
             self._thread.join(CLOSE_SECONDS)
         atexit.unregister(self.close)
@@ -125,13 +121,29 @@ class Owner:
     def _put(
         self, work: Callable[..., object], args: tuple[object, ...], future: Future[T] | None
     ) -> None:
-        self.check()
-        here = threading.get_ident() == self._thread.ident
-        if not here:
-            self._room.acquire()
-        self._queue.put(_Job(work, args, future, future is not None, not here))
+        if self.lost is not None or self._ended:
+            self.check()
+        if self._queue.qsize() >= MAX_QUEUED:
+            self._wait_for_room()
+        self._queue.put((work, args, future, future is not None))
         if self._gone:
             self._reject_queued()
+
+    def _wait_for_room(self) -> None:
+        if threading.get_ident() == self._thread.ident:
+            return
+        with self._room:
+            self._full = True  # before the size is read, so that the thread sees it in time
+            while self._queue.qsize() > RESUME_QUEUED and not self._ended:
+                self._room.wait()
+                self._full = True
+        self.check()
+
+    def _admit(self) -> None:
+        """Wake the threads that wait for room in the queue."""
+        with self._room:
+            self._full = False
+            self._room.notify_all()
 
     # for the thread itself --------------------------------------------------------------------
 
@@ -194,8 +206,8 @@ class Owner:
         with suppress(queue.Empty):
             while True:
                 job = self._queue.get_nowait()
-                if job is not None and job.future is not None:
-                    job.future.set_exception(FreedError(self._ended))
+                if job is not None and job[2] is not None:
+                    job[2].set_exception(FreedError(self._ended))
 
     def _run_one(self, awaited: Future[T] | None = None) -> None:
         """Run one job; if there is none, call ``on_idle`` and wait."""
@@ -220,20 +232,22 @@ class Owner:
             self._do(job)
 
     def _do(self, job: _Job) -> None:
-        if job.counted:
-            self._room.release()
+        work, args, future, later = job
+        if self._full and self._queue.qsize() <= RESUME_QUEUED:
+            self._admit()
         try:
-            self.check()
-            result = job.work(*job.args)
+            if self.lost is not None or self._ended:
+                self.check()
+            result = work(*args)
         except Exception as error:
             mine = error if isinstance(error, DalaError) else self.translate(error)
-            if job.future is not None:
-                job.future.set_exception(mine)
+            if future is not None:
+                future.set_exception(mine)
             elif self.lost is None and not self._ended:
                 self.fail(mine)
         else:
-            if job.future is not None and not job.later:
-                job.future.set_result(result)
+            if future is not None and not later:
+                future.set_result(result)
 
 
 # errors that wgpu only logs ----------------------------------------------------------------------

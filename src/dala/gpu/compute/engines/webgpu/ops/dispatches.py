@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from dala.gpu.compute.engines.base import Bytes, Runner, Storage, Values
-from dala.gpu.compute.engines.scratch import scratch_memory
+from dala.gpu.compute.engines.scratch import reserved_scratch
 from dala.gpu.compute.engines.symbols import SymbolicBytes, SymbolicTable, is_symbolic
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import read_wgsl
 from dala.typing import NDArray
@@ -95,32 +95,34 @@ class Dispatches:
 
     def runner(self) -> Runner:
         """Return a runner of all dispatches, usually in one submit."""
-        engine, dispatches, sizes = self.engine, self._dispatches, self._temporaries
+        engine, sizes = self.engine, self._temporaries
         constants, name = self._constants, self.name
+        first = {"output": 0, "constant": 1, "temporary": 1 + len(constants)}
+        first["input"] = first["temporary"] + len(sizes)
+        steps = [
+            (pipeline, [first[ref.kind] + ref.index for ref in refs], numbers, groups)
+            for pipeline, refs, numbers, groups in self._dispatches
+        ]
 
-        def dispatch(
-            inputs: Sequence[Storage], output: Storage, temporaries: Sequence[Storage]
-        ) -> None:
-            for pipeline, refs, numbers, groups in dispatches:
-                bound = []
-                for ref in refs:
-                    if ref.kind == "input":
-                        bound.append(inputs[ref.index])
-                    elif ref.kind == "output":
-                        bound.append(output)
-                    elif ref.kind == "temporary":
-                        bound.append(temporaries[ref.index])
-                    else:
-                        bound.append(constants[ref.index])
-                engine.dispatch(pipeline, bound, numbers, groups)
+        total = int(sum(sizes))
 
-        def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-            if not sizes:
-                dispatch(inputs, output, ())
-                return
-            with scratch_memory(engine, name, *sizes) as temporaries:
-                dispatch(inputs, output, temporaries)  # releases are enqueued after them
+        def run_all(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
+            with reserved_scratch(engine, name, total):
+                scratch = engine.scratch(sizes)
+                held = (output, *constants, *scratch, *inputs)
+                engine.dispatch_all(
+                    [(p, [held[i] for i in at], block, n) for p, at, block, n in steps], scratch
+                )
 
+        run = run_all
+        if len(steps) == 1 and not sizes:
+            pipeline, places, numbers, groups = steps[0]
+
+            def run_one(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
+                held = (output, *constants, *inputs)
+                engine.dispatch(pipeline, [held[i] for i in places], numbers, groups)
+
+            run = run_one
         if constants:
             weakref.finalize(run, _release, engine, constants).atexit = False
         return run

@@ -178,6 +178,17 @@ class RecordingEngine(WebGPUEngine):
         bound = tuple(_buffer(storage) for storage in buffers)
         self.recording.steps.append(RecordedDispatch(pipeline.source, bound, block, groups))
 
+    def scratch(self, sizes: Sequence[int]) -> list[Storage]:
+        return [self.allocate(nbytes, zero=False) for nbytes in sizes]
+
+    def dispatch_all(
+        self,
+        dispatches: Sequence[tuple[ComputePipeline, Sequence[Storage], bytes, int]],
+        scratch: Sequence[Storage],
+    ) -> None:
+        for pipeline, buffers, block, groups in dispatches:
+            self.dispatch(pipeline, buffers, block, groups)
+
     def pack(self, layout: BlockLayout, numbers: Values, params: Values) -> bytes:
         chosen = [params[i] for i, _ in layout.params]
         values = iter([*chosen[: layout.wide], *numbers, *chosen[layout.wide :]])
