@@ -177,9 +177,14 @@ class FilterStream:
 
 
 def frame_samples(frame: AvObject) -> Samples:
-    """Return the samples of a frame of PyAV in the format "flt" as (count, channels)."""
-    array: Samples = frame.to_ndarray()
-    return array.reshape(frame.samples, -1)
+    """Return the samples of a frame of PyAV in the format "flt" as (count, channels).
+
+    It is a view of the frame's memory, which lives as long as the array.
+    """
+    count = frame.samples
+    channels = frame.layout.nb_channels
+    array: Samples = np.frombuffer(frame.planes[0], np.float32, count * channels)
+    return array.reshape(count, channels)
 
 
 def filtered(stream: FilterStream, samples: Samples) -> Samples:

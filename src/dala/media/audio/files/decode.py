@@ -228,19 +228,20 @@ class SoundDecoder:
 
     def _placed(self) -> Iterator[tuple[int, Samples]]:
         at: int | None = None
-        for stamp, block in self._frames:
-            if stamp is not None:
-                place = round((stamp - self._origin) * self.rate)
+        jitter = _JITTER * self.rate
+        for place, block in self._frames:
+            if place is not None:
                 if at is None:
                     place = self._snapped(place, len(block))
                 if at is None:
                     at = place
-                yield from self._silence(at, place)
-                if place > at and self._is_gap(place - at):
-                    at = place
-                late = at - place
-                if late > _JITTER * self.rate and late < len(block) + self.rate:
-                    block = block[late:]  # what overlaps is dropped
+                if place != at:
+                    yield from self._silence(at, place)
+                    if place > at and self._is_gap(place - at):
+                        at = place
+                    late = at - place
+                    if late > jitter and late < len(block) + self.rate:
+                        block = block[late:]  # what overlaps is dropped
             at = at or 0
             if len(block):
                 yield at, block
@@ -274,9 +275,10 @@ class SoundDecoder:
             yield at, np.zeros((count, channels), np.float32)
             at += count
 
-    def _decoded(self) -> Iterator[tuple[Fraction | None, Samples]]:
-        """Yield the stamp in seconds and the samples of each frame."""
+    def _decoded(self) -> Iterator[tuple[int | None, Samples]]:
+        """Yield the place by its stamp and the samples of each frame."""
         av = pyav()
+        places = _Places(self._origin, self.rate)
         try:
             for packet in self._container.demux(self._stream):
                 try:
@@ -285,7 +287,7 @@ class SoundDecoder:
                     self.damaged += 1
                     continue
                 for frame in frames:
-                    yield _stamp(frame), self._samples_of.of(frame)
+                    yield places.of(frame), self._samples_of.of(frame)
         except (av.FFmpegError, OSError) as error:
             self.error = AudioError(
                 f"{self._call}: the sound of {self.source.label!r} is damaged: "
@@ -343,8 +345,26 @@ class SoundDecoder:
         self._container.close()
 
 
-def _stamp(frame: AvObject) -> Fraction | None:
-    """Return the time of a frame in seconds; None if it has none, or a damaged one."""
-    if frame.pts is None or abs(frame.pts) >= 1 << 56:
-        return None
-    return Fraction(frame.pts * Fraction(frame.time_base))
+class _Places:
+    """The places of frames by their stamps, in integers: fractions cost more than decoding."""
+
+    def __init__(self, origin: Fraction, rate: int) -> None:
+        self._origin = origin
+        self._rate = rate
+        self._base: Fraction | None = None
+        self._scale, self._offset, self._divisor = 0, 0, 1
+
+    def of(self, frame: AvObject) -> int | None:
+        """Return the place of a frame; None if it has no stamp, or a damaged one."""
+        pts: int | None = frame.pts
+        if pts is None or abs(pts) >= 1 << 56:
+            return None
+        base = frame.time_base
+        if base != self._base:
+            self._base = base
+            scale, offset = Fraction(base) * self._rate, self._origin * self._rate
+            self._divisor = scale.denominator * offset.denominator
+            self._scale = scale.numerator * offset.denominator
+            self._offset = offset.numerator * scale.denominator
+        whole, rest = divmod(pts * self._scale - self._offset, self._divisor)
+        return whole if not rest else round(whole + Fraction(rest, self._divisor))

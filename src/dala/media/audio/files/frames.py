@@ -31,6 +31,8 @@ class FrameSamples:
     def __init__(self, call: str, label: str, rate: int | None, layout: AvObject) -> None:
         self._call = call
         self._label = label
+        #: Formats that were seen, by FFmpeg's rate and name of the channels.
+        self._formats: dict[tuple[int | None, str], tuple[int, str]] = {}
         self.rate, self.layout = self._format(rate, layout)
         #: Samples that were NaN or infinite.
         self.invalid = 0
@@ -41,12 +43,18 @@ class FrameSamples:
 
     def of(self, frame: AvObject) -> Samples:
         """Return the samples of the next frame, of shape (count, channels)."""
-        now = self._format(frame.sample_rate, frame.layout)
+        seen = frame.sample_rate, frame.layout.name
+        now = self._formats.get(seen)
+        if now is None:
+            now = self._formats[seen] = self._format(frame.sample_rate, frame.layout)
         if self._formatter is None or now != self._format_now:
             self._change(now)
-        none = np.empty((0, LAYOUTS[now[1]]), np.float32)
-        parts = [frame_samples(made) for made in self._formatter.resample(frame)]
-        block = parts[0] if len(parts) == 1 else np.concatenate(parts or [none])
+        if frame.format.name == "flt":
+            block = frame_samples(frame)
+        else:
+            none = np.empty((0, LAYOUTS[now[1]]), np.float32)
+            parts = [frame_samples(made) for made in self._formatter.resample(frame)]
+            block = parts[0] if len(parts) == 1 else np.concatenate(parts or [none])
         if not finite(block):
             self.invalid += int(np.count_nonzero(~np.isfinite(block)))
             block = np.nan_to_num(block, nan=0.0, posinf=0.0, neginf=0.0)

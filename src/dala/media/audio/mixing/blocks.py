@@ -23,6 +23,8 @@ from dala.media.video.source import VideoFile
 _READ_OVER: Final = 2
 #: Samples that are pushed into filters at once.
 PART: Final = 4096
+#: The same for the effects of one sound among others: caches are cold after each change to another.
+LONG_PART: Final = 32768
 #: Containers whose headers say how long their sound is, to the sample or nearly so.
 _EXACT: Final = ("wav", "flac", "mov,mp4,m4a,3gp,3g2,mj2", "ogg", "matroska,webm", "aiff", "w64")
 
@@ -133,11 +135,9 @@ class FileSound:
 
     def render(self, start: int, count: int) -> Samples:
         """Return samples from a place on."""
-        made = np.zeros((count, LAYOUTS[self.layout]), np.float32)
+        made: Samples | None = None
         end = start + count
-        if self._end is not None and start >= self._end:
-            return made
-        at = self._go_to(start)
+        at = end if self._end is not None and start >= self._end else self._go_to(start)
         while at < end:
             wanted = min(start - at, 1 << 16) if at < start else end - at
             part = self._reader.take(wanted)
@@ -145,10 +145,16 @@ class FileSound:
                 self._finish()
                 break
             self._consumed = True
+            if at == start and len(part) == count:
+                return part
             if at >= start:
+                made = self._silence(count) if made is None else made
                 made[at - start : at - start + len(part)] = part
             at += len(part)
-        return made
+        return self._silence(count) if made is None else made
+
+    def _silence(self, count: int) -> Samples:
+        return np.zeros((count, LAYOUTS[self.layout]), np.float32)
 
     def _go_to(self, start: int) -> int:
         """Return the place of the next sample of the reader, which is near ``start``."""
@@ -237,11 +243,12 @@ class Processed:
             block = self._filters.process(self._source.render(self._fed, self._part))
             self._fed += self._part
             have += len(block)
-            self._ready.append(block)
-        joined = self._ready[0] if len(self._ready) == 1 else np.concatenate(
-            self._ready or [np.empty((0, LAYOUTS[self.layout]), np.float32)]
-        )  # fmt: skip
-        self._ready = [joined[count:]]
+            if len(block):
+                self._ready.append(block)
+        if not self._ready:
+            return np.empty((0, LAYOUTS[self.layout]), np.float32)
+        joined = self._ready[0] if len(self._ready) == 1 else np.concatenate(self._ready)
+        self._ready = [joined[count:]] if count < len(joined) else []
         return joined[:count]
 
 

@@ -26,8 +26,14 @@ from dala.media.audio.effects import (
     effect_stream,
     tempo_stream,
 )
-from dala.media.audio.graph import BLOCK
-from dala.media.audio.mixing.blocks import PART, BlockSource, FileSound, MemorySound, Processed
+from dala.media.audio.mixing.blocks import (
+    LONG_PART,
+    PART,
+    BlockSource,
+    FileSound,
+    MemorySound,
+    Processed,
+)
 from dala.media.audio.samples import CURVES, apply_fades, pan_mono, pan_stereo
 from dala.media.video.source import VideoFile
 from dala.resources import Closing
@@ -284,7 +290,7 @@ class Mixer(Closing):
         if effects:
             chain, inner = list(effects), source.layout
             source = Processed(
-                source, lambda: effect_stream("Mixer.add", chain, rate, inner), part=BLOCK
+                source, lambda: effect_stream("Mixer.add", chain, rate, inner), part=LONG_PART
             )
         return MixerTrack(
             source, start=round(begin * rate), first=at, length=length, loop=loop,

@@ -14,7 +14,14 @@ from dala.media.audio.arriving import LiveSound, LiveVoice
 from dala.media.audio.audio import Audio
 from dala.media.audio.checks import LAYOUTS, Samples
 from dala.media.audio.effects import effect_stream
-from dala.media.audio.mixing.blocks import PART, BlockSource, FileSound, MemorySound, Processed
+from dala.media.audio.mixing.blocks import (
+    LONG_PART,
+    PART,
+    BlockSource,
+    FileSound,
+    MemorySound,
+    Processed,
+)
 from dala.media.audio.mixing.mixer import Mixer, MixerTrack
 from dala.media.audio.samples import apply_fades
 from dala.media.notices import notify
@@ -133,7 +140,9 @@ class NodeVoice:
         if effects:
             layout = source.layout
             self._heard = Processed(
-                self._heard, lambda: effect_stream("add_audio", effects, rate, layout)
+                self._heard,
+                lambda: effect_stream("add_audio", effects, rate, layout),
+                part=PART if isinstance(source, LiveVoice) else LONG_PART,
             )
 
     def render(self, start: int, count: int) -> Samples:
