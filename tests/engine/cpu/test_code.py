@@ -8,12 +8,12 @@ from itertools import product
 import numpy as np
 import pytest
 
+from dala.gpu.compute.engines import unroll
 from dala.gpu.compute.engines.base import Geometry
 from dala.gpu.compute.engines.cpu import engine as cpu_engine
 from dala.gpu.compute.engines.cpu.cache import ObjectCache
 from dala.gpu.compute.engines.cpu.engine import CPUEngine
 from dala.gpu.compute.engines.cpu.jit import Jit
-from dala.gpu.compute.engines.cpu.llvm import unroll
 from dala.gpu.compute.engines.cpu.threads import ThreadPool
 from dala.gpu.compute.lang.ir import (
     LOADED,

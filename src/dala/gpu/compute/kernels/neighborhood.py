@@ -214,10 +214,13 @@ def erode(img: Image, *, radius: Within[int, 0, 32] = 1) -> Pixel:
     Args:
         radius (pixels): 0 changes nothing.
     """
+    # By rows: engines compute the extremes of a row once for several pixels of a column.
     least = img[0, 0].rgb
     for dy in range(-radius, radius + 1):
-        for dx in range(-radius, radius + 1):
-            least = min(least, img[dx, dy].rgb)
+        row = img[-radius, dy].rgb
+        for dx in range(1 - radius, radius + 1):
+            row = min(row, img[dx, dy].rgb)
+        least = min(least, row)
     return rgba(least, img[0, 0].a)
 
 
@@ -230,10 +233,13 @@ def dilate(img: Image, *, radius: Within[int, 0, 32] = 1) -> Pixel:
     Args:
         radius (pixels): 0 changes nothing.
     """
+    # By rows: engines compute the extremes of a row once for several pixels of a column.
     most = img[0, 0].rgb
     for dy in range(-radius, radius + 1):
-        for dx in range(-radius, radius + 1):
-            most = max(most, img[dx, dy].rgb)
+        row = img[-radius, dy].rgb
+        for dx in range(1 - radius, radius + 1):
+            row = max(row, img[dx, dy].rgb)
+        most = max(most, row)
     return rgba(most, img[0, 0].a)
 
 
@@ -266,16 +272,16 @@ def median_of_nine(img: Image) -> Pixel:
         return max(min(a, b), min(max(a, b), c))
 
     a = img[-1, -1].rgb
-    b = img[-1, 0].rgb
-    c = img[-1, 1].rgb
-    d = img[0, -1].rgb
+    b = img[0, -1].rgb
+    c = img[1, -1].rgb
+    d = img[-1, 0].rgb
     e = img[0, 0].rgb
-    f = img[0, 1].rgb
-    g = img[1, -1].rgb
-    h = img[1, 0].rgb
+    f = img[1, 0].rgb
+    g = img[-1, 1].rgb
+    h = img[0, 1].rgb
     i = img[1, 1].rgb
-    # Sort each column of three. The median of all nine is the median of: the largest of the lows,
-    # the median of the middles, and the smallest of the highs.
+    # Sort each row of three. The median of all nine is the median of: the largest of the lows, the
+    # median of the middles, and the smallest of the highs. Pixels of a column share sorted rows.
     lows = max(min(a, b, c), min(d, e, f), min(g, h, i))
     middles = middle(middle(a, b, c), middle(d, e, f), middle(g, h, i))
     highs = min(max(a, b, c), max(d, e, f), max(g, h, i))

@@ -39,12 +39,12 @@ from dala.gpu.compute.engines.cpu.job import (
 from dala.gpu.compute.engines.cpu.launch import NativeJob, job_runner
 from dala.gpu.compute.engines.cpu.llvm.kernel import JobLayout, module_text
 from dala.gpu.compute.engines.cpu.llvm.metering import is_long
-from dala.gpu.compute.engines.cpu.llvm.unroll import has_loops, loop_params, unroll
 from dala.gpu.compute.engines.cpu.memory import Array, HostMemory, Memory, address_of
 from dala.gpu.compute.engines.cpu.ops import IMPLEMENTATIONS
 from dala.gpu.compute.engines.cpu.threads import ThreadPool, Tiles, pool, usable_cores
 from dala.gpu.compute.engines.cpu.variants import CountedVariant, Variants
 from dala.gpu.compute.engines.hardware import cpu_name
+from dala.gpu.compute.engines.unroll import has_loops, loop_params, unroll
 from dala.gpu.compute.lang.ir import Program
 
 if TYPE_CHECKING:

@@ -89,7 +89,7 @@ def freed_error() -> FreedError:
 
 def _in_range(types: Sequence[str], params: tuple[float, ...]) -> tuple[float, ...]:
     """Wrap or saturate parameters that are out of the range of their type."""
-    from dala.gpu.compute.engines.cpu.llvm.unroll import wrap
+    from dala.gpu.compute.engines.unroll import wrap
 
     found: list[float] = []
     for t, p in zip(types, params, strict=True):

@@ -12,7 +12,7 @@ from typing import Final
 
 from dala import budget, forks
 from dala.gpu.compute.engines.base import Runner, Storage
-from dala.gpu.compute.engines.cpu.llvm.unroll import wrap
+from dala.gpu.compute.engines.unroll import wrap
 
 #: The most sets of values that one runner keeps code for.
 MAX_VARIANTS: Final = 32

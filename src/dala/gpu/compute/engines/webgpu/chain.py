@@ -15,6 +15,8 @@ from dala.gpu.compute.engines.base import Link, Runner, Storage, Task, Tensor, V
 from dala.gpu.compute.engines.sampling.gauss import gaussian_weights
 from dala.gpu.compute.engines.stages import stage_by_stage
 from dala.gpu.compute.engines.symbols import fixed
+from dala.gpu.compute.engines.webgpu.rewrite.simplify import simplify
+from dala.gpu.compute.engines.webgpu.rewrite.turns import without_single_turns
 from dala.gpu.compute.engines.webgpu.wgsl.blur import (
     TILE_RADIUS,
     Finish,
@@ -28,8 +30,6 @@ from dala.gpu.compute.engines.webgpu.wgsl.loads import vector
 from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, Names
 from dala.gpu.compute.engines.webgpu.wgsl.offsets import Offset, fixed_offsets, offset_names
 from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat
-from dala.gpu.compute.engines.webgpu.wgsl.simplify import simplify
-from dala.gpu.compute.engines.webgpu.wgsl.turns import without_single_turns
 from dala.gpu.compute.lang.ir import LOADED, For, Program, statements, values
 
 if TYPE_CHECKING:

@@ -22,6 +22,7 @@ from dala.gpu.compute.engines.scratch import scratch_memory
 from dala.gpu.compute.engines.webgpu.limits import STORAGE_BUFFERS
 from dala.gpu.compute.engines.webgpu.pipelines import ComputePipeline
 from dala.gpu.compute.engines.webgpu.pool import DeviceBuffer
+from dala.gpu.compute.engines.webgpu.rewrite.straight import MAX_VARIANTS, LoopVariants
 from dala.gpu.compute.engines.webgpu.wgsl.shader import CUT, OVER, Metering, Shader
 from dala.gpu.compute.lang.ir import For, Program, statements
 
@@ -68,7 +69,7 @@ class _Variant(NamedTuple):
 class Dispatcher:
     """A program prepared for a geometry. Each call enqueues one dispatch, or runs metered ones."""
 
-    __slots__ = ("_bounds", "_engine", "_geometry", "_loops", "_program", "_variants")
+    __slots__ = ("_bounds", "_engine", "_geometry", "_loops", "_program", "_unrolled", "_variants")
 
     def __init__(self, engine: WebGPUEngine, program: Program, geometry: Geometry) -> None:
         self._engine = engine
@@ -77,9 +78,11 @@ class Dispatcher:
         self._loops = any(isinstance(s, For) for s in statements(program.body))
         #: Bounds by parameters; only of programs with loops.
         self._bounds: dict[Values, LoopBounds] = {}
-        #: By the arguments that alias the output, and by how it is metered.
-        self._variants: dict[tuple[tuple[int, ...], Metering | None], _Variant] = {}
-        self._variant((), None)
+        self._unrolled = LoopVariants(program, software=engine.adapter.software)
+        #: By the arguments that alias the output, by how it is metered, and by the program.
+        self._variants: dict[tuple[tuple[int, ...], Metering | None, str], _Variant] = {}
+        if not self._unrolled.useful:  # else it depends on the parameters
+            self._variant((), None, program)
 
     def __call__(self, inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         """Run the program, or enqueue it."""
@@ -95,8 +98,9 @@ class Dispatcher:
             if metering is not None:
                 self._run_metered(aliased, buffers, out, params, metering, pieces)
                 return
-        found = self._variants.get((aliased, None)) or self._variant(aliased, None)
-        shader, pipeline, numbers, groups = found
+        program = self._unrolled.program(params)
+        found = self._variants.get((aliased, None, program.key))
+        shader, pipeline, numbers, groups = found or self._variant(aliased, None, program)
         block = shader.block.pack(numbers, params)
         engine = self._engine
         if shader.joined:
@@ -107,12 +111,16 @@ class Dispatcher:
         bound = (*[buffers[i] for i in shader.bound], out)
         engine.owner.post(engine.device.dispatch, pipeline, bound, block, groups)
 
-    def _variant(self, aliased: tuple[int, ...], metering: Metering | None) -> _Variant:
+    def _variant(
+        self, aliased: tuple[int, ...], metering: Metering | None, program: Program
+    ) -> _Variant:
         engine, geometry = self._engine, self._geometry
-        shader, pipeline = engine.compiled(self._program, geometry, aliased, metering)
+        shader, pipeline = engine.compiled(program, geometry, aliased, metering)
         numbers = shader.block.numbers(geometry)
         made = _Variant(shader, pipeline, numbers, shader.groups(geometry))
-        self._variants[aliased, metering] = made
+        if len(self._variants) >= MAX_VARIANTS:
+            self._variants.clear()
+        self._variants[aliased, metering, program.key] = made
         return made
 
     @contextmanager
@@ -175,8 +183,9 @@ class Dispatcher:
     ) -> None:
         """Dispatch, in pieces if asked for, wait for the end, and raise if the flag is set."""
         engine, scope = self._engine, budget.find_scope()
-        found = self._variants.get((aliased, metering)) or self._variant(aliased, metering)
-        shader, pipeline, numbers, groups = found
+        program = self._program
+        found = self._variants.get((aliased, metering, program.key))
+        shader, pipeline, numbers, groups = found or self._variant(aliased, metering, program)
         first_at = shader.block.first
         assert first_at is not None
         flag = engine.allocate(4, zero=True)

@@ -23,13 +23,13 @@ from dala.gpu.compute.engines.cpu.llvm.byte_arithmetic import (
 from dala.gpu.compute.engines.cpu.llvm.byte_values import kept_channel
 from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS
 from dala.gpu.compute.engines.cpu.llvm.per_channel import flatten, to_bytes
-from dala.gpu.compute.engines.cpu.llvm.unroll import unroll
 from dala.gpu.compute.engines.cpu.llvm.weighted_sums import (
     ColorMatrix,
     WeightedSum,
     find_color_matrix,
     find_weighted_sum,
 )
+from dala.gpu.compute.engines.unroll import unroll
 from dala.gpu.compute.lang.ir import (
     Block,
     Break,

@@ -28,7 +28,7 @@ from dala.gpu.compute.engines.cpu.llvm.text import (
     Module,
 )
 from dala.gpu.compute.engines.cpu.llvm.tiles import TOTAL_WORD
-from dala.gpu.compute.engines.cpu.llvm.unroll import unroll
+from dala.gpu.compute.engines.unroll import unroll
 from dala.gpu.compute.lang.ir import Block, For, If, Program, Slot, Value, values
 
 if TYPE_CHECKING:

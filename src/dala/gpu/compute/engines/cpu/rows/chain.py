@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.engines.base import Geometry, Link, Runner, Storage, Task, Tensor
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis, analyze, rearrange_before
-from dala.gpu.compute.engines.cpu.llvm.unroll import has_loops, loop_params
 from dala.gpu.compute.engines.cpu.rows.forms.blur import blur_fits
 from dala.gpu.compute.engines.cpu.rows.neighbor_stages import add_neighbor_stages
 from dala.gpu.compute.engines.cpu.rows.planes import planes_fit
 from dala.gpu.compute.engines.cpu.rows.runner import PlannedChain, plan_rows, rows_runner, rows_text
 from dala.gpu.compute.engines.cpu.variants import CountedVariant, Variants
 from dala.gpu.compute.engines.stages import stage_by_stage
+from dala.gpu.compute.engines.unroll import has_loops, loop_params
 from dala.gpu.compute.lang.ir import Program, statements
 
 if TYPE_CHECKING:

@@ -79,7 +79,8 @@ class Reading:
     def stored(self, i: int) -> str:
         """Return the element type of an argument's binding; -1 is the output."""
         if i < 0:
-            dtype, channels, quads = self.program.out.dtype, self.channels, self.pattern == "quads"
+            dtype, channels = self.program.out.dtype, self.channels
+            quads = self.pattern in ("quads", "table")
         else:
             arg = self.program.args[i]
             dtype, quads = arg.dtype, self.in_quads(i)
@@ -94,7 +95,7 @@ class Reading:
     def in_quads(self, i: int) -> bool:
         """Return True if four neighboring elements of this argument are loaded at once."""
         arg = self.program.args[i]
-        if self.pattern != "quads" or ITEMSIZE[arg.dtype] == 8:
+        if self.pattern not in ("quads", "table") or ITEMSIZE[arg.dtype] == 8:
             return False
         if arg.kind == "element":
             return self.inner[i] == 1 and (not self.pixelwise or self.axes == 1)

@@ -8,6 +8,8 @@ result (``writer.py``). Depending on the pattern, an invocation of ``main`` comp
   which is the fastest;
 - ``single``: one position, for 64-bit types, broadcast layouts and pixels of four numbers;
 - ``bytes``: four u8 elements, where arguments have different strides;
+- ``table``: many pixels of which each byte is looked up in a table in workgroup memory
+  (``rewrite/tables.py``);
 - ``tiles``: one pixel, with workgroups that are rectangles, for programs that read neighbors;
 - ``strips``: four pixels of a column, which share their neighbors, for programs that read them at
   fixed offsets (``offsets.py``).
@@ -29,11 +31,12 @@ import numpy as np
 
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Geometry, Values
+from dala.gpu.compute.engines.webgpu.rewrite.tables import MIN_LENGTH, maps_bytes
 from dala.gpu.compute.engines.webgpu.wgsl.joining import JoinedInputs
 from dala.gpu.compute.engines.webgpu.wgsl.offsets import fixed_offsets
 from dala.gpu.compute.lang.ir import For, If, Program, Value, statements
 
-Pattern: TypeAlias = Literal["quads", "single", "bytes", "tiles", "strips"]
+Pattern: TypeAlias = Literal["quads", "single", "bytes", "table", "tiles", "strips"]
 
 #: Storage buffers of a device that binds as many as a program has.
 MANY_BUFFERS: Final = 1 << 16
@@ -44,8 +47,13 @@ TILE: Final = 32
 #: The number of pixels in a strip.
 STRIP: Final = 4
 
+#: Quads of pixels that an invocation looks up in a table.
+TABLE_QUADS: Final = 4
+
 #: The most statements of a program in strips, because longer ones compile slowly.
-MAX_STATEMENTS: Final = 200
+MAX_STATEMENTS: Final = 600
+#: The same on a processor.
+MAX_SOFTWARE_STATEMENTS: Final = 200
 
 #: The longest program that is copied for each position of an invocation. See :func:`length`.
 MAX_COPIED: Final = 6000
@@ -134,7 +142,8 @@ class Shader:
             height, width = geometry.out_shape[:2]
             rows = self.workgroup // TILE * (STRIP if self.pattern == "strips" else 1)
             return -(-width // TILE) * -(-height // rows)
-        per_group = self.workgroup * (1 if self.pattern == "single" else 4)
+        quads = TABLE_QUADS if self.pattern == "table" else 1
+        per_group = self.workgroup * (1 if self.pattern == "single" else 4 * quads)
         return -(-geometry.count // per_group)
 
 
@@ -162,7 +171,7 @@ def choose_pattern(program: Program, geometry: Geometry) -> Pattern:
             return "strips" if held else "tiles"
         if wide or (program.out.channels == 4 and program.out.dtype != "u8"):
             return "single"
-        return "quads"
+        return "table" if length(program) >= MIN_LENGTH and maps_bytes(program) else "quads"
     if wide:
         return "single"
     if len(geometry.dims) == 1 or _rows_of_quads(program, geometry):
@@ -194,8 +203,8 @@ def write_shader(
     adapters that compile and compute on a processor. ``buffers`` is the number of storage buffers
     that the device binds; with more inputs, some are joined.
     """
-    from dala.gpu.compute.engines.webgpu.wgsl.simplify import simplify
-    from dala.gpu.compute.engines.webgpu.wgsl.turns import without_single_turns
+    from dala.gpu.compute.engines.webgpu.rewrite.simplify import simplify
+    from dala.gpu.compute.engines.webgpu.rewrite.turns import without_single_turns
     from dala.gpu.compute.engines.webgpu.wgsl.writer import ShaderWriter
 
     pattern = choose_pattern(program, geometry)
@@ -207,7 +216,8 @@ def write_shader(
     loops = sum(isinstance(s, For) for s in statements(program.body))
     many = software and loops > MAX_SOFTWARE_LOOPS
     long = long or many
-    if long and pattern == "strips":
+    slow = software and sum(1 for _ in statements(program.body)) > MAX_SOFTWARE_STATEMENTS
+    if pattern == "strips" and (long or slow):
         pattern = "tiles"
     if metering is None or metering.limit is None:
         program = without_single_turns(program)

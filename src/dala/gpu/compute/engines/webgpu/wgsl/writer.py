@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import struct
 
+from dala.gpu.compute.engines.webgpu.rewrite.tables import copied_channels
 from dala.gpu.compute.engines.webgpu.wgsl.body import WgslBody
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
 from dala.gpu.compute.engines.webgpu.wgsl.loads import READ_BY_FUNCTION, Reading, unravel, vector
 from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE
 from dala.gpu.compute.engines.webgpu.wgsl.offsets import MAX_OFFSET
-from dala.gpu.compute.engines.webgpu.wgsl.shader import PACK, STRIP, TILE, BlockLayout, Shader
+from dala.gpu.compute.engines.webgpu.wgsl.shader import (
+    PACK,
+    STRIP,
+    TABLE_QUADS,
+    TILE,
+    BlockLayout,
+    Shader,
+)
 from dala.gpu.compute.lang.ir import LOADED, Param, values
 
 
@@ -91,6 +99,7 @@ class ShaderWriter(Reading):
             "quads": f"each invocation computes four {what}s",
             "single": f"each invocation computes one {what}",
             "bytes": f"each invocation computes four {what}s, one word",
+            "table": f"each invocation looks up {4 * TABLE_QUADS} {what}s in a table of bytes",
             "tiles": f"each invocation computes one {what}, in tiles {TILE} wide",
             "strips": f"each invocation computes {STRIP} {what}s of a column",
         }[self.pattern]
@@ -382,6 +391,43 @@ class ShaderWriter(Reading):
                 "}",
             ]
         return lines + self.store_four()
+
+    # bytes by a table
+
+    def main_table(self) -> list[str]:
+        """Return lines that compute a table of bytes, then look up the bytes of many pixels."""
+        (i,) = self.looked
+        quads = self.member("quads", lambda g: -(-g.count // 4))
+        if self.channels == 4:
+            self.helpers.add("pack_u8")
+            entry = f"pack_u8({self.call(**{self.values[i]: 'vec4<i32>(i32(n))'})})"
+            value = f"vec4<u32>({', '.join(f'look_up(found.{c})' for c in 'xyzw')})"
+        else:  # the same byte at all four places of a word
+            entry = f"u32({self.call(**{self.values[i]: 'i32(n)'})}) * 0x01010101u"
+            value = "look_up(found)"
+        copied = copied_channels(self.program) if self.channels == 4 else set()
+        parts = []
+        for c in range(4):
+            at = f"(word >> {8 * c}u) & 255u" if c else "word & 255u"
+            whole = "word" if c in copied else f"table[{at}]"
+            parts.append(f"({whole} & 0x{255 << 8 * c:08x}u)")
+        self.functions.append(
+            "var<workgroup> table: array<u32, 256>;\n\n"
+            "// Each byte of a word by its entry; an entry has the results of all channels.\n"
+            f"fn look_up(word: u32) -> u32 {{\n    return {' | '.join(parts)};\n}}"
+        )
+        return self.main([
+            f"for (var n = lane; n < 256u; n += {self.workgroup}u) {{ table[n] = {entry}; }}",
+            "workgroupBarrier();",
+            f"let first = ({self.group()}) * {TABLE_QUADS * self.workgroup}u + lane;",
+            f"for (var k = 0u; k < {TABLE_QUADS}u; k += 1u) {{",
+            f"    let i = first + k * {self.workgroup}u;",
+            f"    if (i < {quads}) {{",
+            f"        let found = {self.fetch(i, 'i')};",
+            f"        output[i] = {value};",
+            "    }",
+            "}",
+        ])  # fmt: skip
 
     def results(self, calls: list[dict[str, str]]) -> list[str]:
         """Return lines that compute four results r0 to r3; ``calls`` has the names of each."""

@@ -2,7 +2,8 @@
 
 The front end emits explicit conversions between bytes and numbers. They are simplified: a byte that
 is only copied (often alpha) stays a byte, two constant factors are merged, the cast of a byte to a
-number is marked "byte", and the final conversion to a byte becomes the operation ``byte``.
+number is marked "byte", and the final conversion to a byte becomes the operation ``byte``. The
+minimum and maximum of bytes are taken before they are converted.
 """
 
 from __future__ import annotations
@@ -28,7 +29,11 @@ def simplify(program: Program) -> Program:
     if "u8" not in {program.out.dtype, *(arg.dtype for arg in program.args)}:
         return program
 
+    extremes: set[Value] = set()
+
     def is_byte(v: Value) -> bool:
+        if v in extremes:
+            return True
         if v.op in ("pixel", "image"):
             return bool(program.args[v.attr[0]].dtype == "u8")
         if v.op in ("element", "array"):
@@ -52,6 +57,15 @@ def simplify(program: Program) -> Program:
             if found is not None and _ordinary(found[1]) and _ordinary(args[1].attr):
                 factor = float(np.float32(found[1] * args[1].attr))
                 return Value("mul", "f32", (found[0], Value("const", "f32", (), factor)))
+        if v.op in ("min", "max") and v.type == "f32":
+            # The order of bytes is that of their products with a factor above 0.
+            parts = [scaled_byte(a) for a in args]
+            found, other = parts
+            if found is not None and other is not None and found[1] == other[1] > 0.0:
+                least = Value(v.op, "s32", (found[0].args[0], other[0].args[0]))
+                extremes.add(least)
+                number = Value("cast", "f32", (least,), "byte")
+                return Value("mul", "f32", (number, Value("const", "f32", (), found[1])))
         if v.op == "cast" and v.attr == "in_range":
             whole = _saturated(args[0])
             if whole is not None:
@@ -81,6 +95,15 @@ class _Rewriter:
         """Return the replacement of a value; constants are not part of a block and stay."""
         return self._became.get(id(v), v)
 
+    def _write(self, v: Value, done: list[Statement]) -> None:
+        """Add a value to a block, after new ones that it is computed from."""
+        if v.op == "const" or id(v) in self._written:
+            return
+        self._written.add(id(v))
+        for arg in v.args:
+            self._write(arg, done)
+        done.append(v)
+
     def block(self, source: Block) -> Block:
         """Return a copy of a block."""
         done: list[Statement] = []
@@ -89,9 +112,7 @@ class _Rewriter:
                 args = tuple(map(self.value, s.args))
                 found = self._shorter(s, args) or Value(s.op, s.type, args, s.attr)
                 self._became[id(s)] = found
-                if id(found) not in self._written:
-                    self._written.add(id(found))
-                    done.append(found)
+                self._write(found, done)
             elif isinstance(s, SetSlot):
                 done.append(SetSlot(s.slot, self.value(s.value)))
             elif isinstance(s, If):

@@ -1,0 +1,1 @@
+"""Programs rewritten before they are written as WGSL: from IR to IR."""

@@ -1,0 +1,189 @@
+"""Programs rewritten for WGSL: loops unrolled for their parameters, extremes of bytes, tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dala
+from dala import budget
+from dala.errors import DalaError
+from dala.gpu.compute import from_array, kernel
+from dala.gpu.compute.call.geometry import program_for
+from dala.gpu.compute.engines.webgpu.rewrite.straight import LoopVariants, without_slots
+from dala.gpu.compute.engines.webgpu.wgsl.shader import choose_pattern, write_shader
+from dala.gpu.compute.kernel import get
+from dala.gpu.compute.lang.ir import SetSlot, statements
+from tests.support.engines import NO_ADAPTER, run
+
+DEVICES = {d.api.lower(): d.id for d in dala.devices() if d.backend == "webgpu"}
+
+if not DEVICES:
+    pytest.skip(NO_ADAPTER, allow_module_level=True)
+
+SHAPES = [(1, 1), (5, 3), (33, 70)]
+
+
+@pytest.fixture(params=list(DEVICES))
+def device(request):
+    with dala.device(DEVICES[request.param]):
+        yield
+
+
+def picture(shape, dtype="u8", seed=4):
+    data = np.random.default_rng(seed).integers(0, 256, shape, np.uint8)
+    return data if dtype == "u8" else (data / 255).astype("<f4")
+
+
+def program_of(made, shape, dtype="u8", count=1):
+    with dala.device("reference"):
+        images = [from_array(picture(shape, dtype)) for _ in range(count)]
+        return program_for(made.decl, images, shape, dtype)
+
+
+def both(made, images, shape, dtype="u8", params=None):
+    got = run(made, images, shape, dtype, params)
+    with dala.device("reference"):
+        return got.astype(float), run(made, images, shape, dtype, params).astype(float)
+
+
+# loops --------------------------------------------------------------------------------------------
+LOOPS = {
+    "extremes": "erode",
+    "sums": "denoise",
+    "branches": """def k(a: Image, *, radius: int = 1):
+        total = a[0, 0].rgb * 0.0
+        last = 0.0
+        for dy in range(-radius, radius + 1):
+            for dx in range(-radius, radius + 1):
+                if dx * dx + dy * dy <= radius * radius:
+                    total += a[dx, dy].rgb
+                    last = float(dx)
+        return rgba(total / 9.0 + last / 255.0, a[0, 0].a)""",
+    "data": """def k(a: Image, *, radius: int = 1):
+        found = 0.0
+        for d in range(-radius, radius + 1):
+            if a[d, 0].r > found:
+                found = a[d, 0].r
+        return rgba(found, found, found, a[0, 0].a)""",
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("dtype", ["u8", "f32"])
+def test_unrolled(device, name, dtype):
+    """Every radius has its own shader; the values are those of the loop."""
+    made = kernel(LOOPS[name]) if " " in LOOPS[name] else get(LOOPS[name])
+    program, _ = program_of(made, (*SHAPES[0], 4), dtype)
+    variants = LoopVariants(program)
+    at = next(i for i, p in enumerate(program.params) if p.name == "radius")
+    for size in SHAPES:
+        for radius in (0, 1, 2):
+            shape = (*size, 4)
+            got, wanted = both(made, [picture(shape, dtype)], shape, dtype, {"radius": radius})
+            np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=1 if dtype == "u8" else 1e-5)
+            params = [radius if i == at else 1.0 for i in range(len(program.params))]
+            found = variants.program(tuple(params))
+            assert found is not program
+            assert found is variants.program(tuple(params))
+
+
+def test_long_loops_stay():
+    program, _ = program_of(get("denoise"), (4, 4, 4))
+    assert LoopVariants(program).program((16, 2.0, 0.1)) is program
+    # A processor compiles slowly.
+    assert LoopVariants(program, software=True).program((2, 2.0, 0.1)) is program
+    assert LoopVariants(program).program((2, 2.0, 0.1)) is not program
+
+
+def test_budgets_count_unrolled_loops(device):
+    made = kernel(LOOPS["data"])
+    shape = (4, 4, 4)
+    run(made, [picture(shape)], shape, "u8", {"radius": 2})
+    with budget.limits(iterations=3), pytest.raises(DalaError, match="iterations"):
+        run(made, [picture(shape)], shape, "u8", {"radius": 2})
+
+
+def test_slots_become_values():
+    made = kernel("""def k(a: Image):
+        total = a[0, 0].rgb
+        total += a[1, 0].rgb
+        total = total * 0.5
+        return rgba(total, a[0, 0].a)""")
+    program, _ = program_of(made, (4, 4, 4))
+    straight = without_slots(program)
+    assert any(isinstance(s, SetSlot) for s in statements(program.body))
+    assert not any(isinstance(s, SetSlot) for s in statements(straight.body))
+
+
+# extremes of bytes --------------------------------------------------------------------------------
+def test_bytes_are_compared_as_bytes():
+    """Without a conversion to numbers and back."""
+    for name in ("erode", "dilate"):
+        program, geometry = program_of(get(name), (8, 8, 4))
+        found = LoopVariants(program).program((1,))
+        shader = write_shader(found, geometry)
+        assert shader.pattern == "strips"
+        assert "from_byte" not in shader.source
+        assert "min_f32" not in shader.source
+
+
+@pytest.mark.parametrize("size", SHAPES)
+def test_extremes_and_median_are_exact(device, size):
+    shape = (*size, 4)
+    image = picture(shape)
+    padded = np.pad(image[..., :3], ((1, 1), (1, 1), (0, 0)), "edge")
+    windows = [padded[y : y + size[0], x : x + size[1]] for y in range(3) for x in range(3)]
+    for name, function in (("erode", np.min), ("dilate", np.max), ("median", np.median)):
+        got = run(get(name), [image], shape, "u8", {"radius": 1})
+        np.testing.assert_array_equal(got[..., :3], function(windows, axis=0))
+        np.testing.assert_array_equal(got[..., 3], image[..., 3])
+
+
+# tables -------------------------------------------------------------------------------------------
+BY_CHANNEL = """def k(px: Pixel, *, power: float = 0.7):
+    return rgba(pow(px.r, power), 1.0 - pow(px.g, 1.5), exp(px.b) - 1.0, sqrt(px.a))"""
+MIXED = """def k(px: Pixel):
+    return rgba(pow(px.g, 0.5), pow(px.r, 0.5), pow(px.b, 0.5), px.a)"""
+
+
+@pytest.mark.parametrize("channels", [(4,), ()], ids=["rgba", "gray"])
+@pytest.mark.parametrize("size", [(1, 1), (3, 5), (64, 64), (70, 301)])
+def test_tables(device, channels, size):
+    """All 256 values of each channel, sizes that are not whole quads."""
+    shape = (*size, *channels)
+    image = picture(shape)
+    if size == (64, 64):
+        flat = np.arange(64 * 64).reshape(64, 64) % 256
+        image = flat.astype(np.uint8)
+        if channels:
+            image = np.stack([image, 255 - image, image.T, image[::-1]], axis=-1)
+    for made in (*((kernel(BY_CHANNEL),) if channels else ()), get("gamma")):
+        program, geometry = program_of(made, shape)
+        assert choose_pattern(program, geometry) == "table"
+        got, wanted = both(made, [image], shape)
+        assert np.abs(got - wanted).max() <= 1
+        assert (got != wanted).mean() < 0.01
+
+
+def test_no_tables(device):
+    """Channels that depend on others, three channels in a word, cheap functions, floats."""
+    shape = (9, 10, 4)
+    for made, size, dtype in (
+        (kernel(MIXED), shape, "u8"),
+        (get("gamma"), (9, 10, 3), "u8"),
+        (get("brightness"), shape, "u8"),
+        (get("gamma"), shape, "f32"),
+    ):
+        program, geometry = program_of(made, size, dtype)
+        assert choose_pattern(program, geometry) != "table"
+        got, wanted = both(made, [picture(size, dtype)], size, dtype)
+        np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=1 if dtype == "u8" else 1e-5)
+
+
+def test_table_in_place(device):
+    image = picture((37, 11, 4))
+    buffer = from_array(image)
+    wanted = run(get("gamma"), [image], image.shape, "u8", {"value": 1.7})
+    get("gamma")(buffer, out=buffer, value=1.7)
+    np.testing.assert_array_equal(buffer.numpy(), wanted)
