@@ -1,7 +1,7 @@
 """Check a built site, page by page: ``python -m website.crawl build/site``.
 
-Every link and anchor leads somewhere, nothing is loaded from elsewhere, pictures have a text, pages
-are light, and every page has its Markdown beside it.
+Every link and anchor leads somewhere, nothing is loaded from elsewhere, pictures have a text, lists
+are lists, pages are light, and every page has its Markdown beside it.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ _LOADS = {
 }
 #: Kinds of ``<link>`` that load a file.
 _LOADED_LINKS = {"stylesheet", "icon", "preload", "modulepreload", "manifest"}
+#: A line of a paragraph that looks like an item of a list: its indentation in the source is wrong.
+_ITEM = re.compile(r"^(?:\d+\.|[-*]) .*", re.M)
 
 
 @dataclass
@@ -47,11 +49,14 @@ class Page(HTMLParser):
     #: Styles, scripts and exported chains, which count for the weight of the page.
     code: list[str] = field(default_factory=list)
     without_text: list[str] = field(default_factory=list)
+    #: Lines of paragraphs that were meant as items of a list.
+    lost_items: list[str] = field(default_factory=list)
     title: str = ""
 
     def __post_init__(self) -> None:
         super().__init__()
         self._in_title = False
+        self._paragraph: str | None = None
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note what an element names."""
@@ -62,6 +67,8 @@ class Page(HTMLParser):
             self.links.append(given["href"])
         if tag == "title":
             self._in_title = True
+        if tag == "p":
+            self._paragraph = ""
         if tag == "img" and "alt" not in given:
             self.without_text.append(given.get("src", ""))
         if tag == "link" and _LOADED_LINKS & set((given.get("rel") or "").split()):
@@ -77,14 +84,19 @@ class Page(HTMLParser):
             self.loads += [part.split()[0] for part in given["srcset"].split(",")]
 
     def handle_endtag(self, tag: str) -> None:
-        """Leave the title."""
+        """Leave the title, or a paragraph."""
         if tag == "title":
             self._in_title = False
+        if tag == "p" and self._paragraph is not None:
+            self.lost_items += _ITEM.findall(self._paragraph)
+            self._paragraph = None
 
     def handle_data(self, data: str) -> None:
-        """Keep the text of the title."""
+        """Keep the text of the title and of paragraphs."""
         if self._in_title:
             self.title += data.strip()
+        if self._paragraph is not None:
+            self._paragraph += data
 
 
 @cache
@@ -142,6 +154,8 @@ def _page(site: pathlib.Path, path: pathlib.Path) -> Iterator[str]:
             yield f"id {anchor!r} is there {count} times"
     for picture in page.without_text:
         yield f"picture without alternative text: {picture}"
+    for line in page.lost_items:
+        yield f"an item of a list is text: {line}"
     for name in page.loads:
         if urlsplit(name).scheme in ("http", "https") or name.startswith("//"):
             yield f"loads {name}"

@@ -269,7 +269,7 @@ def test_a_crawl_finds_what_is_wrong(tmp_path):
     (tmp_path / "index.html").write_text(
         '<title>a</title><a href="b.html#c">x</a><a href="d.html">y</a>'
         '<img src="e.png"><script src="https://f.example/g.js"></script><p id="h"><p id="h">'
-        '<a href="../index.html">z</a>',
+        '<a href="../index.html">z</a><p>One:\n2. two</p>',
         encoding="utf-8",
     )
     (tmp_path / "b.html").write_text("<title></title>", encoding="utf-8")
@@ -284,6 +284,7 @@ def test_a_crawl_finds_what_is_wrong(tmp_path):
         "index.html: nothing at e.png",
         "index.html: loads https://f.example/g.js",
         "index.html: id 'h' is there 2 times",
+        "index.html: an item of a list is text: 2. two",
         "s.css: loads https://i.example/j",
         "b.md: no Markdown beside the page",
         "b.md: not in llms.txt",
