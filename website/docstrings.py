@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 _LISTED = ("Args", "Raises", "Warns", "Attributes")
 _SECTION = re.compile(r"^(Args|Raises|Warns|Attributes|Returns|Yields|Examples?)(::?)\s*$")
 _ITEM = re.compile(r"^(\*{0,2}[\w.]+(?:, \*{0,2}[\w.]+)*)(?: \(([^)]*)\))?: ?(.*)", re.S)
+#: Code in prose, which may run over lines.
+_LITERAL = re.compile(r"(?<!`)``(?!`)[^`]+``(?!`)")
 _ROLE = re.compile(r":(?:func|class|meth|mod|data|attr|exc|ref):`~?([\w.]+)`")
 
 
@@ -105,6 +107,7 @@ def inline(text: str, link: Callable[[str], str] = lambda name: f"`{name}`") -> 
 def _blocks(text: str, link: Callable[[str], str]) -> str:
     """Return paragraphs as Markdown: doctests and literal blocks become fenced code."""
     done: list[str] = []
+    text = _LITERAL.sub(lambda match: re.sub(r"\s*\n\s*", " ", match[0]), text)
     lines = text.splitlines()
     index, session = 0, False
     while index < len(lines):

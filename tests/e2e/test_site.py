@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import json
+import math
 import os
 import re
 import shutil
@@ -13,17 +15,34 @@ import sys
 import numpy as np
 import pytest
 
+import dala
 from dala.cli import COMMANDS, parse
+from dala.cli.concat import parse_transition
+from dala.errors import ParameterError
+from dala.gpu.compute import Pipeline, buffer_zeros, from_array, run_kernel
+from dala.gpu.compute.kernel import get
+from dala.gpu.compute.kernels import BUILTINS
+from dala.media import Transition, audio
 from dala.media.filters.declarations import declared
+from dala.media.scene import load_scene
 from dala.media.scene.nodes.registry import NODE_TYPES
-from dala.media.sources.easing import EASINGS
+from dala.media.sources.easing import EASINGS, easing
 from dala.media.transitions.declarations import TRANSITIONS
-from dala.ml.models import NAMES
+from dala.ml.models import NAMES, find_model
 from tests.support.house import public_things
 from tests.support.site import build, served
 from tests.support.web import FLAGS
 from website import crawl, docstrings, links, llms, pages, reference
-from website.catalogue import models, nodes, programs
+from website.catalogue import (
+    commands,
+    easings,
+    examples,
+    models,
+    nodes,
+    operations,
+    programs,
+    transitions,
+)
 
 try:
     import fcntl
@@ -122,6 +141,92 @@ def test_the_command_line_of_a_filter_means_its_example(name):
             assert got == (list(flat) if isinstance(flat, tuple) or key == "matrix" else flat) or (
                 list(got) == flat
             )
+
+
+@pytest.mark.parametrize("name", sorted(set(BUILTINS) - set(declared()) - set(NAMES)))
+def test_the_calls_of_an_operation_run(name):
+    """What its page shows gives what its example gives."""
+    kernel = get(name)
+    with dala.device("reference"):
+        call = examples.call_of(name, kernel)
+        if call is None:
+            wanted, given = None, {}
+            out = buffer_zeros((2, 3, 3), "u8")
+        else:
+            wanted = np.asarray(kernel(*call.inputs, **call.params))
+            taken = zip(kernel.inputs, call.inputs, strict=False)
+            given = {name: from_array(array) for name, array in taken}
+            out = from_array(np.zeros_like(wanted))
+        lines = [line for line in operations.forms(name, kernel) if not line.startswith("await")]
+        for left_out in set(kernel.inputs) - set(given):
+            lines = [line.replace(f", {left_out}", "") for line in lines]
+        names = {"run_kernel": run_kernel, "pipeline": Pipeline(), "out": out, **given}
+        exec("\n".join(lines), names)
+        names["pipeline"].run()
+        got = out.numpy()
+    if wanted is None:
+        assert got.max() > got.min()
+    else:
+        assert (got == wanted).all()
+        assert examples.results(name, call)
+
+
+def test_formulas_of_easings():
+    for family, formula in easings.FORMULAS.items():
+        for t in np.linspace(0, 1, 17):
+            wanted = eval(formula, vars(math).copy(), {"t": float(t)})
+            assert easing(f"{family}-in")(float(t)) == pytest.approx(wanted, abs=1e-12)
+    families = {
+        name.partition("-")[0] for name in EASINGS if not name.startswith(("linear", "ease"))
+    }
+    assert families - set(easings.FORMULAS) == {"bounce"}  # described in words
+
+
+@pytest.mark.parametrize("name", TRANSITIONS)
+def test_examples_of_transitions(name):
+    made = eval(transitions.call(name), {"Transition": Transition})
+    _, option = transitions.option(name).split(" ", 1)
+    assert repr(parse_transition(option)) == repr(made)
+    assert set(transitions.EXAMPLES[name]) <= {p.name for p in TRANSITIONS[name].parameters}
+
+
+def test_an_easing_on_the_command_line():
+    made = parse_transition(easings.OPTION.split(" ", 1)[1])
+    assert made.easing == "cubic-out"
+
+
+def test_scene_files_of_the_catalogue(tmp_path):
+    assert set(nodes.FILES) == set(NODE_TYPES)
+    dala.samples.photo("coffee").save(tmp_path / "photo.png")
+    shutil.copy(dala.samples.video("chelsea"), tmp_path / "talk.mp4")
+    (tmp_path / "talk.srt").write_text("1\n00:00:00,000 --> 00:00:02,000\nCoffee?\n")
+    audio.tone(220, 0.1).save(tmp_path / "music.wav")
+    for text in [easings.SCENE_FILE, *map(nodes.scene_file, NODE_TYPES)]:
+        (tmp_path / "scene.json").write_text(text, encoding="utf-8")
+        with load_scene(tmp_path / "scene.json", device="cpu") as scene:
+            got = np.asarray(scene.render(0.5))
+            drawn = [
+                node
+                for node in json.loads(text)["nodes"]
+                if node["type"] not in ("audio", "effect")
+            ]
+            assert got[..., :3].any() == bool(drawn), text
+
+
+def test_options_of_models_are_described():
+    for name in NAMES:
+        for option, default in find_model(name).options.items():
+            assert models.OPTIONS[option]
+            above = {"1 or more, int": 0, "0 to 1": 1.5, "0 or more": -1, "True or False": 2}
+            with pytest.raises(ParameterError):
+                find_model(name).chosen({option: above[models.option_range(default)]})
+
+
+def test_every_command_names_its_calls():
+    assert set(commands.PYTHON) == set(COMMANDS)
+    link = reference.linker("catalogue/commands/x.md")
+    calls = [call for found in commands.PYTHON.values() for call in found]
+    assert [call for call in calls if not link(call).startswith("[")] == []
 
 
 @pytest.mark.parametrize("task", models.COMMANDS)
@@ -294,7 +399,9 @@ def test_a_crawl_finds_what_is_wrong(tmp_path):
     }
 
 
-@pytest.mark.parametrize("module", [docstrings, links, llms, pages, reference])
+@pytest.mark.parametrize(
+    "module", [docstrings, examples, links, llms, pages, reference, transitions]
+)
 def test_examples_of_the_generator(module):
     assert doctest.testmod(module).failed == 0
 

@@ -11,6 +11,32 @@ from unittest import mock
 from dala.cli import COMMANDS, help_line
 from website.catalogue.pictures import Pictures
 from website.docstrings import parse, table
+from website.reference import linker
+
+#: What does the same in Python.
+PYTHON = {
+    "background": ("dala.ml.Background",),
+    "batch": ("dala.batch.videos", "dala.batch.images", "dala.batch.scenes"),
+    "classify": ("dala.ml.gpu.predict",),
+    "compose": ("dala.media.scene.load_scene", "dala.media.scene.Scene.render_to"),
+    "concat": ("dala.media.Timeline", "dala.media.scene.Scene.render_to"),
+    "cut": ("dala.media.video.open", "dala.media.video.write"),
+    "demo": (),
+    "detect": ("dala.ml.gpu.predict", "dala.ml.track.Tracker"),
+    "doctor": ("dala.doctor", "dala.devices"),
+    "export": ("dala.web.export", "dala.web.serve"),
+    "faces": ("dala.ml.gpu.predict", "dala.media.scene.Scene.follow"),
+    "filter": ("dala.media.gpu.process_frame", "dala.media.video.open", "dala.media.video.write"),
+    "hands": ("dala.ml.gpu.predict",),
+    "info": ("dala.doctor", "dala.gpu.compute.device_info"),
+    "kernels": ("dala.gpu.compute.kernels",),
+    "live": ("dala.media.live.send", "dala.media.camera.open"),
+    "models": ("dala.ml.gpu.available_models", "dala.ml.gpu.load_model"),
+    "poses": ("dala.ml.gpu.predict",),
+    "segment": ("dala.ml.gpu.predict",),
+    "studio": ("dala.studio.app",),
+    "view": ("dala.media.scene.Scene.play",),
+}
 
 
 def pages(pictures: Pictures) -> dict[str, tuple[str, str]]:
@@ -42,6 +68,9 @@ def _page(name: str) -> Iterator[str]:
     if examples:
         yield from ("## Examples", "", "```sh", *map(_commented, examples), "```", "")
     yield from (*remarks, "")
+    link = linker(f"catalogue/commands/{name}.md")
+    if PYTHON[name]:
+        yield from (f"In Python: {', '.join(map(link, PYTHON[name]))}.", "")
     yield from ("## All options", "", "```text", help_text(name).rstrip(), "```", "")
 
 

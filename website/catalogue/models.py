@@ -10,7 +10,9 @@ from dala.ml.spec import ModelSpec
 from website.catalogue.pictures import Pictures
 from website.docstrings import inline, table
 
-IMAGES = pathlib.Path(__file__).parents[2] / "docs" / "images" / "models"
+ROOT = pathlib.Path(__file__).parents[2]
+IMAGES = ROOT / "docs" / "images" / "models"
+WEIGHTS = ROOT / "src" / "dala" / "ml" / "weights" / "shipped"
 #: Pictures of results in the guide, with what they show, by the task.
 _SHOWN = {
     "classify": ("found.jpg", "Results of models on three photographs"),
@@ -31,6 +33,25 @@ COMMANDS = {
     "segment": "dala segment photo.jpg --out classes.png --model {name}",
     "matte": "dala background call.mp4 out.mp4 --blur 12 --model {name}",
 }
+#: What the options of ``predict`` mean.
+OPTIONS = {
+    "apart": "pixels of the input between two people; nearer ones count as one",
+    "detector_score": "the least score of the model that finds where they are",
+    "iris": "whether the irises are refined, too",
+    "most": "how many are returned at most, the best first",
+    "overlap": "share (intersection over union) above which the lower of two boxes is dropped",
+    "part_score": "the least score of the point from which a person is assembled",
+    "score": "the least score of what is returned",
+}
+
+
+def option_range(default: float) -> str:
+    """Return the values that an option with this default takes, as ``predict`` checks them."""
+    if isinstance(default, bool):
+        return "True or False"
+    if isinstance(default, int):
+        return "1 or more, int"
+    return "0 to 1" if default <= 1 else "0 or more"
 
 
 def pages(pictures: Pictures) -> dict[str, tuple[str, str]]:
@@ -49,10 +70,10 @@ def pages(pictures: Pictures) -> dict[str, tuple[str, str]]:
         "Any ONNX file loads by its path. See the guide [Models](../../models.md).",
     ]
     found = {"index": ("Models", "\n".join(lines))}
-    return found | {s.name: (s.name, "\n".join(_page(s))) for s in specs}
+    return found | {s.name: (s.name, "\n".join(_page(s, pictures))) for s in specs}
 
 
-def _page(spec: ModelSpec) -> Iterator[str]:
+def _page(spec: ModelSpec, pictures: Pictures) -> Iterator[str]:
     yield from (f"# {spec.name}", "", f"{spec.title}.", "")
     rows = [
         ("finds", spec.finds),
@@ -77,21 +98,22 @@ def _page(spec: ModelSpec) -> Iterator[str]:
     if spec.options:
         yield from ("## Options of predict", "")
         yield from table(
-            ("option", "default"), [(f"`{k}`", f"`{v}`") for k, v in spec.options.items()]
+            ("option", "default", "range", ""),
+            [(f"`{k}`", f"`{v}`", option_range(v), OPTIONS[k]) for k, v in spec.options.items()],
         )
     photo = {"classify": "chelsea", "segment": "chelsea"}.get(spec.task, "astronaut")
+    shipped = _shipped(spec)
     yield from (
         "## Python",
         "",
         "```py",
-        "import dala",
-        "from dala.ml.gpu import load_model, predict",
-        "",
-        f'model = load_model("{spec.name}")             # fetches the weights the first time',
-        f'result = predict(model, dala.samples.photo("{photo}"))',
-        "print(result)",
+        _program(spec, photo).rstrip(),
         "```",
         "",
+    )
+    if shipped:
+        yield from ("It prints:", "", "```text", pictures.printed(_program(spec, photo)), "```", "")
+    yield from (
         "## Command line",
         "",
         "```sh",
@@ -103,3 +125,22 @@ def _page(spec: ModelSpec) -> Iterator[str]:
     shown = _SHOWN.get(spec.task)
     if shown and (IMAGES / shown[0]).exists():
         yield from (f"![{shown[1]}](../../images/models/{shown[0]})", "")
+
+
+def _shipped(spec: ModelSpec) -> bool:
+    """Return whether the weights come with the package."""
+    return (WEIGHTS / f"{spec.name}.onnx").is_file()
+
+
+def _program(spec: ModelSpec, photo: str) -> str:
+    remark = (
+        "its weights come with Dala" if _shipped(spec) else "fetches the weights the first time"
+    )
+    return (
+        "import dala\n"
+        "from dala.ml.gpu import load_model, predict\n"
+        "\n"
+        f'model = load_model("{spec.name}")    # {remark}\n'
+        f'result = predict(model, dala.samples.photo("{photo}"))\n'
+        "print(result)\n"
+    )

@@ -89,6 +89,40 @@ PROGRAMS = {
 """,
 }
 
+#: A node of each type as scene files have it.
+FILES = {
+    "audio": '{"type": "audio", "source": "music.wav", "volume": 0.8, "fade_in": 0.1}',
+    "effect": """\
+{"type": "effect", "filter": "gaussian_blur", "params": {"sigma": 8.0},
+ "position": [0, 150], "size": [480, 120]}""",
+    "group": """\
+{"type": "group", "position": [90, 60], "size": [300, 150], "rotation": 6, "nodes": [
+  {"type": "overlay", "color": "white", "size": [300, 150], "radius": 16},
+  {"type": "text", "text": "one card", "size": 36, "color": "navy", "position": [30, 20]}]}""",
+    "image": '{"type": "image", "source": "photo.png", "size": [480, 270], "fit": "cover"}',
+    "overlay": '{"type": "overlay", "color": "tomato", "position": [40, 60], "size": [180, 60], "radius": 30}',
+    "scene": """\
+{"type": "scene", "position": [60, 40], "rotation": -8, "scene": {
+  "width": 240, "height": 135, "background": "teal",
+  "nodes": [{"type": "text", "text": "a scene", "size": 32, "position": [20, 40]}]}}""",
+    "subtitles": '{"type": "subtitles", "source": "talk.srt", "size": 24}',
+    "text": """\
+{"type": "text", "text": "Good evening", "size": 52, "weight": "bold",
+ "position": [30, 40], "shadow": true}""",
+    "timeline": """\
+{"type": "timeline", "fill": "cover", "nodes": [
+  {"type": "image", "source": "photo.png", "duration": 3},
+  {"type": "video", "source": "talk.mp4", "transition": ["wipe", 1, {"angle": 30}]}]}""",
+    "video": '{"type": "video", "source": "talk.mp4", "size": [480, 270], "fit": "cover"}',
+}
+
+
+def scene_file(name: str) -> str:
+    """Return a scene file with one node of a type."""
+    inner = FILES[name].replace("\n", "\n    ")
+    return f'{{"dala": 1, "width": 480, "height": 270, "nodes": [\n    {inner}]}}'
+
+
 #: The properties that nodes have in common.
 _SHARED = {name: item for name, item in vars(Node).items() if isinstance(item, Property)}
 
@@ -137,6 +171,10 @@ def _page(name: str, kind: type[Node]) -> Iterator[str]:
     if name in PROGRAMS:
         yield from (f"![What the program below renders: {name}]({name}.webp)", "")
         yield from ("## Python", "", "```python", program(name).rstrip(), "```", "")
+    if name in FILES:
+        yield from ("## Scene file", "", "```json", scene_file(name), "```", "")
+        yield from ("```sh", "dala compose scene.json -o out.mp4", "```", "")
+        yield from ("More: [scene files](../../media/scene-files.md).", "", "## Signature", "")
     method = f"dala.media.scene.Scene.add_{name}"
     yield from (f"Reference: {link(method)}", "")
     scene_method = getattr(dala.media.Scene, f"add_{name}")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from typing import Any
 
 from dala.gpu.compute import kernels
 from dala.gpu.compute.kernel import find
 from dala.gpu.compute.kernels.filter import parameter_of
 from dala.gpu.compute.operation import Operation
+from dala.gpu.compute.runnable import Runnable
 from dala.media.filters.declarations import declared
 from dala.media.filters.generate import row
 from dala.ml.models import NAMES
-from website.catalogue import costs
+from website.catalogue import costs, examples
 from website.catalogue.pictures import Pictures
 from website.docstrings import parse, table
 
@@ -55,7 +57,7 @@ def _index(names: list[str]) -> Iterator[str]:
         "# Operations",
         "",
         "Kernels for numbers and arrays: run them by name with `run_kernel`, in pipelines, or through the "
-        "functions and operators of buffers.",
+        "functions and operators of buffers. Each page has an example that was run, with its result.",
         "",
         "Guides: [linear algebra](../../compute/operations/linalg.md), [reductions](../../compute/operations/reduce.md), "
         "[color](../../compute/operations/color.md), [geometry](../../compute/operations/geometry.md), "
@@ -76,10 +78,10 @@ def _index(names: list[str]) -> Iterator[str]:
 def _page(name: str) -> Iterator[str]:
     kernel = find(name)
     doc = parse(inspect.cleandoc(kernel.__doc__ or ""))
-    yield from (f"# {name}", "", doc.summary, "", doc.body, "")
-    yield from ("## Inputs", "", ", ".join(f"`{n}`" for n in kernel.inputs) or "none", "")
-    if isinstance(kernel, Operation):
-        yield from (f"Dtypes: {', '.join(f'`{d}`' for d in kernel.dtypes)}.", "")
+    body, fence, example = doc.body.partition("```pycon")
+    yield from (f"# {name}", "", doc.summary, "", body, "")
+    yield from ("## Example", "", fence + example, "")
+    yield from ("## Inputs and result", "", *examples.facts(name, kernel))
     if kernel.params:
         described = doc.items.get("Args", {})
         yield from ("## Parameters", "", "| parameter | default | range | |", "|---|---|---|---|")
@@ -90,20 +92,8 @@ def _page(name: str) -> Iterator[str]:
                 text = text.rstrip("| ") + f" | {described[p.name]} |"
             yield text
         yield ""
-    given = ", ".join(kernel.inputs)
-    params = [p.name for p in kernel.params]
-    more = f", {{{', '.join(f'{chr(34)}{p}{chr(34)}: ...' for p in params)}}}" if params else ""
-    yield from (
-        "## Python",
-        "",
-        "```py",
-        f'run_kernel("{name}", [{given}], out{more})',
-        f'run_kernel_async("{name}", [{given}], out{more})      # returns a Command',
-        "```",
-        "",
-        f"`dala kernels {name}` prints this page in a terminal.",
-        "",
-    )
+    yield from ("## Python", "", "```py", *forms(name, kernel), "```", "")
+    yield from (f"`dala kernels {name}` explains it in a terminal.", "")
     figures = list(costs.rows(name))
     if figures:
         yield from (
@@ -113,3 +103,28 @@ def _page(name: str) -> Iterator[str]:
             "",
         )
         yield from table(("measured", "Dala", "peers"), figures)
+
+
+def forms(name: str, kernel: Runnable) -> Iterator[str]:
+    """Yield the ways to call a kernel with buffers."""
+    call = examples.call_of(name, kernel)
+    shown = {p.name: p.default for p in kernel.params} | (call.params if call else {})
+    pairs = [f'"{key}": {_literal(value)}' for key, value in shown.items()]
+    line = f"params = {{{', '.join(pairs)}}}"
+    if len(line) > 90:
+        yield from ("params = {", *(f"    {pair}," for pair in pairs), "}")
+    elif pairs:
+        yield line
+    given = f'"{name}", [{", ".join(kernel.inputs)}], out{", params" if pairs else ""}'
+    yield f"run_kernel({given})"
+    yield f"await run_kernel_async({given})        # in asyncio"
+    stage = f'"op": "run_kernel", "kernel": "{name}", "inputs": [{", ".join(kernel.inputs)}]'
+    more = ', "params": params' if pairs else ""
+    yield f'pipeline.add({{{stage}, "output": out{more}}})'
+
+
+def _literal(value: Any) -> str:
+    """Return a parameter's value as Python writes it, tuples of equal numbers as one of them."""
+    if isinstance(value, tuple) and len(value) == 2 and value[0] == value[1]:
+        value = value[0]
+    return f'"{value}"' if isinstance(value, str) else repr(value)

@@ -23,7 +23,13 @@ CACHE = ROOT / "build" / "catalogue"
 #: Pixels of the longer side on a page.
 SIDE = 600
 #: The code that pictures depend on.
-_CODE = ("src/dala/gpu/compute", "src/dala/media", "src/dala/samples", "src/dala/web")
+_CODE = (
+    "src/dala/gpu/compute",
+    "src/dala/media",
+    "src/dala/ml",
+    "src/dala/samples",
+    "src/dala/web",
+)
 
 
 @cache
@@ -56,6 +62,16 @@ class Pictures:
             return encoded(np.asarray(run(program, path)[name]), suffix)
 
         self.files[path] = self.kept(f"{program}\0{name}\0{SIDE}", suffix, make)
+
+    def printed(self, program: str) -> str:
+        """Return what a program prints."""
+
+        def make() -> bytes:
+            with contextlib.redirect_stdout(io.StringIO()) as said:
+                run(program, "printed")
+            return said.getvalue().strip().encode()
+
+        return self.kept(program, ".txt", make).read_text(encoding="utf-8")
 
     def kept(self, key: str, suffix: str, make: Callable[[], bytes]) -> pathlib.Path:
         """Return a file of the cache; ``make`` gives its bytes if it is not there yet.

@@ -3,12 +3,52 @@
 from __future__ import annotations
 
 import pathlib
+from typing import Any
 
 from dala.media.transitions.declarations import TRANSITIONS
 from website.catalogue.pictures import Pictures
 from website.docstrings import table
 
 IMAGES = pathlib.Path(__file__).parents[2] / "docs" / "images" / "transitions"
+
+#: Parameters that an example of each transition gives.
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "cut": {},
+    "dissolve": {},
+    "fade": {"color": "white"},
+    "wipe": {"angle": 30, "softness": 0.2},
+    "slide": {"direction": "up"},
+    "push": {"direction": "right"},
+    "zoom": {"amount": 3, "center": (0.5, 0.4)},
+    "iris": {"center": (0.3, 0.5), "softness": 0.1},
+    "luma": {"picture": "matte.png", "softness": 0.1},
+}
+
+
+def call(name: str) -> str:
+    """Return the example of a transition in Python.
+
+    >>> call("iris")
+    'Transition("iris", 1, center=(0.3, 0.5), softness=0.1)'
+    """
+    given = [f'"{name}"'] if name == "cut" else [f'"{name}"', "1"]
+    for key, value in EXAMPLES[name].items():
+        given.append(f'{key}="{value}"' if isinstance(value, str) else f"{key}={value!r}")
+    return f"Transition({', '.join(given)})"
+
+
+def option(name: str) -> str:
+    """Return the example of a transition as the option of ``dala concat``.
+
+    >>> option("iris")
+    '--transition iris=1,center=0.3:0.5,softness=0.1'
+    """
+    given = [f"{k}={_flat(v)}" for k, v in EXAMPLES[name].items()]
+    return f"--transition {','.join([name if name == 'cut' else f'{name}=1', *given])}"
+
+
+def _flat(value: Any) -> str:
+    return ":".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def pages(pictures: Pictures) -> dict[str, tuple[str, str]]:
@@ -28,8 +68,9 @@ def pages(pictures: Pictures) -> dict[str, tuple[str, str]]:
         'half = Transition("wipe", 1, angle=30, softness=0.2).mix(first, second, 0.5)',
         "```",
         "",
-        "On the command line: `dala concat a.mp4 b.mp4 -o out.mp4 --transition wipe=1`. Every transition also takes an "
-        "[easing](../easings/index.md). See [times and transitions](../../media/transitions.md).",
+        "Timelines take a `Transition`, its name or a tuple: "
+        '`Timeline(transition=("wipe", 1, {"angle": 30}))`. Every transition also takes an '
+        '[easing](../easings/index.md): `easing="ease-out"`. See [times and transitions](../../media/transitions.md).',
         "",
     ]
     for name, kind in TRANSITIONS.items():
@@ -37,6 +78,8 @@ def pages(pictures: Pictures) -> dict[str, tuple[str, str]]:
         if kind.parameters:
             rows = [(f"`{p.name}`", f"`{p.default!r}`", p.range, p.doc) for p in kind.parameters]
             lines += table(("parameter", "default", "range", ""), rows)
+        lines += ["```py", call(name), "```", ""]
+        lines += ["```sh", f"dala concat a.mp4 b.mp4 -o out.mp4 {option(name)}", "```", ""]
         if (IMAGES / f"{name}.png").exists():
             lines += [f"![{name}, in five steps](../../images/transitions/{name}.png)", ""]
     return {"index": ("Transitions", "\n".join(lines))}

@@ -20,6 +20,15 @@ class Conv2d(Operation):
     ``x`` is (N, C, H, W) or (C, H, W), ``weight`` is (O, C / groups, kh, kw), ``bias`` is (O,) and
     optional. The weights are not flipped. Values outside the image are 0. With ``groups``, the
     channels are split into equal groups, each of which computes its share of the outputs.
+
+    >>> import numpy as np
+    >>> from dala.gpu.compute.kernel import get
+    >>> x = np.arange(9, dtype=np.float32).reshape(1, 3, 3)
+    >>> weight = np.ones((1, 1, 2, 2), np.float32)
+    >>> get("conv2d")(x, weight).tolist()
+    [[[8.0, 12.0], [20.0, 24.0]]]
+    >>> get("conv2d")(x, weight, stride=2, padding=1).tolist()
+    [[[0.0, 3.0], [9.0, 24.0]]]
     """
 
     title = "conv2d"

@@ -60,6 +60,13 @@ class Yuv16ToRgb(Operation):
         transfer: "none" leaves the values as coded; "hlg" or "pq".
         light: of HDR values: "sdr", or "float" with highlights above 1.0, in BT.2020.
         peak: the brightest value of "pq" in cd/m2, for "sdr".
+
+    >>> import numpy as np
+    >>> from dala.gpu.compute.kernel import get
+    >>> y = np.full((2, 2), 940, np.uint16).view(np.uint8).reshape(2, 2, 2)     # white, 10 bits
+    >>> u = v = np.full((1, 1), 512, np.uint16).view(np.uint8).reshape(1, 1, 2)
+    >>> print(get("yuv16_to_rgb")(y, u, v).round(3)[0, 0])
+    [1. 1. 1. 1.]
     """
 
     title = "yuv16_to_rgb"
@@ -179,6 +186,12 @@ class DisplayToHdr(_Display):
     Args:
         transfer: "hlg" or "pq".
         primaries: of the display values: "bt2020" or "bt709".
+
+    >>> import numpy as np
+    >>> from dala.gpu.compute.kernel import get
+    >>> image = np.ones((1, 1, 3), np.float32)              # SDR white, 203 cd/m2
+    >>> print(get("display_to_hdr")(image).round(3))
+    [[[0.581 0.581 0.581]]]
     """
 
     title = "display_to_hdr"
@@ -209,6 +222,12 @@ class DisplayToSdr(_Display):
 
     Args:
         peak: the brightest value in cd/m2, where SDR white is 203.
+
+    >>> import numpy as np
+    >>> from dala.gpu.compute.kernel import get
+    >>> image = np.array([[[0.5], [1.0], [1.5]]], np.float32).repeat(3, axis=2)
+    >>> print(get("display_to_sdr")(image)[0, :, 0].round(2))
+    [0.5  0.9  0.99]
     """
 
     title = "display_to_sdr"
@@ -254,6 +273,13 @@ class RgbToYuv16(Operation):
         range: "limited" or "full".
         siting: position of subsampled chroma: "left", "center" or "topleft".
         layout: "420", "422", "440" or "444", which "rgb" requires.
+
+    >>> import numpy as np
+    >>> from dala.gpu.compute.kernel import get
+    >>> rgb = np.full((2, 2, 3), 255, np.uint8)             # white
+    >>> words = get("rgb_to_yuv16")(rgb)
+    >>> words.view(np.uint16).tolist()                      # four of Y, then Cb and Cr
+    [940, 940, 940, 940, 512, 512]
     """
 
     title = "rgb_to_yuv16"

@@ -15,6 +15,12 @@ class Hysteresis(Operation):
 
     The picture is gray: 255 is strong, other values above 0 are weak. The eight neighbors of a
     pixel are connected to it. The result is 255 or 0.
+
+    >>> import numpy as np
+    >>> from dala.gpu.compute.kernel import get
+    >>> img = np.array([[255, 100, 100, 0, 100]], np.uint8)
+    >>> get("hysteresis")(img).tolist()
+    [[255, 255, 255, 0, 0]]
     """
 
     title = "hysteresis"

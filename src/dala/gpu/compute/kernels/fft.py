@@ -39,6 +39,12 @@ class Fft(_Transform):
     Transforms the last axis, or the last two if ``axes`` is 2, of any length. A real input (..., N)
     gives all N complex numbers, (..., N, 2). ``complex`` says whether the input is complex,
     (..., N, 2); by default it is if the output has the input's shape, and real without an output.
+
+    >>> import numpy as np
+    >>> from dala.gpu.compute.kernel import get
+    >>> a = np.array([1, 2, 3, 4], np.float32)
+    >>> get("fft")(a).round(3).tolist()                 # pairs of real and imaginary parts
+    [[10.0, 0.0], [-2.0, 2.0], [-2.0, 0.0], [-2.0, -2.0]]
     """
 
     title = "fft"
@@ -69,6 +75,12 @@ class Ifft(_Transform):
 
     Transforms the last axis, or the last two if ``axes`` is 2, of complex numbers (..., N, 2). An
     output of shape (..., N) receives the real parts.
+
+    >>> import numpy as np
+    >>> from dala.gpu.compute.kernel import get
+    >>> a = np.array([[10, 0], [-2, 2], [-2, 0], [-2, -2]], np.float32)
+    >>> get("ifft")(a).round(3).tolist()
+    [[1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [4.0, 0.0]]
     """
 
     title = "ifft"

@@ -30,6 +30,12 @@ def generate_gradient(
         from_color: r, g, b of 0 to 1 at the start.
         to_color: r, g, b of 0 to 1 at the end.
         angle (radians): 0 runs from left to right; clockwise.
+
+    >>> from dala.gpu.compute import buffer_zeros, run_kernel
+    >>> out = buffer_zeros((1, 4, 3), "u8")
+    >>> run_kernel("generate_gradient", [], out, {"to_color": (1.0, 0.5, 0.0)})
+    >>> out.numpy()[0].tolist()
+    [[32, 16, 0], [96, 48, 0], [159, 80, 0], [223, 112, 0]]
     """
     y, x = position()
     height, width = shape()

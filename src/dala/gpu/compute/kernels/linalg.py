@@ -20,6 +20,13 @@ class Matmul(Operation):
     and a column as ``b``, and its axis is removed from the output. ``transpose_a`` and
     ``transpose_b`` swap the last two axes of an input first. Integers wrap around; u8 is summed as
     s32, the dtype of the output.
+
+    >>> import numpy as np
+    >>> from dala.gpu.compute.kernel import get
+    >>> a = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
+    >>> b = np.array([[1, 0], [0, 1], [1, 1]], np.float32)
+    >>> get("matmul")(a, b).tolist()
+    [[4.0, 5.0], [10.0, 11.0]]
     """
 
     title = "matmul"

@@ -411,6 +411,13 @@ class Extremes(Operation):
     """Compute the minimum or maximum of each channel over given places.
 
     ``places`` are offsets (dx, dy) as an s32 array (count, 2); they are limited to ``reach``.
+
+    >>> import numpy as np
+    >>> from dala.gpu.compute.kernel import get
+    >>> img = np.array([[1, 5, 2, 8]], np.uint8)
+    >>> places = np.array([[-1, 0], [0, 0], [1, 0]], np.int32)      # left, here, right
+    >>> get("extremes")(img, places, kind="max", reach=1).tolist()
+    [[5, 5, 8, 8]]
     """
 
     title = "extremes"

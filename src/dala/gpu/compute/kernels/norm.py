@@ -19,6 +19,13 @@ class Softmax(Operation):
 
     ``axis`` is the last by default. A row with a NaN or +inf, or only -inf, gives NaN, as by the
     formula.
+
+    >>> import numpy as np
+    >>> from dala.gpu.compute.kernel import get
+    >>> a = np.array([[1, 2, 3], [0, 0, 0]], np.float32)
+    >>> print(get("softmax")(a).round(3))
+    [[0.09  0.245 0.665]
+     [0.333 0.333 0.333]]
     """
 
     title = "softmax"
@@ -53,6 +60,13 @@ class LayerNorm(Operation):
 
     This is the population variance, computed from differences to the mean. ``gamma`` and ``beta``
     have the length of the last axis; they are 1 and 0 by default. ``epsilon`` is 1e-5 by default.
+
+    >>> import numpy as np
+    >>> from dala.gpu.compute.kernel import get
+    >>> a = np.array([[1, 2, 3], [0, 0, 6]], np.float32)
+    >>> print(get("layer_norm")(a).round(3))
+    [[-1.225  0.     1.225]
+     [-0.707 -0.707  1.414]]
     """
 
     title = "layer_norm"

@@ -131,6 +131,12 @@ class ReduceSum(_Reduction):
     input's shape without these axes, or with size 1 for them. Integers are added exactly and wrap
     around in the output's dtype, which may be wider or a float; u8 saturates. The sum of an empty
     input is 0.
+
+    >>> import numpy as np
+    >>> from dala.gpu.compute.kernel import get
+    >>> a = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
+    >>> get("reduce_sum")(a).tolist(), get("reduce_sum")(a, axis=-1).tolist()
+    (21.0, [6.0, 15.0])
     """
 
     title = "reduce_sum"
@@ -150,6 +156,12 @@ class ReduceMax(_Reduction):
     """Compute the maximum of all numbers, or along axes. NaN propagates.
 
     ``axis`` as in reduce_sum.
+
+    >>> import numpy as np
+    >>> from dala.gpu.compute.kernel import get
+    >>> a = np.array([[1, 5], [7, 0]], np.float32)
+    >>> get("reduce_max")(a).tolist(), get("reduce_max")(a, axis=0).tolist()
+    (7.0, [7.0, 5.0])
     """
 
     title = "reduce_max"
@@ -165,6 +177,12 @@ class ReduceMin(_Reduction):
     """Compute the minimum of all numbers, or along axes. NaN propagates.
 
     ``axis`` as in reduce_sum.
+
+    >>> import numpy as np
+    >>> from dala.gpu.compute.kernel import get
+    >>> a = np.array([[1, 5], [7, 0]], np.float32)
+    >>> get("reduce_min")(a).tolist(), get("reduce_min")(a, axis=0).tolist()
+    (0.0, [1.0, 0.0])
     """
 
     title = "reduce_min"
@@ -181,6 +199,12 @@ class ArgMax(_Reduction):
 
     ``axis`` is None (an index into the flattened buffer) or an axis. Of equal numbers the first is
     returned; NaN counts as the largest.
+
+    >>> import numpy as np
+    >>> from dala.gpu.compute.kernel import get
+    >>> a = np.array([[1, 5, 2], [7, 0, 7]], np.float32)
+    >>> get("argmax")(a).tolist(), get("argmax")(a, axis=1).tolist()
+    (3, [1, 0])
     """
 
     title = "argmax"

@@ -23,6 +23,12 @@ class Reshape(Operation):
     """Change the shape and keep the order of the numbers.
 
     One size in ``shape`` may be -1; it is then computed from the others.
+
+    >>> import numpy as np
+    >>> from dala.gpu.compute.kernel import get
+    >>> a = np.arange(6, dtype=np.float32)
+    >>> get("reshape")(a, shape=(2, -1)).tolist()
+    [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
     """
 
     title = "reshape"
@@ -66,6 +72,12 @@ class Transpose(Operation):
 
     Then the output's axes in ``reverse`` are flipped: ``axes=(1, 0), reverse=(0,)`` is a quarter
     turn.
+
+    >>> import numpy as np
+    >>> from dala.gpu.compute.kernel import get
+    >>> a = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
+    >>> get("transpose")(a).tolist(), get("transpose")(a, axes=(1, 0), reverse=(0,)).tolist()
+    ([[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]], [[3.0, 6.0], [2.0, 5.0], [1.0, 4.0]])
     """
 
     title = "transpose"
@@ -111,6 +123,13 @@ class Gather(Operation):
 
     ``out[..., i, ...] = a[..., index[i], ...]``. The axes of ``index`` replace ``axis``.
     Out-of-range indices are clamped.
+
+    >>> import numpy as np
+    >>> from dala.gpu.compute.kernel import get
+    >>> a = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
+    >>> index = np.array([2, 0, 0], np.int32)
+    >>> get("gather")(a, index).tolist()
+    [[5.0, 6.0], [1.0, 2.0], [1.0, 2.0]]
     """
 
     title = "gather"

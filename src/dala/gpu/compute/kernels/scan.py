@@ -34,6 +34,12 @@ class CumSum(Operation):
 
     ``axis`` is the last by default. Output dtypes are as in reduce_sum; integers wrap in the
     output's dtype, u8 saturates at 255.
+
+    >>> import numpy as np
+    >>> from dala.gpu.compute.kernel import get
+    >>> a = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
+    >>> get("cumsum")(a).tolist(), get("cumsum")(a, axis=0).tolist()
+    ([[1.0, 3.0, 6.0], [4.0, 9.0, 15.0]], [[1.0, 2.0, 3.0], [5.0, 7.0, 9.0]])
     """
 
     title = "cumsum"
@@ -64,6 +70,12 @@ class Histogram(Operation):
     Bin i of ``bins`` (256) starts at low + i * (high - low) / bins and ends before the next bin;
     the last bin includes ``high``. Numbers outside ``low``..``high`` and NaN are ignored. ``low``
     and ``high`` are 0 and 256 by default for integers, 0 and 1 for floats.
+
+    >>> import numpy as np
+    >>> from dala.gpu.compute.kernel import get
+    >>> a = np.array([0.1, 0.2, 0.3, 0.9, 1.0, 7], np.float32)
+    >>> get("histogram")(a, bins=4).tolist()
+    [2, 1, 0, 2]
     """
 
     title = "histogram"
@@ -146,6 +158,13 @@ class TileHistogram(Operation):
     Args:
         tiles: rows and columns of the grid, one number for both.
         of: "channels" for red, green and blue, or "luma".
+
+    >>> import numpy as np
+    >>> from dala.gpu.compute.kernel import get
+    >>> image = np.array([[0, 0, 9, 9], [0, 1, 9, 9]], np.uint8)
+    >>> counts = get("tile_histogram")(image, tiles=(1, 2))
+    >>> counts.shape, counts[0, 0, 0, :2].tolist(), counts[0, 1, 0, 9].tolist()
+    ((1, 2, 1, 256), [3, 1], 4)
     """
 
     title = "tile_histogram"
@@ -229,6 +248,13 @@ class MapLevels(Operation):
 
     Args:
         of: "channels" or "luma".
+
+    >>> import numpy as np
+    >>> from dala.gpu.compute.kernel import get
+    >>> image = np.array([[0, 100, 255]], np.uint8)
+    >>> tables = 255 - np.arange(256, dtype=np.float32).reshape(1, 1, 1, 256)      # inverts
+    >>> get("map_levels")(image, tables).tolist()
+    [[255, 155, 0]]
     """
 
     title = "map_levels"

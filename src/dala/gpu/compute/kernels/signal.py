@@ -19,6 +19,13 @@ class Convolve1d(Operation):
     The kernel is flipped, as in np.convolve, and ``a`` is 0 beyond its ends. ``mode`` "full"
     returns all N + K - 1 results where the two overlap, "same" the middle max(N, K) of those, and
     "valid" the max(N, K) - min(N, K) + 1 where they overlap completely.
+
+    >>> import numpy as np
+    >>> from dala.gpu.compute.kernel import get
+    >>> a = np.array([1, 2, 3], np.float32)
+    >>> kernel = np.array([0, 1, 0.5], np.float32)
+    >>> get("convolve1d")(a, kernel).tolist(), get("convolve1d")(a, kernel, mode="full").tolist()
+    ([1.0, 2.5, 4.0], [0.0, 1.0, 2.5, 4.0, 1.5])
     """
 
     title = "convolve1d"
