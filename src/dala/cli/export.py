@@ -23,6 +23,7 @@ examples:
   dala export --blur radius=4,sigma=2 --sharpen 0.3 -o page/
   dala export --lut film.cube --vignette -o look.html      one file
   dala export chain.json -o page/                          filters as `filter --json` prints them
+  dala export scene.json --node title -o page/             the effects of a scene, or of a node
   dala export --sepia -o page/ --picture photo.jpg --title "Old times"
   dala export --blur 4 -o page/ --slider radius=0:32 --slider border
   dala export --chroma_key --serve                         with a QR code for a phone
@@ -58,6 +59,10 @@ OPTIONS: Final[arguments.Options] = {
     **arguments.MAX_PIXELS,
     "--title": {"metavar": "TEXT", "help": "of the page (the names of the filters)"},
     "--picture": {"metavar": "FILE", "help": "that the page shows at first (a photograph)"},
+    "--node": {
+        "metavar": "ID",
+        "help": "of a scene: an effect, or a node with effects (the only ones of the scene)",
+    },
     "--yuv": {
         "action": "store_true",
         "help": "also export plans for video frames in NV12 and I420, converted as Dala does it",
@@ -82,8 +87,8 @@ OPTIONS: Final[arguments.Options] = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
-    parser.usage = "dala export [CHAIN.json] [--FILTER [VALUE] ..] -o OUT [options]"
-    parser.add_argument("paths", nargs="*", metavar="CHAIN.json", help="a file with filters")
+    parser.usage = "dala export [CHAIN.json | SCENE.json] [--FILTER [VALUE] ..] -o OUT [options]"
+    parser.add_argument("paths", nargs="*", metavar="CHAIN.json", help="filters, or a scene")
     parser.add_argument(
         "-o", "--out", metavar="OUT", help="the folder to write, or one file that ends in .html"
     )
@@ -109,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
     """Export, print a report, and serve where asked to."""
     if len(args.paths) > 1 or bool(args.paths) == bool(args.chain):
         raise ParameterError(
-            "give filters, such as --blur 3, or one file with filters, such as chain.json."
+            "give filters, such as --blur 3, or one file, such as chain.json or scene.json."
         )
     if args.out is None and not args.serve:
         raise ParameterError("name the folder to write, such as -o page/.")
@@ -123,13 +128,18 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace, held: ExitStack) -> int:
     from dala import web
 
-    filters = _loaded(args)
+    filters: list[chain.Link] | Path
+    if args.paths and web.is_scene_file(args.paths[0]):
+        filters = Path(args.paths[0])
+    else:
+        filters = _loaded(args)
     out = args.out or held.enter_context(tempfile.TemporaryDirectory(prefix="dala-web-"))
     made = web.export(
         filters,
         out,
         title=args.title,
         picture=args.picture,
+        node=args.node,
         sliders=dict(args.slider) or None,
         yuv=args.yuv,
         device=args.device or "cpu",

@@ -18,16 +18,27 @@ if TYPE_CHECKING:
     from dala.web.exporting import export as export
     from dala.web.exporting import plan as plan
     from dala.web.exporting import read_chain as read_chain
+    from dala.web.scenes import is_scene_file as is_scene_file
     from dala.web.serving import Server as Server
     from dala.web.serving import serve as serve
 
-__all__ = ["Export", "Server", "WebPlan", "export", "plan", "read_chain", "serve"]
+__all__ = [
+    "Export",
+    "Server",
+    "WebPlan",
+    "export",
+    "is_scene_file",
+    "plan",
+    "read_chain",
+    "serve",
+]
 
 _HOMES = {
     "Export": "dala.web.exporting",
     "Server": "dala.web.serving",
     "WebPlan": "dala.web.explore",
     "export": "dala.web.exporting",
+    "is_scene_file": "dala.web.scenes",
     "plan": "dala.web.exporting",
     "read_chain": "dala.web.exporting",
     "serve": "dala.web.serving",

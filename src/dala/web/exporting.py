@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files as package_files
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from dala.errors import ParameterError
 from dala.gpu.compute import Pipeline, kernel
@@ -25,8 +25,15 @@ from dala.web.explore import WebPlan, explore
 from dala.web.sources import FilterSource, PipelineSource, WebSource
 from dala.web.stills import PageImage, first_picture, still
 
-#: What can be exported: filters, a kernel, a pipeline of buffers, or the path of a chain.json.
-Exportable: TypeAlias = "Sequence[Filter] | Runnable | Pipeline | FramePipeline | PathLike"
+if TYPE_CHECKING:
+    from dala.media.scene.nodes.effect import EffectNode
+    from dala.media.scene.scene import Scene
+
+#: What can be exported: filters, a kernel, a pipeline of buffers, the effects of a scene, or the
+#: path of a JSON file with filters or a scene.
+Exportable: TypeAlias = (
+    "Sequence[Filter] | Runnable | Pipeline | FramePipeline | Scene | EffectNode | PathLike"
+)
 
 _CALL: Final = "export_web"
 
@@ -59,6 +66,7 @@ class Export:
 def plan(
     chain: Exportable,
     *,
+    node: str | None = None,
     sliders: Ranges | None = None,
     yuv: bool = False,
 ) -> WebPlan:
@@ -67,7 +75,10 @@ def plan(
     >>> plan(["invert"]).dispatches
     1
     """
-    return explore(_source(chain, sliders, yuv))
+    given = _given(chain, node, None)
+    made = explore(_source(given.chain, sliders, yuv))
+    made.notes[:0] = given.notes
+    return made
 
 
 def export(
@@ -76,6 +87,7 @@ def export(
     *,
     title: str | None = None,
     picture: ImageLike | PathLike | None = None,
+    node: str | None = None,
     sliders: Ranges | None = None,
     yuv: bool = False,
     one_file: bool | None = None,
@@ -89,11 +101,14 @@ def export(
 
     Args:
         chain: filters such as ``[("blur", {"radius": 4}), "invert"]``, a kernel whose first input
-            is a picture, a Pipeline, a FramePipeline that has processed a frame, or the path of a
-            JSON file with filters.
+            is a picture, a Pipeline, a FramePipeline that has processed a frame, a Scene with
+            effects, one effect of it, or the path of a JSON file with filters or a scene.
         folder: where to write; with ``one_file`` the path of the HTML file.
         title: of the page; the names of the filters by default.
-        picture: that the page shows at first; a photograph by default.
+        picture: that the page shows at first; by default a photograph, and for a scene file the
+            scene without the effects.
+        node: of a scene: the id of an effect, or of a node with effects. Needed if the scene has
+            effects in several places.
         sliders: the ranges of controls by name, such as ``{"sigma": (0.5, 20)}``. None means the
             declared range; it also makes a control of a parameter that is none by itself, such as
             ``{"border": None}``.
@@ -105,7 +120,9 @@ def export(
         The path, the files and the plans.
 
     Raises:
-        ParameterError: the chain has a model, or a parameter is refused.
+        ParameterError: the chain has a model, an effect has what pages lack, such as an opacity, or
+            a parameter is refused.
+        SceneFileError: the scene file has mistakes.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -118,9 +135,11 @@ def export(
     if path.exists() and path.is_dir() == single:
         expected = "the path of a file" if single else "a folder"
         raise ParameterError.invalid(_CALL, "folder", expected, str(path))
-    shown = first_picture(picture, _CALL)
-    source = _source(chain, sliders, yuv)
+    given = _given(chain, node, device)
+    shown = first_picture(given.picture if picture is None else picture, _CALL)
+    source = _source(given.chain, sliders, yuv)
     made = explore(source)
+    made.notes[:0] = given.notes
     result, note = still(shown, source, device)
     made.notes.extend([note] if note else [])
     document, files = ChainWriter(made, inline=single).write(_title(title, made))
@@ -193,6 +212,35 @@ def _item(item: Any) -> Filter:
 def _value(value: Any) -> Any:
     numbers = isinstance(value, list) and all(isinstance(n, int | float) for n in value)
     return tuple(value) if numbers else value
+
+
+class _Given(NamedTuple):
+    """What is exported, its own first picture, and what is different on the page."""
+
+    chain: Exportable
+    picture: ImageLike | None = None
+    notes: Sequence[str] = ()
+
+
+def _given(chain: Exportable, node: str | None, device: str | None) -> _Given:
+    """Return the effects of a scene as filters; other chains as they are."""
+    from dala.media.scene.nodes.effect import EffectNode
+    from dala.media.scene.scene import Scene
+    from dala.web.scenes import is_scene_file, read_effects, scene_effects
+
+    if node is not None and not isinstance(node, str):
+        raise ParameterError.invalid(_CALL, "node", "the id of a node", node)
+    if isinstance(chain, Scene | EffectNode):
+        found = scene_effects(chain, node, _CALL)
+        return _Given(found.filters, None, found.notes)
+    if isinstance(chain, str | os.PathLike) and is_scene_file(chain):
+        found, picture = read_effects(chain, node, _CALL, device)
+        return _Given(found.filters, picture, found.notes)
+    if node is not None:
+        raise ParameterError.invalid(
+            _CALL, "node", "None for what is not a scene", node, "Only scenes have nodes."
+        )
+    return _Given(chain)
 
 
 def _source(chain: Exportable, sliders: Ranges | None, yuv: bool) -> WebSource:
