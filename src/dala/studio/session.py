@@ -33,7 +33,7 @@ from dala.studio.home.jobs import Jobs
 from dala.studio.limits import StudioLimits
 from dala.studio.message import Message, error_json, parsed
 from dala.studio.picture.renderer import RenderEvents, StudioRenderer
-from dala.studio.viewer import Viewer, changed_view
+from dala.studio.viewer import Viewer
 from dala.typing import PathLike
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class StudioSession(Closing):
                 self.renderer.look()
                 return None
             case "view":
-                viewer.view = changed_view(viewer.view, message)
+                viewer.show(message)
                 self.renderer.look()
                 return {}
         return await self._worker.run(lambda: self.do(message)) or {}

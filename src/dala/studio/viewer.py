@@ -130,6 +130,8 @@ class Viewer:
         self._under_way: dict[int, None] = {}
         #: The moment that was sent last, and what of the view its pictures depend on.
         self.sent: tuple[int, tuple[object, ...]] | None = None
+        #: Whether its decoder was lost: the next picture has to stand alone.
+        self.lost = False
         #: Why the connection has to end; "" while it may stay.
         self.ended = ""
 
@@ -159,6 +161,17 @@ class Viewer:
         with self._lock:
             for other in [n for n in self._under_way if n <= seq]:
                 del self._under_way[other]
+
+    def show(self, message: JsonObject) -> None:
+        """Change the view; with ``key`` the next picture stands alone.
+
+        Raises:
+            ParameterError: a key of the message has the wrong form.
+        """
+        view, lost = changed_view(self.view, message), _flag("key", message.get("key"))
+        self.view = view
+        if lost:
+            self.lost, self.sent = True, None
 
     # messages ---------------------------------------------------------------------------------
     def send(self, message: str | bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from playwright.sync_api import expect
@@ -213,6 +214,10 @@ def test_models_are_cards(page: Driver) -> None:
     expect(page.page.get_by_test_id("card-faces").get_by_role("switch")).to_be_visible()
     # The label over the box around the face is green; there the photograph is brown hair.
     page.wait_pixel(0.36, 0.12, (70, 215, 70), near=45)
+    found = page.page.get_by_test_id("result")
+    expect(found.locator("p")).to_have_text("1 face")
+    expect(found.get_by_role("listitem")).to_have_count(1)
+    expect(found.get_by_role("listitem")).to_contain_text(re.compile(r"face\s*9\d %"))
     show = page.page.get_by_role("combobox", name="Show")
     show.select_option("blur")
     page.wait_pixel(0.36, 0.12, (110, 90, 60), near=60)

@@ -96,10 +96,45 @@ def test_video_is_rendered_into_the_folder(moving: Driver) -> None:
     assert abs(levels[-1] - (255 - 20 - 7 * 29)) < 6
 
 
+def test_only_the_loop_is_rendered(moving: Driver) -> None:
+    page = moving.page
+    moving.studio.do("loop", **{"from": 0.5, "to": 1.2})
+    take(moving, "Render to a file")
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("From 0:00.50 to 0:01.20")
+    expect(dialog.get_by_role("switch", name="Only the loop")).to_be_checked()
+    target = moving.studio.folder / "part.mp4"
+    page.get_by_role("textbox", name="File").fill(str(target))
+    page.get_by_role("button", name="Render", exact=True).click()
+    expect(page.get_by_test_id("job")).to_have_attribute("data-state", "done")
+    with video.open(target) as reader:
+        levels = [int(frame.numpy()[24, 32, 0]) for frame in reader]
+    assert [round((level - 20) / 7) for level in levels] == [5, 6, 7, 8, 9, 10, 11]
+
+
+def test_built_in_presets_are_found_and_undone(picture: Driver) -> None:
+    page = picture.page
+    picture.add("invert")
+    page.get_by_role("button", name="Presets").click()
+    chips = page.get_by_role("dialog").locator(".chip")
+    assert chips.count() >= 5
+    chips.filter(has_text="Golden hour").click()
+    expect(page.locator(".card-title").first).to_have_text("Temperature")
+    page.keyboard.press("Control+k")
+    page.get_by_test_id("palette-search").fill("noir")
+    expect(page.get_by_role("option", selected=True)).to_contain_text("Replaces the chain")
+    page.keyboard.press("Enter")
+    expect(page.locator(".card-title").first).to_have_text("Grayscale")
+    page.get_by_test_id("undo").click()
+    page.get_by_test_id("undo").click()
+    expect(page.locator(".card-title")).to_have_text(["Invert"])
+
+
 def test_render_shows_progress_and_is_cancelled(page: Driver) -> None:
     page.studio.do("open", camera="test")
     page.wait_frames()
     take(page, "Render to a file")
+    page.page.get_by_role("slider", name="Seconds").press("End")  # it must not end by itself
     page.page.get_by_role("button", name="Render", exact=True).click()
     job = page.page.get_by_test_id("job")
     expect(job).to_have_attribute("data-state", "running")
@@ -120,6 +155,24 @@ def test_chain_is_exported_as_a_web_page(inverted: Driver, tmp_path: Path) -> No
     with zipfile.ZipFile(tmp_path / "page.zip") as archive:
         names = archive.namelist()
     assert any(name.endswith("index.html") for name in names), names
+
+
+def test_effects_of_a_node_are_exported(page: Driver) -> None:
+    data = json.loads((page.studio.folder / "scene.json").read_text())
+    data["nodes"] += [
+        {"type": "effect", "filter": "blur", "input": "box"},
+        {"type": "effect", "id": "dark", "filter": "vignette", "start": 1},
+    ]
+    (page.studio.folder / "effects.json").write_text(json.dumps(data))
+    page.open("effects.json")
+    take(page, "Export as a web page")
+    expect(page.page.get_by_role("alert")).to_contain_text("effects in several places")
+    page.page.get_by_role("treeitem", name="dark").click()
+    take(page, "Export “dark” as a web page")
+    job = page.page.get_by_test_id("job")
+    expect(job).to_have_attribute("data-state", "done")
+    job.get_by_text("note").click()
+    expect(job).to_contain_text("has a start or an end in the scene")
 
 
 def test_preset_is_saved_and_loaded(picture: Driver, tmp_path: Path) -> None:

@@ -10,13 +10,43 @@ from tests.studio.page.driver import Driver, Studio
 RED, BLUE = (200, 60, 40), (40, 60, 200)
 
 
-@pytest.mark.long  # a slow start begins with JPEG: it needs an idle machine
 def test_h264_arrives_is_shown_and_acknowledged(picture: Driver) -> None:
     picture.wait_pixel(0.2, 0.5, RED)
     picture.wait_pixel(0.8, 0.5, BLUE)
     assert {header["codec"][:5] for header in picture.pictures} == {"avc1."}
     assert {header["which"] for header in picture.pictures} == {"after"}
     picture.until(lambda: picture.last("seen").get("seq") == picture.pictures[-1]["seq"])
+
+
+#: Decoders that fail instead of decoding, so many of them.
+FAILING = """
+const Decoder = VideoDecoder;
+let failures = COUNT;
+globalThis.VideoDecoder = class extends Decoder {
+    constructor(options) { super(options); this.options = options; }
+    decode(chunk) {
+        if (failures-- <= 0) return super.decode(chunk);
+        this.close();
+        setTimeout(() => this.options.error(new DOMException("taken back", "QuotaExceededError")));
+    }
+};
+"""
+
+
+@pytest.mark.parametrize(("failures", "codec"), [(1, "avc1."), (2, "jpeg")])
+def test_decoder_that_is_lost(studio: Studio, chromium: object, failures: int, codec: str) -> None:
+    studio.clear()
+    script = FAILING.replace("COUNT", str(failures))
+    with Driver(studio, chromium, script=script) as page:
+        page.open("two.png")
+        page.wait_pixel(0.2, 0.5, RED)
+        page.wait_pixel(0.8, 0.5, BLUE)
+        assert page.pictures[-1]["codec"].startswith(codec)
+        page.add("invert")  # nothing that failed keeps a place
+        page.add("invert")
+        page.add("invert")
+        page.wait_pixel(0.2, 0.5, (55, 195, 215))
+        page.check()
 
 
 def test_picture_comes_as_large_as_it_is_shown(page: Driver) -> None:
@@ -48,7 +78,7 @@ def test_split_shows_the_original_and_costs_no_messages(picture: Driver) -> None
     expect(handle).to_have_attribute("aria-valuenow", "50")
     x, y = picture.place(0.5, 0.5)
     picture.page.mouse.move(x, y)
-    picture.page.wait_for_timeout(100)
+    picture.until(lambda: picture.last("view").get("split") is True)
     count = len([message for message in picture.sent if message["do"] == "view"])
     picture.page.mouse.down()
     picture.page.mouse.move(*picture.place(0.1, 0.5), steps=4)

@@ -38,16 +38,25 @@ def test_steps_and_seeks_show_their_frames(moving: Driver) -> None:
 def test_plays_pauses_and_ends(moving: Driver) -> None:
     page = moving.page
     before = moving.frames()
+    moving.studio.do("loop", **{"from": 0, "to": 3})  # it does not end before it was looked at
     page.keyboard.press("Space")
     expect(page.get_by_test_id("play")).to_have_accessible_name("Pause")
     moving.wait_frames(before + 3)
     expect(page.get_by_test_id("figures")).to_contain_text("fps")
     page.keyboard.press("Space")
     expect(page.get_by_test_id("play")).to_have_accessible_name("Play")
+    moving.studio.do("loop")
     page.get_by_test_id("track").press("End")
     page.get_by_test_id("track").press("ArrowLeft")
+    moving.got.clear()
     page.keyboard.press("Space")
-    expect(page.get_by_test_id("play")).to_have_accessible_name("Play")  # it stops at the end
+
+    def played() -> list[object]:
+        states = [message["state"] for message in moving.got if "state" in message]
+        return [state["playing"] for state in states if "playing" in state]
+
+    moving.until(lambda: played() == [True, False])  # it stops at the end
+    expect(page.get_by_test_id("play")).to_have_accessible_name("Play")
 
 
 def test_loop_region_by_dragging_and_keys(moving: Driver) -> None:

@@ -100,7 +100,7 @@ class Page:
     """A connection to the WebSocket, which acknowledges pictures and keeps the state."""
 
     def __init__(self, server: Running, acknowledge: bool = True) -> None:
-        self._acknowledge = acknowledge
+        self.acknowledge = acknowledge
         self._opening = connect(
             f"ws://{server.host}/ws",
             additional_headers={"Cookie": server.cookie},
@@ -137,7 +137,7 @@ class Page:
             (length,) = struct.unpack("<I", found[:4])
             picture = Picture(json.loads(found[4 : 4 + length]), found[4 + length :])
             self.pictures.append(picture)
-            if self._acknowledge and picture.header["which"] == "after":
+            if self.acknowledge and picture.header["which"] == "after":
                 self.send({"do": "seen", "seq": picture.header["seq"]})
             return {"picture": picture.header}
         message = json.loads(found)

@@ -69,3 +69,9 @@ def session(folder: Path) -> Iterator[StudioSession]:
     """A session without a server."""
     with StudioSession([folder], device="cpu") as made:
         yield made
+
+
+def result(session: StudioSession, time=0) -> np.ndarray:
+    links, problems = session._runner.prepare(session.active.contents.cards)
+    assert problems == []
+    return np.asarray(session._runner.run(session.active.source.at(time), links)).copy()

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from dala.errors import DalaError, ParameterError
-from dala.media import gpu
 from dala.studio.catalogue.catalogue import catalogue
 from dala.studio.limits import StudioLimits
 from tests.studio.server.client import Refused
@@ -314,36 +313,6 @@ def test_text_is_never_executed(session, tmp_path):
     ):
         session.do({"do": "kernel", "card": "c1", "text": text})
     assert not target.exists()
-
-
-# models -------------------------------------------------------------------------------------------
-def test_models_without_weights_say_what_to_run(page, folder, monkeypatch):
-    from dala.ml.weights import find
-
-    monkeypatch.setattr(find, "find_weights", lambda name: None)
-    page.ask("open", path=str(folder / "quarters.png"))
-    page.ask("view", width=64, height=48, codec="rgba")
-    page.ask("add", kind="model", name="boxes")
-    page.until(lambda: page.state["chain"] and page.state["chain"][0]["error"])
-    assert "dala models pull nanodet" in page.state["chain"][0]["error"]
-
-
-def test_faces_are_found_and_drawn(session):
-    pytest.importorskip("onnxruntime")
-    from dala import samples
-    from dala.ml.gpu import load_model
-
-    session.do({"do": "open", "sample": "astronaut"})
-    session.do({"do": "add", "kind": "model", "name": "faces", "params": {"score": 0.6}})
-    session.do({"do": "add", "kind": "filter", "name": "invert"})
-    links, problems = session._runner.prepare(session.active.contents.cards)
-    assert problems == []
-    picture = np.asarray(samples.photo("astronaut", device="cpu"))
-    made = np.asarray(session._runner.run(picture, links))
-    with load_model("blazeface") as model:
-        drawn = model.predict(picture, score=0.6).draw(picture)
-    assert not np.array_equal(drawn, picture)
-    np.testing.assert_array_equal(made, gpu.invert(np.asarray(drawn), device="cpu"))
 
 
 def test_errors_of_pages_name_the_argument(page, folder):

@@ -20,6 +20,7 @@ from dala.studio.cards.card import new_card
 from dala.studio.home.texts import option
 from dala.studio.session import StudioSession
 from tests.studio.server.client import Refused
+from tests.studio.server.conftest import result
 
 CARDS = [
     {"kind": "filter", "name": "blur", "params": {"radius": 3, "sigma": 1.5}},
@@ -33,12 +34,6 @@ CARDS = [
 def add(session: StudioSession, cards: list[dict]) -> None:
     for card in cards:
         session.do({"do": "add", **card})
-
-
-def result(session: StudioSession, time=0) -> np.ndarray:
-    links, problems = session._runner.prepare(session.active.contents.cards)
-    assert problems == []
-    return np.asarray(session._runner.run(session.active.source.at(time), links)).copy()
 
 
 def copied(session: StudioSession, form: str) -> str:
@@ -246,6 +241,37 @@ def test_the_sound_of_a_scene_is_rendered(session, folder, cards):
     assert len(frames_of(folder / name)) == 3
 
 
+def test_only_the_loop_is_rendered(session, folder):
+    session.do({"do": "open", "path": "ramp.mp4"})
+    with pytest.raises(ParameterError, match="Mark a part"):
+        session.do({"do": "render", "loop": True})
+    session.do({"do": "loop", "from": 0.3, "to": 0.7})
+    with pytest.raises(ParameterError, match="no loop that can become a video"):
+        session.do({"do": "render", "loop": True, "format": "png"})
+    add(session, [{"kind": "filter", "name": "invert"}])
+    session.do({"do": "render", "loop": True, "path": str(folder / "looped.mkv")})
+    session.jobs.wait()
+    levels = [int(f[5, 5, 0]) for f in frames_of(folder / "looped.mkv")]
+    assert np.abs(np.array(levels) - (255 - np.array([80, 100, 120, 140]))).max() <= 3
+
+
+def test_the_loop_of_a_scene_has_its_sound(session, folder):
+    audio.concat(audio.silence(0.5), audio.tone(440, 0.5), layout="mono").save(folder / "late.wav")
+    data = {"dala": 1, "width": 32, "height": 32, "fps": 10, "duration": 1, "nodes": [
+        {"type": "overlay", "color": "#c02040", "size": [32, 32]},
+        {"type": "audio", "source": "late.wav"}]}  # fmt: skip
+    (folder / "late.json").write_text(json.dumps(data))
+    session.do({"do": "open", "path": "late.json"})
+    session.do({"do": "loop", "from": 0.5, "to": 0.8})
+    session.do({"do": "render", "loop": True, "path": str(folder / "late.mkv")})
+    session.jobs.wait()
+    assert len(frames_of(folder / "late.mkv")) == 3
+    with audio.open(folder / "late.mkv") as sound:
+        heard = sound.read().numpy()
+    assert np.abs(heard[4000:5000]).max() > 0.5
+    assert abs(heard.shape[0] - 0.3 * 48000) < 3000
+
+
 def test_rendering_is_cancelled(session, folder, monkeypatch):
     session.do({"do": "open", "path": "ramp.mp4"})
     reports = []
@@ -285,6 +311,43 @@ def test_export_as_a_page(server, page, folder):
     assert headers["content-disposition"].endswith('.zip"')
     names = zipfile.ZipFile(io.BytesIO(body)).namelist()
     assert {"index.html", "chain.json", "dala.js"} <= set(names)
+
+
+def test_effects_of_a_scene_are_exported(session, folder):
+    data = {"dala": 1, "width": 32, "height": 32, "nodes": [
+        {"type": "overlay", "id": "box", "color": "#c02040", "size": [16, 16]},
+        {"type": "effect", "id": "soft", "filter": "blur", "input": "box"},
+        {"type": "effect", "filter": "vignette", "start": 1}]}  # fmt: skip
+    (folder / "effects.json").write_text(json.dumps(data))
+    session.do({"do": "open", "path": "effects.json"})
+    rows = {row["type"] + row["name"]: row["id"] for row in session.state()["scene"]["nodes"]}
+    done = []
+    session.broadcast = done.append
+
+    def exported(**values) -> tuple[dict, list[str]]:
+        session.do({"do": "export", **values})
+        session.jobs.wait()
+        job = done[-1]["job"]
+        assert job["state"] == "done", job
+        archive = zipfile.ZipFile(session.downloads[job["download"].partition("/")[2]])
+        return json.loads(archive.read("chain.json")), job["notes"]
+
+    with pytest.raises(ParameterError, match="several places: 'box'"):
+        session.do({"do": "export"})
+    chain, _ = exported(node=rows["overlaybox"])
+    assert "radius" in json.dumps(chain["controls"])
+    chain, notes = exported(node=rows["effectvignette"])
+    assert "softness" in json.dumps(chain["controls"])
+    assert any("start or an end" in note for note in notes)
+    session.do({"do": "node_remove", "node": rows["effectvignette"]})
+    chain, _ = exported()  # the only effects, as edited
+    assert "radius" in json.dumps(chain["controls"])
+    session.do({"do": "add", "kind": "filter", "name": "sepia"})
+    chain, _ = exported()  # a chain comes first
+    assert "radius" not in json.dumps(chain["controls"])
+    session.do({"do": "open", "path": "quarters.png"})
+    with pytest.raises(ParameterError, match="no scene"):
+        session.do({"do": "export", "node": "n1"})
 
 
 def test_a_preset_can_be_exported(session, tmp_path):

@@ -77,7 +77,7 @@ def test_a_video_is_played_and_stops(page, folder):
     )
     page.ask("view", width=64, height=48, codec="rgba")
     page.ask("play")
-    assert page.state["playing"] is True
+    page.message("state", lambda state: state.get("playing") is True)
     page.until(lambda: page.state["playing"] is False)
     assert page.state["time"] == pytest.approx(0.9)
     last = page.picture(lambda p: p.header["time"] == pytest.approx(0.9))

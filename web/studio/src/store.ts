@@ -236,6 +236,10 @@ export function sendView(): void {
   connection.request("view", wanted).catch((error) => toast("error", error.message));
 }
 
+player.onLost = () => {
+  connection.request("view", { key: true }).catch(() => {}); // without a connection all begins anew
+};
+
 player.onFallback = () => {
   toast("notice", "This browser cannot decode H.264; pictures come as JPEG.");
   sendView();

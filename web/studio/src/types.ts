@@ -62,7 +62,7 @@ export interface Catalogue {
   language: Word[];
   easings: string[];
   samples: { name: string; kind: string }[];
-  presets?: { name: string; title?: string; value: Json }[];
+  presets?: { name: string; title: string; doc: string; value: Json }[];
   formats?: { picture: string[]; video: string[] };
   codecs: string[];
   limits: { upload?: number; message?: number; cards?: number; tabs?: number };
@@ -156,7 +156,13 @@ export interface Stats {
   dropped?: number;
   device?: string;
   passes?: number;
-  results?: { [id: string]: string };
+  /** What model cards found, with scores of 0 to 1. */
+  results?: { [id: string]: Findings };
+}
+
+export interface Findings {
+  text: string;
+  rows: [name: string, score: number][];
 }
 
 export interface Charts {
@@ -173,6 +179,8 @@ export interface Job {
   rate?: number;
   download?: string;
   path?: string;
+  /** What is different in an exported page. */
+  notes?: string[];
   error?: string | { text: string };
 }
 

@@ -16,7 +16,7 @@ from dala.media.filters.pipeline import FramePipeline
 from dala.media.filters.plans import Filter, FilterValue
 from dala.resources import Closing
 from dala.studio.cards.card import Card
-from dala.studio.cards.models import ModelRunner, load
+from dala.studio.cards.models import Findings, ModelRunner, load
 from dala.studio.cards.values import LoadedFiles, checked, link_of, required
 from dala.typing import ImageLike, NDArray
 
@@ -64,6 +64,8 @@ class ChainRunner(Closing):
         self._pipeline = FramePipeline(_LARGEST, _LARGEST, device=device)
         self._single = FramePipeline(_LARGEST, _LARGEST, device=device)
         self._models: dict[str, ModelRunner] = {}
+        #: What models found in the last picture, by card.
+        self.found: dict[str, Findings] = {}
 
     @property
     def device(self) -> str:
@@ -117,12 +119,14 @@ class ChainRunner(Closing):
 
     def _run(self, picture: ImageLike, links: Sequence[ReadyCard]) -> ImageLike:
         group: list[Filter] = []
+        self.found = {}
         for link in links:
             if link.filter is not None:
                 group.append(link.filter)
                 continue
             assert link.model is not None
             picture = link.model.process(pixels_of(self._filtered(picture, group)))
+            self.found[link.card] = link.model.found
             group = []
         return self._filtered(picture, group)
 

@@ -3,24 +3,68 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from dala.errors import MissingPackage, ModelNotFound
 from dala.extras import pip_install
 from dala.gpu.compute.kernels.filter import FilterParam
-from dala.ml.results import Enhanced, Prediction, Tensors
+from dala.ml.results import Detection, Enhanced, Prediction, Scores, Tensors
 from dala.resources import Closing
-from dala.studio.catalogue.parameters import Json
-from dala.typing import NDArray
+from dala.studio.catalogue.parameters import Json, JsonObject
+from dala.typing import ImageLike, NDArray
+
+if TYPE_CHECKING:
+    from dala.media.video.borrowed import BorrowedFrame
+
+#: The most rows of findings that a page gets, and the classes that are listed.
+_ROWS: Final = 10
+_CLASSES: Final = 5
+_TIMES: Final = "\N{MULTIPLICATION SIGN}"
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a model found in a picture: in a few words, and one by one with scores of 0 to 1.
+
+    >>> Findings("2 faces", (("face", 0.98), ("face", 0.7))).json()["text"]
+    '2 faces'
+    """
+
+    text: str = ""
+    rows: tuple[tuple[str, float], ...] = ()
+
+    def json(self) -> JsonObject:
+        """Return it as pages get it; at most ten rows."""
+        shown = self.rows[:_ROWS]
+        return {"text": self.text, "rows": [[name, round(score, 3)] for name, score in shown]}
+
+
+def found_in(result: Prediction) -> Findings:
+    """Return the objects of a result, the most certain first, and how often each occurs.
+
+    >>> from dala.ml.results import Detections
+    >>> box = 0, 0, 8, 8
+    >>> found_in(Detections([Detection(box, "dog", 0.6), Detection(box, "dog", 0.9)])).text
+    'dog × 2'
+    """
+    listed: Sequence[object] = result if isinstance(result, list) else []
+    objects = [one for one in listed if isinstance(one, Detection)]
+    rows = tuple((one.label, float(one.score)) for one in sorted(objects, key=lambda o: -o.score))
+    counts = Counter(name for name, _ in rows)
+    names = [name if n == 1 else f"{name} {_TIMES} {n}" for name, n in counts.items()]
+    return Findings(", ".join(names) or "nothing found", rows)
 
 
 class ModelRunner(Closing):
-    """A loaded model that changes pictures."""
+    """A loaded model that changes pictures, and tells what it found in the last one."""
+
+    found = Findings()
 
     @abstractmethod
     def process(self, pixels: NDArray) -> NDArray:
@@ -64,9 +108,19 @@ class _BackgroundRunner(ModelRunner):
     def __init__(self, params: Mapping[str, Json], device: str | None) -> None:
         from dala.ml.background import Background
 
+        class Watched(Background):
+            """A background that remembers how much of the picture is in front of it."""
+
+            share = 0.0
+
+            def mask(self, image: ImageLike | BorrowedFrame) -> NDArray:
+                found = super().mask(image)
+                self.share = float(found.mean())
+                return found
+
         replace = params.get("replace", "blur") == "color"
         best = params.get("quality", "fast") == "best"
-        self._work = Background(
+        self._work = Watched(
             "u2netp" if best else "selfie",
             background=_color(params.get("color")) if replace else None,
             radius=int(_float(params.get("radius"), 12)),
@@ -77,6 +131,8 @@ class _BackgroundRunner(ModelRunner):
     def process(self, pixels: NDArray) -> NDArray:
         """Blur or replace the background."""
         made: NDArray = np.asarray(self._work.process(pixels))
+        share = self._work.share
+        self.found = Findings(f"{share:.0%} of the picture is in front".replace("%", " %"))
         return made
 
     def close(self) -> None:
@@ -101,10 +157,20 @@ class _FacesRunner(ModelRunner):
     def process(self, pixels: NDArray) -> NDArray:
         """Draw a box around each face, or hide it."""
         if self._hider is not None:
-            hidden: NDArray = np.asarray(self._hider.process(pixels))
+            faces = self._hider.find(pixels)
+            self._note(faces)
+            from dala.ml.hide import HiddenFace
+
+            boxes = [HiddenFace(face.box, face.score) for face in faces]
+            hidden: NDArray = np.asarray(self._hider.hide(pixels, boxes))
             return hidden
         found = self._model.predict(pixels, score=self._score)
+        self._note(found)
         return _drawn(found, pixels)
+
+    def _note(self, faces: Prediction) -> None:
+        rows = found_in(faces).rows
+        self.found = Findings(f"{len(rows) or 'no'} face{'' if len(rows) == 1 else 's'}", rows)
 
     def close(self) -> None:
         """Close the model."""
@@ -123,7 +189,29 @@ class _BoxesRunner(ModelRunner):
     def process(self, pixels: NDArray) -> NDArray:
         """Draw a box and a name around each object."""
         found = self._model.predict(pixels, score=self._score)
+        self.found = found_in(found)
         return _drawn(found, pixels)
+
+    def close(self) -> None:
+        """Close the model."""
+        self._model.close()
+
+
+class _ClassesRunner(ModelRunner):
+    def __init__(self, params: Mapping[str, Json], device: str | None) -> None:
+        from dala.ml.gpu import load_model
+
+        self._model = load_model("mobilenet_v2", pull=False)
+        self._least = _float(params.get("score"), 0.1)
+
+    def process(self, pixels: NDArray) -> NDArray:
+        """Write the most likely classes into the picture."""
+        found = self._model.predict(pixels)
+        assert isinstance(found, Scores)
+        rows = tuple((one.label, one.probability) for one in found.top(_CLASSES))
+        self.found = Findings(rows[0][0], rows)
+        made: NDArray = np.asarray(found.draw(pixels, least=self._least))
+        return made
 
     def close(self) -> None:
         """Close the model."""
@@ -178,6 +266,13 @@ MODELS: Final[dict[str, ModelCard]] = {
         ),
         lambda params: str(params.get("model", "nanodet")),
         _BoxesRunner,
+    ),
+    "classes": ModelCard(
+        "Classes",
+        "Name what the picture shows, one of 1000 classes.",
+        (FilterParam("score", "float", 0.1, 0.0, 1.0, doc="the lowest score that is written."),),
+        lambda params: "mobilenet_v2",
+        _ClassesRunner,
     ),
 }  # fmt: skip
 

@@ -10,6 +10,7 @@ from dala.studio.cards.models import MODELS, missing
 from dala.studio.catalogue.language import language, templates
 from dala.studio.catalogue.nodes import nodes
 from dala.studio.catalogue.parameters import Json, JsonObject, parameter, title_of
+from dala.studio.catalogue.presets import presets
 from dala.studio.limits import StudioLimits
 from dala.studio.picture.h264 import h264_works
 
@@ -75,6 +76,7 @@ def catalogue(limits: StudioLimits) -> JsonObject:
         "language": list[Json](language()),
         "easings": list[Json](sorted(EASINGS)),
         "samples": samples,
+        "presets": list[Json](presets()),
         "codecs": [*(["h264"] if h264_works() else []), "jpeg", "rgba"],
         "limits": {
             "upload": limits.upload,

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dala.errors import ParameterError
-from dala.studio.cards.values import checked, link_of
-from dala.studio.catalogue.parameters import JsonObject
+from dala.studio.catalogue.parameters import Json, JsonObject
 from dala.studio.commands.registry import command
 from dala.studio.folders import kind_of
 from dala.studio.home.jobs import StudioJob
+from dala.studio.home.pages import page_chain
 from dala.studio.home.plan import passes_of, steps, svg
 from dala.studio.home.python import python
 from dala.studio.home.rendering import Rendering
@@ -81,6 +81,17 @@ def render(session: StudioSession, message: Message) -> JsonObject:
         )
     if str(target) == tab.source.path:
         raise ParameterError("render: the result would replace the source. Choose another name.")
+    part = None
+    if message.flag("loop", False):
+        part = tab.loop
+        if part is None or tab.source.live or kind_of(target) != "video":
+            raise ParameterError.invalid(
+                "render",
+                "loop",
+                "false, as there is no loop that can become a video",
+                True,
+                "Mark a part of a video or scene on the time line first.",
+            )
     work = Rendering(
         tab.source,
         tab.contents.cards,
@@ -90,6 +101,7 @@ def render(session: StudioSession, message: Message) -> JsonObject:
         session.device,
         session.files,
         session.bounds,
+        part,
     )
     offered = "path" not in message
 
@@ -137,32 +149,27 @@ def cancel(session: StudioSession, message: Message) -> None:
 
 @command("export")
 def export(session: StudioSession, message: Message) -> JsonObject:
-    """Export the chain as a web page that runs on the visitor's GPU, as a job."""
+    """Export the chain, or effects of a scene, as a page that runs on the visitor's GPU."""
     from dala.web import export as export_page
 
     tab = session.tab("export")
     single = message.flag("one_file", False)
-    cards = [card for card in tab.contents.cards if card.on]
-    if not cards:
-        raise ParameterError("export: the chain is empty. Add a filter first.")
-    for card in cards:
-        if card.kind == "model":
-            raise ParameterError(f"export: models are not part of exported pages: {card.title}.")
-    chain = [link_of(card, checked(card, session.files)) for card in cards]
+    found = page_chain(tab, message.get("node"), session.files, session.device)
     moment = session.renderer.publisher.moment
-    picture = None
-    if moment is not None and moment.tab == tab.id:
+    picture = found.picture
+    if picture is None and moment is not None and moment.tab == tab.id:
         picture = rgba8(moment.pixels("before"))
     title = Path(tab.source.title).stem
     target = session.new_result(file_name(tab, ".html" if single else ""))
 
     def run(job: StudioJob) -> JsonObject:
         job.step(0, 1)
-        made = export_page(chain, target, title=title, picture=picture, one_file=single)
+        made = export_page(found.filters, target, title=title, picture=picture, one_file=single)
         job.step(1, 1)
+        notes: list[Json] = [*found.notes, *made.notes]
         if single:
-            return {"download": session.offer(target), "notes": list(made.notes)}
+            return {"download": session.offer(target), "notes": notes}
         packed = shutil.make_archive(str(target), "zip", target)
-        return {"download": session.offer(Path(packed)), "notes": list(made.notes)}
+        return {"download": session.offer(Path(packed)), "notes": notes}
 
     return {"job": session.jobs.start(f"Export {title}", run)}

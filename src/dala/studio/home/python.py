@@ -8,6 +8,7 @@ from typing import Final
 from dala.errors import ParameterError
 from dala.gpu.compute.kernels.filter import FilterParam
 from dala.studio.cards.card import Card
+from dala.studio.cards.models import MODELS
 from dala.studio.cards.values import required
 from dala.studio.catalogue.parameters import Json, kind_of
 from dala.studio.document.tab import Tab
@@ -189,7 +190,8 @@ def _models(script: _Script, groups: Sequence[list[Card]]) -> list[str]:
                 )
             case _:
                 script.use("dala.ml.gpu", "load_model")
-                rows.append(f"load_model({quoted(str(params.get('model', 'nanodet')))}) as {name}")
+                weights = MODELS[card.name].weights(params)
+                rows.append(f"load_model({quoted(weights)}) as {name}")
     return rows
 
 
@@ -208,6 +210,9 @@ def _steps(script: _Script, groups: Sequence[list[Card]], lists: dict[int, str])
         ):
             score = params.get("score", 0.4 if card.name == "boxes" else 0.5)
             lines.append(f"frame = {name}.predict(frame, score={score}).draw(frame)")
+        elif card.name == "classes":
+            least = params.get("score", 0.1)
+            lines.append(f"frame = {name}.predict(frame).draw(frame, least={least})")
         else:
             lines.append(f"frame = {name}.process(frame)")
     return lines

@@ -17,6 +17,7 @@ from dala.errors import ParameterError
 from dala.media.frame import Frame
 from dala.media.scene.file.load import load_scene
 from dala.media.scene.sound.rendered import rendered_sound
+from dala.media.video.tracks.tracks import Tracks
 from dala.studio.cards.card import Card
 from dala.studio.cards.chain import ChainRunner, pixels_of
 from dala.studio.cards.values import LoadedFiles
@@ -31,7 +32,6 @@ from dala.typing import ImageLike, NDArray
 if TYPE_CHECKING:
     from dala.media.scene.scene import Scene
     from dala.media.video.reader import Reader
-    from dala.media.video.tracks.tracks import Tracks
     from dala.media.video.writer import Writer
 
 #: Seconds of a camera, or of a scene without an end.
@@ -51,6 +51,8 @@ class Rendering:
     device: str
     files: LoadedFiles
     bounds: Limits
+    #: The seconds from and to which is rendered; None for all of it.
+    part: tuple[Fraction, Fraction] | None = None
 
     @property
     def moving(self) -> bool:
@@ -142,39 +144,74 @@ class Rendering:
 
     def _frames(
         self, held: ExitStack
-    ) -> tuple[Iterator[ImageLike], Fraction, int | None, Reader | None, Tracks | None]:
+    ) -> tuple[Iterator[ImageLike], Fraction, int | None, Reader | Tracks | None, Tracks | None]:
         """Return the pictures, their rate and number, the source's tracks, and a scene's sound."""
         if isinstance(self.source, SceneFile):
             scene = held.enter_context(closing(self._scene()))
             rate = scene.frame_rate
-            count = round((scene.duration or _SECONDS) * rate)
+            start, end = self.part or (Fraction(0), Fraction(scene.duration or _SECONDS))
+            count = max(round((end - start) * rate), 1)
             sound, _ = rendered_sound(
-                scene, self.target, None, True, None, None, Fraction(0), count / rate, "render"
+                scene, self.target, None, True, None, None, start, count / rate, "render"
             )
             if sound is not None:
                 held.callback(sound.close)
-            pictures = (scene.render(Fraction(n) / rate) for n in range(count))
+            pictures = (scene.render(start + n / rate) for n in range(count))
             return pictures, rate, count, None, sound
         if self.source.kind == "video":
             from dala.media import video
 
             reader = held.enter_context(video.open(self._path(), device=self.device))
             rate = reader.fps or Fraction(25)
+            if self.part is not None:
+                return self._part(reader, rate, *self.part)
             known = reader.frames
             if known is None and reader.duration is not None:
                 known = round(reader.duration * rate)
             return iter(reader), rate, known, reader if self.source.path else None, None
         rate = self.source.rate or Fraction(25)
-        count = round(float(self.options.get("seconds", _SECONDS)) * rate)
-        return self._live(count, rate), rate, count, None, None
+        start = Fraction(0)
+        seconds = Fraction(self.options.get("seconds", _SECONDS))
+        if self.part is not None:
+            start, seconds = self.part[0], self.part[1] - self.part[0]
+        count = max(round(seconds * rate), 1)
+        return self._live(start, count, rate), rate, count, None, None
 
-    def _live(self, count: int, rate: Fraction) -> Iterator[ImageLike]:
+    def _part(
+        self, reader: Reader, rate: Fraction, start: Fraction, end: Fraction
+    ) -> tuple[Iterator[ImageLike], Fraction, int, Tracks | None, None]:
+        """Return the pictures of a part of a video, whose times begin at 0, and its tracks."""
+        zero = next(reader).time or Fraction(0)
+        reader.seek(zero + start)
+        tracks = None
+        if self.source.path:
+            tracks = Tracks(
+                reader.source,
+                "render",
+                everything=True,
+                to_zero=True,
+                offset=-start,
+                length=end - start,
+            )
+
+        def pictures() -> Iterator[ImageLike]:
+            for frame in reader:
+                time = (frame.time or Fraction(0)) - zero
+                if time >= end:
+                    return
+                if frame.time_base is not None:
+                    frame.pts = round(max(time - start, Fraction(0)) / frame.time_base)
+                yield frame
+
+        return pictures(), rate, max(round((end - start) * rate), 1), tracks, None
+
+    def _live(self, start: Fraction, count: int, rate: Fraction) -> Iterator[ImageLike]:
         """Yield pictures of a camera, or of a still one, at their rate."""
         begin = monotonic()
         for number in range(count):
             if self.source.live:
                 sleep(max(begin + float(number / rate) - monotonic(), 0))
-            found = self.source.at(number / rate)
+            found = self.source.at(start + number / rate)
             if found is not None:
                 yield np.array(pixels_of(found))
 

@@ -160,6 +160,11 @@ class Publisher:
     def _send(self, key: ChannelKey, viewers: list[Viewer], moment: RenderedMoment) -> None:
         channel = self._channels.setdefault(key, _Channel())
         ids = {v.id for v in viewers}
+        lost = {v.id for v in viewers if v.lost}
+        for viewer in viewers:
+            viewer.lost = False
+        channel.synced -= lost
+        channel.before -= lost
         same = channel.moment == moment.number and (
             channel.key or not key[0].startswith("h264") or ids <= channel.before
         )

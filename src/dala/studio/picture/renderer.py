@@ -300,6 +300,7 @@ class StudioRenderer:
             "dropped": self.dropped,
             "device": self._runner.device,
             "passes": self._runner.passes if self._costs else 0,
+            "results": {card: found.json() for card, found in self._runner.found.items()},
         })  # fmt: skip
         if self.publisher.error:
             self._tell(self.publisher.error)

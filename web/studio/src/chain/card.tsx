@@ -6,7 +6,7 @@ import { Control } from "../controls/control";
 import {
   ask, declarations, documentation, drawer, selectedCard, setParam, stats,
 } from "../store";
-import type { Card, Param } from "../types";
+import type { Card, Findings, Param } from "../types";
 import { Icon } from "../ui/icons";
 import { IconButton, MenuButton, Switch } from "../ui/parts";
 import { summary } from "../ui/words";
@@ -153,7 +153,7 @@ export function CardView({ card, index, count, lifted, onLift, onMove }: Props):
           <Icon name="alert" size={15} /> {card.error}
         </p>
       ) : null}
-      {result ? <p class="card-result" data-testid="result">{result}</p> : null}
+      {card.on && result?.text ? <Result found={result} /> : null}
       {open.value && params.length > 0 ? (
         <div class="card-body">
           {card.name === "curves" ? <Curves card={card} params={params} /> : usual.map(control)}
@@ -166,6 +166,26 @@ export function CardView({ card, index, count, lifted, onLift, onMove }: Props):
         </div>
       ) : null}
     </li>
+  );
+}
+
+/** What a model found: in a few words, then one by one. */
+function Result({ found }: { found: Findings }): JSX.Element {
+  return (
+    <div class="card-result" data-testid="result">
+      <p>{found.text}</p>
+      {found.rows.length > 0 ? (
+        <ul>
+          {found.rows.map(([name, score], index) => (
+            <li key={index}>
+              <span class="score-bar" style={{ width: `${Math.round(score * 100)}%` }} />
+              <span>{name}</span>
+              <output>{(score * 100).toFixed(score < 0.1 ? 1 : 0)} %</output>
+            </li>
+          ))}
+        </ul>
+      ) : null}
+    </div>
   );
 }
 

@@ -3,21 +3,24 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { ask, catalogue, dialog, drawer, panel, selectedCard } from "../store";
+import type { Json } from "../types";
 import { Icon, type IconName } from "../ui/icons";
 import { summary } from "../ui/words";
 import { Dialog } from "../ui/parts";
 
 interface Entry {
-  kind: "filter" | "model" | "kernel";
+  kind: "filter" | "model" | "kernel" | "preset";
   name: string;
   title: string;
   category: string;
   doc: string;
   missing: string;
   words: string;
+  /** The chain of a preset. */
+  value?: Json;
 }
 
-const ICONS: { [kind: string]: IconName } = { filter: "sliders", model: "face", kernel: "code" };
+const ICONS: { [kind: string]: IconName } = { filter: "sliders", model: "face", kernel: "code", preset: "spark" };
 
 /** How well a text fits a query: 0 is best, Infinity not at all. */
 export function rank(entry: { name: string; title: string; words: string }, query: string): number {
@@ -49,6 +52,10 @@ function entries(): Entry[] {
   for (const each of known.kernels ?? []) {
     made("kernel", each.name, each.title, "Kernels", firstLine(each.text));
   }
+  for (const each of known.presets ?? []) {
+    made("preset", each.name, each.title, "Presets", `${each.doc} Replaces the chain.`);
+    all[all.length - 1].value = each.value;
+  }
   return all;
 }
 
@@ -79,6 +86,10 @@ export function Palette(): JSX.Element {
 
   async function add(entry: Entry): Promise<void> {
     dialog.value = null;
+    if (entry.value !== undefined) {
+      if (await ask("preset", { value: entry.value })) panel.value = "chain";
+      return;
+    }
     const values: { [key: string]: unknown } = { kind: entry.kind };
     if (entry.name) values.name = entry.name;
     const reply = await ask("add", values);
@@ -108,8 +119,8 @@ export function Palette(): JSX.Element {
           aria-expanded="true"
           aria-controls="palette-list"
           aria-activedescendant={current ? `entry-${current.kind}-${current.name}` : undefined}
-          aria-label="Search filters, models and kernels"
-          placeholder="Search filters, models and kernels"
+          aria-label="Search filters, models, kernels and presets"
+          placeholder="Search filters, models, kernels, presets"
           spellcheck={false}
           autocomplete="off"
           data-focus

@@ -2,10 +2,11 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { ask, catalogue, code, dialog, jobs, state, tab, toast } from "../store";
-import type { Job } from "../types";
+import { clock } from "../picture/geometry";
+import { ask, catalogue, code, dialog, jobs, loop, node, nodes, panel, state, tab, toast } from "../store";
+import type { Job, SceneNode } from "../types";
 import { Icon } from "../ui/icons";
-import { Dialog, IconButton, MenuButton } from "../ui/parts";
+import { Dialog, IconButton, MenuButton, Switch } from "../ui/parts";
 
 const TITLES: { [as: string]: string } = {
   python: "Python", command: "command line", preset: "preset", scene: "scene.json",
@@ -54,10 +55,20 @@ async function saveKernel(card: string): Promise<void> {
   if (reply) toast("done", `Saved ${reply.path ?? "the kernel"}.`);
 }
 
+/** The selected node of a scene, if it is an effect or has effects. */
+function withEffects(): SceneNode | null {
+  const chosen = panel.value === "scene" ? node.value : null;
+  if (chosen === null || chosen.type === "effect") return chosen;
+  const own = chosen.children.some((each) => each.type === "effect" && each.properties.input === undefined);
+  const on = nodes.value.some((each) => each.type === "effect" && each.properties.input === chosen.properties.id);
+  return own || (on && chosen.properties.id !== undefined) ? chosen : null;
+}
+
 export function HomeMenu(): JSX.Element {
   const none = state.value.active === null;
   const scene = state.value.scene !== null;
   const kernel = state.value.chain.find((each) => each.kind === "kernel" && each.path);
+  const effect = withEffects();
   return (
     <MenuButton
       label="Take it home"
@@ -81,10 +92,13 @@ export function HomeMenu(): JSX.Element {
         null,
         { label: "Render to a file…", icon: "film", disabled: none, run: () => (dialog.value = "render") },
         {
-          label: "Export as a web page",
+          label: effect ? `Export “${effect.name}” as a web page` : "Export as a web page",
           icon: "web",
           disabled: none,
-          run: () => void ask("export").then((reply) => reply && toast("notice", "The page is being made.")),
+          run: () =>
+            void ask("export", effect ? { node: effect.id } : {}).then(
+              (reply) => reply && toast("notice", "The page is being made."),
+            ),
         },
       ]}
     />
@@ -132,7 +146,10 @@ export function RenderDialog(): JSX.Element {
   const quality = useSignal(92);
   const path = useSignal("");
   const seconds = useSignal(10);
+  const part = useSignal(true);
+  const repeats = moving && !current.live ? loop.value : null;
   const video = ["mp4", "webm", "mkv", "mov"].includes(format.value);
+  const isVideo = video || format.value === "gif";
   const lossy = ["jpg", "jpeg", "webp"].includes(format.value);
   async function start(): Promise<void> {
     const options: { [key: string]: unknown } = {};
@@ -140,6 +157,7 @@ export function RenderDialog(): JSX.Element {
     if (lossy) options.quality = quality.value;
     if (current?.live) options.seconds = seconds.value;
     const values: { [key: string]: unknown } = { format: format.value, options };
+    if (repeats && part.value && isVideo) values.loop = true;
     if (path.value.trim()) values.path = path.value.trim();
     const reply = await ask("render", values);
     if (reply) dialog.value = null;
@@ -202,6 +220,15 @@ export function RenderDialog(): JSX.Element {
             />
             <output>{quality.value}</output>
           </label>
+        ) : null}
+        {repeats && isVideo ? (
+          <div class="field">
+            <span class="field-label">Only the loop</span>
+            <Switch label="Only the loop" on={part.value} onChange={(on) => (part.value = on)} />
+            <span class="quiet">
+              From {clock(repeats[0])} to {clock(repeats[1])}
+            </span>
+          </div>
         ) : null}
         {current?.live ? (
           <label class="field">
@@ -266,6 +293,16 @@ function JobRow({ job }: { job: Job }): JSX.Element {
             ? `${job.done}${job.total ? ` of ${job.total}` : ""}${job.rate ? `, ${job.rate.toFixed(0)} a second` : ""}`
             : (job.path ?? "Finished")}
         </small>
+        {job.notes?.length ? (
+          <details class="job-notes">
+            <summary>{job.notes.length === 1 ? "1 note" : `${job.notes.length} notes`}</summary>
+            <ul>
+              {job.notes.map((note) => (
+                <li key={note}>{note}</li>
+              ))}
+            </ul>
+          </details>
+        ) : null}
       </div>
       {running ? (
         <>
@@ -322,10 +359,11 @@ export function PresetsDialog(): JSX.Element {
               <button
                 type="button"
                 class="chip"
+                title={preset.doc}
                 disabled={none}
                 onClick={() => void ask("preset", { value: preset.value }).then((reply) => reply && (dialog.value = null))}
               >
-                <Icon name="spark" size={15} /> {preset.title ?? preset.name}
+                <Icon name="spark" size={15} /> {preset.title}
               </button>
             </li>
           ))}

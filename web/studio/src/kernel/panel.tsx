@@ -2,7 +2,7 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { card, catalogue, connection, drawer, toast } from "../store";
+import { card, catalogue, connection, drawer, state as document, toast } from "../store";
 import type { Card, Diagnostic } from "../types";
 import { Icon } from "../ui/icons";
 import { IconButton } from "../ui/parts";
@@ -35,7 +35,7 @@ function Panel({ owner }: { owner: Card }): JSX.Element {
   const problems = useSignal<Diagnostic[]>(owner.diagnostics ?? []);
   const code = useRef<{ wgsl: string; llvm: string }>({ wgsl: "", llvm: "" });
   const sending = useRef({
-    timer: 0, busy: false, again: false, last: owner.text ?? "", stroke: 0, step: 0, missed: null as Card | null,
+    timer: 0, busy: false, again: false, last: owner.text ?? "", stroke: 0, step: 0,
   });
 
   async function send(): Promise<void> {
@@ -62,15 +62,16 @@ function Panel({ owner }: { owner: Card }): JSX.Element {
     if (state.again) {
       state.again = false;
       void send();
-    } else if (state.missed && !state.timer) {
-      adopt(state.missed);
+    } else {
+      adopt();
     }
   }
-  // Shows a text that did not come from here: undo, redo, or another page.
-  function adopt(found: Card): void {
+  // Shows a text that did not come from here: undo, redo, or another page. The state that has the own
+  // text comes before the reply; what was drawn of it may be older.
+  function adopt(): void {
     const state = sending.current;
-    state.missed = null;
-    if (found.text === undefined || found.text === state.last) return;
+    const found = document.value.chain.find((each) => each.id === owner.id);
+    if (state.busy || state.timer || found?.text === undefined || found.text === state.last) return;
     state.last = found.text;
     if (editor.current) {
       editor.current.text = found.text;
@@ -117,11 +118,7 @@ function Panel({ owner }: { owner: Card }): JSX.Element {
     };
   }, []);
 
-  useEffect(() => {
-    const state = sending.current;
-    if (!state.busy && !state.timer) adopt(owner);
-    else state.missed = owner.text === state.last ? null : owner; // while the own text is under way
-  }, [owner.text]);
+  useEffect(adopt, [owner.text]);
 
   useEffect(() => {
     if (shown.value === "python") return;

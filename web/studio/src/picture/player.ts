@@ -17,13 +17,19 @@ interface Line {
   needsKey: boolean;
 }
 
+/** Failures of decoding without a picture between them, after which pictures come as JPEG. */
+const MOST_FAILURES = 2;
+
 export class Player {
   shown: { after: Shown | null; before: Shown | null } = { after: null, before: null };
   frames = 0;
   onFrame: () => void = () => {};
   onTime: (time: number) => void = () => {};
   onFallback: () => void = () => {};
+  /** A decoder was lost: the next picture has to stand alone. */
+  onLost: () => void = () => {};
   private broken = false;
+  private failures = 0;
   private tab: string | null = null;
   private generation = 0;
   private lines: { [which in Which]: Line } = { after: line(), before: line() };
@@ -37,12 +43,17 @@ export class Player {
 
   /** Forget everything: a new connection begins new streams. */
   reset(): void {
+    this.restart();
+    this.clear(null);
+  }
+
+  /** Begin new streams; what is shown stays. */
+  private restart(): void {
     this.generation++;
     for (const which of ["after", "before"] as const) {
       close(this.lines[which]);
       this.lines[which] = line();
     }
-    this.clear(null);
   }
 
   /** Show pictures of another tab from now on. Streams go on: two tabs of one size share them. */
@@ -99,10 +110,13 @@ export class Player {
             frame.close();
             return;
           }
+          this.failures = 0;
           this.seen(own);
           this.show(frame, own);
         },
-        error: () => this.fail(),
+        error: () => {
+          if (generation === this.generation) this.fail();
+        },
       });
       at.decoder.configure({
         codec: header.codec,
@@ -131,11 +145,16 @@ export class Player {
     if (header.which === "after") this.acknowledge(header.seq);
   }
 
+  /** Browsers take decoders back, as from pages that were hidden for long: begin anew with a key
+   * picture. A decoder that never gives a picture is left for JPEG. */
   private fail(): void {
     if (this.broken) return;
-    this.broken = true;
-    this.reset();
-    this.onFallback();
+    const inside = [...this.lines.after.inside.values()];
+    this.restart();
+    this.broken = ++this.failures >= MOST_FAILURES;
+    for (const header of inside) this.seen(header); // they will not come out, and others wait for them
+    if (this.broken) this.onFallback();
+    else this.onLost();
   }
 
   private show(image: Shown["image"], header: PictureHeader): void {

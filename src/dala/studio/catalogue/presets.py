@@ -1,0 +1,108 @@
+"""Looks to begin with: chains of built-in filters, as data."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dala.studio.catalogue.parameters import Json, JsonObject
+
+#: Title, what it does, and the chain: the name of a filter and its parameters.
+PRESETS: Final[dict[str, tuple[str, str, tuple[tuple[str, JsonObject], ...]]]] = {
+    "golden-hour": (
+        "Golden hour",
+        "Warm light, deeper colors and dark corners.",
+        (
+            ("temperature", {"value": 0.3, "tint": -0.04}),
+            ("contrast", {"value": 0.08}),
+            ("saturation", {"value": 0.15}),
+            ("vignette", {"amount": 0.35, "radius": 0.85}),
+        ),
+    ),
+    "teal-and-orange": (
+        "Teal and orange",
+        "Cold shadows and warm lights, as in films.",
+        (
+            ("grade", {"lift": [-0.03, 0.015, 0.05], "gain": [1.08, 1.0, 0.9], "saturation": 0.1}),
+            ("contrast", {"value": 0.1}),
+        ),
+    ),
+    "faded-film": (
+        "Faded film",
+        "Soft contrast, raised blacks and fine grain.",
+        (
+            ("curves", {"master": [[0, 0.09], [0.25, 0.28], [0.75, 0.76], [1, 0.93]]}),
+            ("saturation", {"value": -0.25}),
+            ("temperature", {"value": 0.08, "tint": 0.03}),
+            ("grain", {"amount": 0.025, "size": 1.5}),
+        ),
+    ),
+    "noir": (
+        "Noir",
+        "Black and white with hard light, dark corners and grain.",
+        (
+            ("grayscale", {}),
+            ("curves", {"master": [[0, 0], [0.3, 0.18], [0.7, 0.8], [1, 1]]}),
+            ("vignette", {"amount": 0.75, "radius": 0.7}),
+            ("grain", {"amount": 0.035, "size": 1.5}),
+        ),
+    ),
+    "old-photograph": (
+        "Old photograph",
+        "Brown tones on paper that has yellowed.",
+        (
+            ("sepia", {"amount": 0.75}),
+            ("levels", {"out_black": 0.07, "out_white": 0.95}),
+            ("vignette", {"amount": 0.5, "radius": 0.7}),
+            ("grain", {"amount": 0.03, "size": 2.0}),
+        ),
+    ),
+    "portrait": (
+        "Portrait",
+        "Smoother skin, a little warmth and clear eyes.",
+        (
+            ("beauty", {"amount": 0.6, "radius": 4}),
+            ("temperature", {"value": 0.08}),
+            ("unsharp_mask", {"radius": 1.2, "amount": 0.4, "threshold": 0.02}),
+            ("vignette", {"amount": 0.25, "radius": 0.85}),
+        ),
+    ),
+    "comic": (
+        "Comic",
+        "Flat areas of strong color.",
+        (
+            ("bilateral", {"radius": 5, "sigma_color": 0.15, "sigma_space": 4.0}),
+            ("posterize", {"levels": 12}),
+            ("saturation", {"value": 0.3}),
+            ("sharpen", {"amount": 0.8}),
+        ),
+    ),
+    "video-tape": (
+        "Video tape",
+        "Colors that miss their edges, and noise.",
+        (
+            ("chromatic_aberration", {"amount": 4.0}),
+            ("saturation", {"value": -0.15}),
+            ("levels", {"out_black": 0.05, "out_white": 0.96}),
+            ("grain", {"amount": 0.03, "size": 2.0, "colored": True}),
+        ),
+    ),
+}
+
+
+def presets() -> list[JsonObject]:
+    """Return the looks as the catalogue lists them; each value is a preset as files have it.
+
+    >>> presets()[0]["title"]
+    'Golden hour'
+    """
+    return [
+        {"name": name, "title": title, "doc": doc, "value": {"dala": 1, "chain": _chain(steps)}}
+        for name, (title, doc, steps) in PRESETS.items()
+    ]
+
+
+def _chain(steps: tuple[tuple[str, JsonObject], ...]) -> list[Json]:
+    made: list[Json] = []
+    for name, params in steps:
+        made.append({"filter": name, "params": params} if params else {"filter": name})
+    return made
