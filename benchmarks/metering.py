@@ -150,6 +150,7 @@ def _cases() -> dict[str, Case]:
         "3 x 3 additions": line(full(3), THREE_BY_THREE),
         "6 operations on ints": line(full(6), INTS, "s32"),
         "100 operations on ints": line(full(100, 1 << 15), INTS, "s32"),
+        "5000 operations on ints": line(full(5000, 1 << 12), INTS, "s32"),
         "3 reads of an array": Case(TAPS, taps, buffer_zeros((256, 256))),
         "3 sines": line(full(3, 1 << 16), SINES),
     }
@@ -173,17 +174,22 @@ def _compiled(source: str, case: Case, *, metered: bool) -> Kernel:
     return made
 
 
-def cost(rounds: int = 60) -> None:
+def _milliseconds(made: Kernel, case: Case) -> float:
+    begin = time.thread_time()
+    made.run(case.inputs, case.output, case.params)
+    return (time.thread_time() - begin) * 1e3
+
+
+def cost(rounds: int = 400) -> None:
     """Print the CPU milliseconds of kernels with loops, and what of it is metering."""
     rows = {}
     for name, case in _cases().items():
         made = [_compiled(case.source, case, metered=metered) for metered in (True, False)]
         times: list[list[float]] = [[], []]
-        for turn in range(min(rounds, 20) if "3000" in name else rounds):
+        # As many as take a second; a busy machine needs many for its minima.
+        for turn in range(max(min(int(500 / _milliseconds(made[1], case)), rounds), 20)):
             for which in (0, 1) if turn % 2 else (1, 0):
-                begin = time.thread_time()
-                made[which].run(case.inputs, case.output, case.params)
-                times[which].append((time.thread_time() - begin) * 1e3)
+                times[which].append(_milliseconds(made[which], case))
         least, middle = (list(map(f, times)) for f in (min, statistics.median))
         rows[name] = {
             "metered_ms": least[0],

@@ -7,14 +7,17 @@ import pytest
 
 import dala
 from dala.gpu.compute import Kernel, buffer, buffer_zeros, kernel
-from dala.gpu.compute.engines.cpu.llvm.metering import STRIPS
+from dala.gpu.compute.engines.cpu.llvm import metering
+from dala.gpu.compute.engines.cpu.llvm.metering import TINY_LOOP
 
-#: Iterations around the end of a strip, in an order that mixes short and long ones.
+#: Weights of strips and of short loops, small enough for the reference engine to run many.
+STRIP, SHORT = 4096, 512
+#: Iterations around the end of each, in an order that mixes short and long ones.
 LENGTHS = [
     at + n
     for n in (-2, -1, 0, 1, 2)
-    for at in (2, STRIPS[0] // 4, 7, STRIPS[0] // 3, STRIPS[0], 40)
-] + [0, -3, 3 * STRIPS[0]]
+    for at in (2, STRIP // 4, TINY_LOOP, SHORT // 4, STRIP // 3, STRIP, 40)
+] + [0, -3, 3 * STRIP]
 SUM = """
 def strips_sum(first: s32, length: s32):
     total = 0
@@ -58,6 +61,14 @@ TEXTS = {
     "up": SUM.format(step=1), "by 3": SUM.format(step=3), "down": SUM.format(step=-1),
     "down by 5": SUM.format(step=-5), "leave": LEAVE, "nested": NESTED, "long": LONG,
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def strips(monkeypatch):
+    monkeypatch.setattr(metering, "STRIPS", (STRIP, 2 * STRIP, 4 * STRIP))
+    monkeypatch.setattr(metering, "SHORT_LOOPS", (SHORT, 2 * SHORT, 4 * SHORT))
+    monkeypatch.setattr(metering, "ROW_STRIP", 9 * STRIP)
+    monkeypatch.setattr(metering, "SHORT_ROW", 23 * SHORT)
 
 
 @pytest.fixture

@@ -187,10 +187,10 @@ class Emitter(InstructionWriter):
             return
         if meter.leave:
             after = f.label("endloop")
-            meter.guard(s, first, last, after)
-            self._for(s, first, last, after, some=True)
-            f.jump(after)
-            f.start(after)
+            meter.guard(
+                s, first, last, after,
+                lambda tail: self._for(s, first, last, after, some=True, tail=tail),
+            )  # fmt: skip
         else:
             self._strips(s, first, last, meter)
 
@@ -211,7 +211,16 @@ class Emitter(InstructionWriter):
         f.jump(strip)
         f.start(after)
 
-    def _for(self, s: For, first: str, last: str, leave: str = "", *, some: bool = False) -> None:
+    def _for(
+        self,
+        s: For,
+        first: str,
+        last: str,
+        leave: str = "",
+        *,
+        some: bool = False,
+        tail: str = "",
+    ) -> None:
         """Emit a plain loop.
 
         Args:
@@ -220,6 +229,7 @@ class Emitter(InstructionWriter):
             last: Where it stops.
             leave: Where ``break`` continues, if not after the loop.
             some: Whether it has an iteration for certain.
+            tail: Metadata of the loop.
         """
         f = self.f
         head, body, follow, after = (f.label(h) for h in ("for", "body", "next", "endfor"))
@@ -243,7 +253,7 @@ class Emitter(InstructionWriter):
         # Code that already uses vectors gains nothing from LLVM's unrolling.
         # Its vectorizer takes exponential time for conditions that do not change in the loop.
         plain = self.lanes > 1 or count_branches(s.body) > MAX_BRANCHES
-        tail = PLAIN_LOOP if plain else ""
+        tail = PLAIN_LOOP if plain else tail
         if some:
             again = f.let(f"icmp {before(s)} i64 {step}, {last}")
             f.do(f"br i1 {again}, label %{head}, label %{after}{tail}")

@@ -44,7 +44,7 @@ _METADATA: Final = """\
 !4 = !{!"llvm.loop.vectorize.enable", i1 false}
 !5 = !{!"llvm.loop.unroll.disable"}
 !6 = !{!"branch_weights", i32 1, i32 65536}
-!7 = !{!"branch_weights", i32 1, i32 8}
+!7 = distinct !{!7, !5}
 """
 
 

@@ -25,6 +25,8 @@ STORED: Final = {
     "f32": "float", "f64": "double", "s32": "i32", "s64": "i64", "u32": "i32", "u8": "i8",
 }  # fmt: skip
 
+#: Metadata of a loop that LLVM must not unroll.
+ROLLED_LOOP: Final = ", !llvm.loop !7"
 #: Ends a loop that LLVM should neither vectorize nor unroll; ``kernel`` defines the metadata.
 PLAIN_LOOP: Final = ", !llvm.loop !2"
 
