@@ -17,6 +17,8 @@ from dala.typing import Params, ParamValue
 
 #: The largest finite f32.
 _F32_MAX: Final = 3.4028234663852886e38
+#: Types whose values never change.
+_FIXED: Final = frozenset((float, int, bool))
 
 
 def number_kinds(decl: KernelDecl, params: Params) -> tuple[tuple[str, str], ...]:
@@ -48,6 +50,42 @@ def pack(decl: KernelDecl, slots: tuple[Param, ...], params: Params) -> tuple[in
             values.append(number)
             place += 1
     return tuple(values)
+
+
+class LastParams:
+    """The parameters of a plan's last call: most calls repeat them, and checking takes longest.
+
+    They are compared by identity, and only numbers and tuples of numbers are kept, so nothing can
+    have changed.
+    """
+
+    __slots__ = ("_kept",)
+
+    def __init__(self) -> None:
+        self._kept: tuple[dict[str, ParamValue], tuple[int | float, ...]] | None = None
+
+    def pack(
+        self, decl: KernelDecl, slots: tuple[Param, ...], params: Params
+    ) -> tuple[int | float, ...]:
+        """Return what :func:`pack` returns."""
+        kept = self._kept
+        if kept is not None and len(params) == len(kept[0]):
+            get = params.get
+            for name, value in kept[0].items():
+                if get(name) is not value:
+                    break
+            else:
+                return kept[1]
+        values = pack(decl, slots, params)
+        if all(_is_fixed(v) for v in params.values()):
+            self._kept = dict(params), values
+        return values
+
+
+def _is_fixed(value: object) -> bool:
+    if type(value) is tuple:
+        return all(type(v) in _FIXED for v in value)
+    return type(value) in _FIXED
 
 
 def _components(decl: KernelDecl, p: ParamDecl, value: ParamValue) -> Sequence[object]:

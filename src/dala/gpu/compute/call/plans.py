@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from dala.budget import Limits
 from dala.forks import cached_property
+from dala.gpu.compute.call.arguments import LastParams
 from dala.gpu.compute.engines.base import Engine, Geometry, Runner, Storage, Task
 from dala.gpu.compute.engines.registry import run_on_host, unsupported
 from dala.gpu.compute.lang.ir import Program
@@ -29,6 +30,7 @@ class CallPlan:
     shared: bool = False
     #: The runner's parameters if they are part of the plan.
     values: Values = ()
+    params: LastParams = field(default_factory=LastParams)
 
 
 #: A call that is ready to run: ``plan.run(inputs, output, values)``.
