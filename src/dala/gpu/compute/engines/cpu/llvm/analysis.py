@@ -12,15 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-from dala.gpu.compute.engines.cpu.llvm.byte_arithmetic import (
-    ZeroVariant,
-    find_zero_variant,
+from dala.gpu.compute.engines.cpu.llvm.bytes.arithmetic import (
     fused_sums,
-    merged_factors,
     products_for,
     reads_are_gentle,
 )
-from dala.gpu.compute.engines.cpu.llvm.byte_values import kept_channel
+from dala.gpu.compute.engines.cpu.llvm.bytes.rewrite import rewritten
+from dala.gpu.compute.engines.cpu.llvm.bytes.values import kept_channel
+from dala.gpu.compute.engines.cpu.llvm.bytes.zero import ZeroVariant, find_zero_variant
 from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS
 from dala.gpu.compute.engines.cpu.llvm.per_channel import flatten, to_bytes
 from dala.gpu.compute.engines.cpu.llvm.weighted_sums import (
@@ -104,7 +103,7 @@ class ProgramAnalysis:
     weighted_sum: WeightedSum | None = None
     #: The program as a color matrix, if it is one.
     color_matrix: ColorMatrix | None = None
-    #: Sums to emit as fused multiply-adds; see ``byte_arithmetic``.
+    #: Sums to emit as fused multiply-adds; see ``bytes/arithmetic.py``.
     fused: dict[Value, int] = field(default_factory=dict)
     #: Quotients to emit as products with a reciprocal.
     products: frozenset[Value] = frozenset()
@@ -182,10 +181,11 @@ def analyze(
 
 
 def _rearrange(analysis: ProgramAnalysis, *, partial: bool = False) -> None:
-    """Make use of what ``byte_arithmetic`` allows."""
+    """Make use of what the last bits of programs of bytes allow."""
     if analysis.form == "packed":
-        block, result = merged_factors(analysis.block, analysis.result, partial=partial)
-        analysis.block, analysis.result = block, result
+        analysis.block, analysis.result = rewritten(
+            analysis.block, analysis.result, analysis.varying, partial=partial
+        )
         _find_varying(analysis)
     analysis.fused = fused_sums(analysis.block, analysis.result, partial=partial)
     if not partial:

@@ -11,7 +11,7 @@ import struct
 from dataclasses import replace
 from typing import Final, cast
 
-from dala.gpu.compute.engines.cpu.llvm.byte_values import scaled_byte
+from dala.gpu.compute.engines.cpu.llvm.bytes.values import scaled_byte
 from dala.gpu.compute.lang.ir import (
     Block,
     For,

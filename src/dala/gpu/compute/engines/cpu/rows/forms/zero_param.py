@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
-from dala.gpu.compute.engines.cpu.llvm.byte_arithmetic import UNIFORM_BITS
+from dala.gpu.compute.engines.cpu.llvm.bytes.zero import UNIFORM_BITS
 from dala.gpu.compute.engines.cpu.rows.forms.fixed_point import float_constant
 from dala.gpu.compute.engines.cpu.rows.row import RowFunction, RowSpec, call_row
 

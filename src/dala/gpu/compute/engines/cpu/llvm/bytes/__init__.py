@@ -1,0 +1,1 @@
+"""Programs that store bytes: what they keep, and arithmetic that is cheaper for them."""

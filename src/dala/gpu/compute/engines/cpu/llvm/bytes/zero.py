@@ -1,0 +1,125 @@
+"""What is left of a program that stores bytes where a parameter is 0.
+
+Many filters add something times an amount. With an amount of 0, whole channels are often copies of
+the input, and what they would have needed is not computed. Row functions test this for every row;
+see ``rows/forms/zero_param.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Final
+
+from dala.gpu.compute.engines.cpu.llvm.bytes.values import kept_channel
+from dala.gpu.compute.engines.cpu.llvm.weighted_sums import needed_values
+from dala.gpu.compute.lang.ir import FLOATS, Block, Program, Value
+
+#: Uniform factors of what is left out must not exceed 2 to this power: their product with 0 is 0.
+UNIFORM_BITS: Final = 10
+#: Numbers up to 2 to this power are finite.
+_MOST_BITS: Final = 120
+
+
+@dataclass
+class ZeroVariant:
+    """A program for a parameter that is 0."""
+
+    #: The index of the parameter.
+    param: int
+    block: Block
+    result: tuple[Value, ...]
+    kept: dict[int, tuple[int, int]]
+    #: Uniform values of the whole program that must be small for this to hold.
+    guarded: list[Value]
+
+
+def find_zero_variant(
+    program: Program,
+    block: Block,
+    result: tuple[Value, ...],
+    varying: set[Value],
+    kept: dict[int, tuple[int, int]],
+) -> ZeroVariant | None:
+    """Return the variant that keeps more channels than the program itself, or None."""
+    if any(not isinstance(s, Value) or s.op == "get" for s in block.body):
+        return None
+    best: ZeroVariant | None = None
+    for index, param in enumerate(program.params):
+        if param.type != "f32":
+            continue
+        folder = _Folder(index, varying)
+        made = tuple(folder.fold(v) for v in result)
+        found = {c: k for c, v in enumerate(made) if (k := kept_channel(v, program)) is not None}
+        if len(found) > len(kept if best is None else best.kept):
+            needed = needed_values([v for c, v in enumerate(made) if c not in found])
+            best = ZeroVariant(index, Block(list(needed)), made, found, folder.guarded)
+    return best
+
+
+@dataclass
+class _Folder:
+    """Replaces a parameter by 0, and what follows from it."""
+
+    param: int
+    varying: set[Value]
+    guarded: list[Value] = field(default_factory=list)
+    _made: dict[Value, Value] = field(default_factory=dict)
+    _bits: dict[Value, float] = field(default_factory=dict)
+
+    def fold(self, v: Value) -> Value:
+        """Return a value with the parameter replaced."""
+        if v not in self._made:
+            self._made[v] = self._fold(v)
+        return self._made[v]
+
+    def _fold(self, v: Value) -> Value:
+        if v.op == "param" and v.attr == self.param:
+            return Value("const", v.type, (), 0.0)
+        if not v.args:
+            return v
+        args = tuple(self.fold(a) for a in v.args)
+        if v.type == "f32":
+            zeros = [_is_zero(a) for a in args]
+            if v.op == "mul" and any(zeros) and (all(zeros) or self._finite(v.args[zeros[0]])):
+                return Value("const", "f32", (), 0.0)
+            if v.op in ("add", "sub") and zeros[1]:
+                return args[0]
+            if v.op == "add" and zeros[0]:
+                return args[1]
+        if all(a is b for a, b in zip(args, v.args, strict=True)):
+            return v
+        return Value(v.op, v.type, args, v.attr)
+
+    def _finite(self, v: Value) -> bool:
+        """Return whether a value is finite, if the guarded values are small."""
+        return self._size(v) <= _MOST_BITS
+
+    def _size(self, v: Value) -> float:
+        """Return the power of two that bounds a value; infinity where there is none."""
+        if v not in self._bits:
+            self._bits[v] = self._size_of(v)
+        return self._bits[v]
+
+    def _size_of(self, v: Value) -> float:
+        if v.op == "const":
+            number = abs(float(v.attr))
+            return math.log2(max(number, 1e-30)) if math.isfinite(number) else math.inf
+        if v not in self.varying:
+            if v.type != "f32":
+                return math.inf
+            if v not in self.guarded:
+                self.guarded.append(v)
+            return UNIFORM_BITS
+        if v.op == "cast" and v.args[0].op in ("pixel", "image") and v.type in FLOATS:
+            return 32.0
+        if v.type != "f32" or v.op not in ("add", "sub", "mul", "neg", "abs", "min", "max"):
+            return math.inf
+        sizes = [self._size(a) for a in v.args]
+        if v.op == "mul":
+            return sum(sizes)
+        return max(sizes) + (1.0 if v.op in ("add", "sub") else 0.0)
+
+
+def _is_zero(v: Value) -> bool:
+    return v.op == "const" and v.attr == 0
