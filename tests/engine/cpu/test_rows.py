@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dala
-from dala.gpu.compute import from_array, kernel
+from dala.gpu.compute import from_array, from_dlpack, kernel
 from dala.gpu.compute.engines.base import Link, Tensor
+from dala.gpu.compute.engines.cpu import cost as cpu_cost
 from dala.gpu.compute.engines.cpu import engine as cpu
 from dala.gpu.compute.engines.cpu.cache import ObjectCache
 from dala.gpu.compute.engines.cpu.engine import CPUEngine
@@ -17,6 +18,7 @@ from dala.gpu.compute.engines.cpu.jit import Jit
 from dala.gpu.compute.engines.cpu.llvm.analysis import analyze
 from dala.gpu.compute.engines.cpu.rows.neighbor_stages import add_neighbor_stages
 from dala.gpu.compute.engines.cpu.threads import ThreadPool
+from dala.gpu.compute.kernel import get
 from tests.support.cpu_programs import NUMPY, engine, store, tiny_tiles
 from tests.support.engines import run
 from tests.support.row_programs import (
@@ -270,6 +272,36 @@ def test_exp_of_floats():
     assert np.abs(got[small] - true[small]).max() <= 1.001 * 2.0**-126
     assert got[x < -104].tolist() == [0.0] * int((x < -104).sum())
     assert np.array_equal(got[~np.isfinite(near)], near[~np.isfinite(near)], equal_nan=True)
+
+
+STREAMED = [("sharpen", "f32", 4), ("sharpen", "u8", 4), ("edge_detect", "u8", 4),
+            ("sharpen", "f32", 3), ("edge_detect", "f32", None)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "dtype", "channels"), STREAMED)
+def test_large_outputs_are_stored_around_the_caches(tiny_tiles, monkeypatch, name, dtype, channels):
+    """The result is the same into memory on any boundary, and nothing beside it is written."""
+    monkeypatch.setattr(cpu_cost, "STREAM_BYTES", 0)
+    shape = (23, 128) if channels is None else (23, 128, channels)
+    data = image_of(shape, dtype)
+    with dala.device("reference"):
+        expected = run(get(name), [data], shape, dtype, {})
+    with dala.device("cpu"):
+        for offset in (0, 4, 64):
+            space = np.full(data.nbytes + 192, 7, np.uint8)
+            begin = -space.ctypes.data % 64 + offset
+            within = space[begin : begin + data.nbytes].view(data.dtype).reshape(shape)
+            get(name)(from_array(data), out=from_dlpack(within))
+            assert_close(within, expected, "cpu", "program")
+            assert (space[:begin] == 7).all()
+            assert (space[begin + data.nbytes :] == 7).all()
+
+
+def test_rows_off_boundaries_are_stored_plainly(tiny_tiles, monkeypatch):
+    monkeypatch.setattr(cpu_cost, "STREAM_BYTES", 0)
+    for shape in ((9, 37, 4), (9, 5), (1, 1, 4)):
+        for dtype in ("u8", "f32"):
+            assert_like_reference(get("sharpen"), [image_of(shape, dtype)], shape, dtype)
 
 
 def test_pointwise_programs_run_in_place():

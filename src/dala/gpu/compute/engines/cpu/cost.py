@@ -28,7 +28,7 @@ GUARDED_NS: Final = 2e6
 #: Tiles per thread, so that other threads can take over from a slow one.
 TILES: Final = 32
 #: Outputs of at least this many bytes are written with non-temporal stores: no cache holds them.
-STREAM_BYTES: Final = 32 << 20
+STREAM_BYTES: Final = 20 << 20
 
 # Nanoseconds on one core: for a byte moved, a tap of a blur (per byte of a pixel), a pixel
 # converted from or to planes, an operation.

@@ -87,6 +87,11 @@ class CPUEngine(Engine):
         return self._compiler
 
     @property
+    def streams(self) -> bool:
+        """Whether this CPU has non-temporal stores."""
+        return self._jit.host.streams
+
+    @property
     def attributes(self) -> str:
         """LLVM function attributes for this CPU."""
         return self._jit.host.attributes

@@ -45,6 +45,7 @@ _METADATA: Final = """\
 !5 = !{!"llvm.loop.unroll.disable"}
 !6 = !{!"branch_weights", i32 1, i32 65536}
 !7 = distinct !{!7, !5}
+!8 = !{i32 1}
 """
 
 

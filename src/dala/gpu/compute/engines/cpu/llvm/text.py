@@ -29,6 +29,8 @@ STORED: Final = {
 ROLLED_LOOP: Final = ", !llvm.loop !7"
 #: Ends a loop that LLVM should neither vectorize nor unroll; ``kernel`` defines the metadata.
 PLAIN_LOOP: Final = ", !llvm.loop !2"
+#: Marks a store that leaves the caches alone, likewise.
+NONTEMPORAL: Final = ", !nontemporal !8"
 
 _WIDTH: Final = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 

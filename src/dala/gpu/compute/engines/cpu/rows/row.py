@@ -18,7 +18,13 @@ from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
 from dala.gpu.compute.engines.cpu.llvm.emitter import Emitter, ValueReader, allocate_slots
 from dala.gpu.compute.engines.cpu.llvm.metering import LoopMeter
-from dala.gpu.compute.engines.cpu.llvm.text import STORED, TYPES, FunctionText, Module
+from dala.gpu.compute.engines.cpu.llvm.text import (
+    NONTEMPORAL,
+    STORED,
+    TYPES,
+    FunctionText,
+    Module,
+)
 from dala.gpu.compute.engines.cpu.rows.copies import OUTPUT, whole_and_rest
 from dala.gpu.compute.engines.cpu.rows.machine import Machine
 from dala.gpu.compute.lang.ir import Arg, Out, Value
@@ -54,6 +60,8 @@ class RowSpec:
     exact_args: Sequence[bool]
     #: Whether the output does.
     exact_out: bool
+    #: Whether the output is written with non-temporal stores; its rows are on 64-byte boundaries.
+    stream: bool = False
 
 
 def row_writer(module: Module, name: str) -> FunctionText:
@@ -78,6 +86,7 @@ class RowFunction(ValueReader):
         vector = spec.machine.vector
         self.lanes = vector if analysis.bytes else vector // 4
         self.exact_args, self.exact_out = spec.exact_args, spec.exact_out
+        self.stream = spec.stream
         slots = allocate_slots(self.f, analysis.block, self.lanes, analysis.varying_slots)
         self.meter = LoopMeter(self.f, analysis.block)
         self.emitter = Emitter(
@@ -318,7 +327,14 @@ class RowFunction(ValueReader):
             else f.let(f"mul nsw i64 {self.x}, {self.size(OUTPUT)}")
         )
         kind = _vector_in_memory(out.dtype, out.channels, n)
-        f.do(f"store {kind} {value}, ptr {f.at(self.out, offset)}, align 1")
+        f.do(f"store {kind} {value}, ptr {f.at(self.out, offset)}, {self.access()}")
+
+    def access(self) -> str:
+        """Return how the output is stored: its alignment, and whether the caches keep it."""
+        nbytes = self.lanes * self.size(OUTPUT)
+        if self.stream and nbytes in (16, 32, 64):
+            return f"align {nbytes}{NONTEMPORAL}"
+        return "align 1"
 
     def packed(self) -> str:
         """Pack u8 channels into 32-bit words; channels kept from an input are masked in place."""

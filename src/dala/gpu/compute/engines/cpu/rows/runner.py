@@ -55,6 +55,15 @@ class PlannedChain:
     #: Types of the chain's parameters.
     types: tuple[str, ...]
 
+    @property
+    def large(self) -> bool:
+        """Whether no cache holds the output, and its rows can be stored around the caches."""
+        plan, last = self.plan, self.plan.stages[-1]
+        if last.analysis is None or last.analysis.table or last.ring or last.store is not None:
+            return False
+        lines = [columns * last.pixel % 64 == 0 for columns in (plan.width, plan.columns)]
+        return plan.height * plan.width * last.pixel >= cpu_cost.STREAM_BYTES and all(lines)
+
 
 def plan_rows(
     links: Sequence[Link],
@@ -84,9 +93,32 @@ def plan_rows(
 def rows_runner(engine: CPUEngine, planned: PlannedChain, key: tuple[Hashable, ...]) -> Runner:
     """Return the runner of a chain; ``key`` identifies its programs."""
     described = tuple(_described(s) for s in planned.plan.stages)
-    full_key = ("rows", key, described, planned.pointers, planned.stack_bytes)
-    code = engine.code_for(full_key, lambda: rows_text(engine, planned))
-    return _runner(engine, planned, code)
+
+    def make(stream: bool) -> Runner:
+        full_key = ("rows", key, described, planned.pointers, planned.stack_bytes, stream)
+        code = engine.code_for(full_key, lambda: rows_text(engine, planned, stream=stream))
+        return _runner(engine, planned, code)
+
+    if not (engine.streams and planned.large):
+        return make(False)
+    return _by_alignment(make)
+
+
+def _by_alignment(make: Callable[[bool], Runner]) -> Runner:
+    """Return a runner that uses non-temporal stores where the output is on a 64-byte boundary."""
+    streaming = make(True)
+    other: list[Runner] = []
+
+    def run(inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]) -> None:
+        if output.handle is not None and output.handle.address % 64 == 0:
+            streaming(inputs, output, params)
+            return
+        if not other:  # rarely needed
+            other.append(make(False))
+        other[0](inputs, output, params)
+
+    run.__dict__["code"] = streaming
+    return run
 
 
 def _described(s: RowStage) -> str:
@@ -118,8 +150,8 @@ class _Layout:
         self.first_param = at
 
 
-def rows_text(engine: CPUEngine, planned: PlannedChain) -> str:
-    """Return the module of a chain, as LLVM IR."""
+def rows_text(engine: CPUEngine, planned: PlannedChain, *, stream: bool = False) -> str:
+    """Return the module of a chain, as LLVM IR; ``stream``: with non-temporal stores."""
     stages, layout = planned.plan.stages, planned.layout
     module = Module()
     functions, names = [], []
@@ -134,7 +166,8 @@ def rows_text(engine: CPUEngine, planned: PlannedChain) -> str:
             ahead = table_size(s) - 1 if s.prefetches else None
             words = RowWords(_dims(layout), layout.first_param + s.first_param, ahead)
             exact = [q.stage is None for q in s.sources]
-            spec = RowSpec(module, name, s.analysis, words, engine.machine, exact, not s.ring)
+            last = stream and i == len(stages) - 1
+            spec = RowSpec(module, name, s.analysis, words, engine.machine, exact, not s.ring, last)
             functions.append(row_functions(spec))
     window = SlidingWindow(
         module,
@@ -144,6 +177,7 @@ def rows_text(engine: CPUEngine, planned: PlannedChain) -> str:
         layout.first_number,
         layout.first_input,
         layout.calls,
+        stream=stream,
     )
     functions.append(window.text())
     heading = "; a chain of " + ", ".join(_name(s) for s in stages) + "\n"

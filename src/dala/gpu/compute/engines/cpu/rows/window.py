@@ -24,7 +24,7 @@ class SlidingWindow:
 
     def __init__(
         self, module: Module, stages: list[RowStage], names: list[str], stack_bytes: int,
-        first_word: int, first_input: int, calls: Mapping[int, int],
+        first_word: int, first_input: int, calls: Mapping[int, int], *, stream: bool = False,
     ) -> None:  # fmt: skip
         self.f = FunctionText(
             module, "define void @body(ptr %job, ptr %out, i64 %start, i64 %end) noinline #0"
@@ -37,6 +37,8 @@ class SlidingWindow:
         self.first_input = first_input
         #: For stages that convert planes: the first word of their call.
         self.calls = calls
+        #: Whether the last stage uses non-temporal stores.
+        self.stream = stream
         self.blocks: dict[int, str] = {}
         #: For each stage: its ring, the bytes of a row, and its scratch memory.
         self.rings: list[tuple[str, str, str]] = []
@@ -61,6 +63,8 @@ class SlidingWindow:
         with f.loop("%start", "%end", hint="tile") as tile:
             self.begin_tile(tile)
             self.tile_rows()
+        if self.stream:  # they are not ordered with the counter of finished tiles
+            f.do(f"call void {self.module.intrinsic('x86.sse.sfence', 'void')}()")
         f.do("ret void")
         return f.text()
 
@@ -264,7 +268,8 @@ class SlidingWindow:
             self.put(str(at), self.rings[i][2])
         if s.prefetches:
             place = self.op("add", self.op("mul", self.time, self.width), column)
-            self.put(str(at), self.at("%out", self.op("mul", place, s.pixel)))
+            ahead = self.at("%out", self.op("mul", place, s.pixel))
+            self.put(str(at), self.rings[i][0] if self.stream else ahead)
 
     def fill_by_loop(self, i: int, at: int, source: RowSource, pixel: int, place: str) -> None:
         """Fill the table in a loop, where a stage reads many rows."""
