@@ -18,7 +18,8 @@ examples:
   dala cut in.mp4 --from 10 -o rest.mp4 --copy      begin at the key frame before, encode nothing
 
 The result has exactly the frames shown from --from on and before --to, and their sound. If the
-first of them is a key frame, they are copied as they are; else they are encoded again. The
+first of them is a key frame, they are copied as they are. Else, in H.264, only those up to the
+next key frame are encoded again and the rest is copied; in other codecs, all are encoded. The
 command says which, and why.
 """
 
@@ -33,6 +34,7 @@ CutReport = TypedDict(
         "copied": bool,
         "reason": str,
         "frames": int,
+        "encoded": int,
         "duration": float,
         "seconds": float,
     },
@@ -48,10 +50,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help="seconds or HH:MM:SS.mmm (0)")  # fmt: skip
     parser.add_argument("--to", dest="end", metavar="TIME", help="the end (that of the video)")
     parser.add_argument("--duration", metavar="TIME", help="instead of --to")
-    parser.add_argument("--copy", action="store_true",
-                        help="never encode: begin at the key frame before --from")  # fmt: skip
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--copy", action="store_true",
+                     help="never encode: begin at the key frame before --from")  # fmt: skip
+    how.add_argument("--encode", action="store_true", help="encode all frames again")
     parser.add_argument("--no-audio", action="store_true", help="drop the sound")
-    parser.add_argument("--codec", help="h264, hevc, av1, vp9, .. if it is encoded again")
+    parser.add_argument("--codec", help="h264, hevc, av1, vp9, .. of what is encoded again")
     parser.add_argument(
         "--crf", type=arguments.integer(0, 63), metavar="N", help="lower is better and larger"
     )
@@ -79,15 +83,16 @@ def run(args: argparse.Namespace) -> int:
     try:
         with stopping(), dala.device(args.device or "auto"):
             made = cut_video(
-                args.path, args.out, start, end, copy=args.copy, audio=not args.no_audio,
-                codec=args.codec, options=None if args.crf is None else {"crf": args.crf},
+                args.path, args.out, start, end, copy=args.copy, encode=args.encode,
+                audio=not args.no_audio, codec=args.codec,
+                options=None if args.crf is None else {"crf": args.crf},
             )  # fmt: skip
     except Stopped as stopped:
         return 128 + stopped.number
     report: CutReport = {
         "in": args.path, "out": args.out, "from": float(start),
         "to": None if end is None else float(end), "copied": made.copied, "reason": made.reason,
-        "frames": made.frames, "duration": round(made.seconds, 6),
+        "frames": made.frames, "encoded": made.encoded, "duration": round(made.seconds, 6),
         "seconds": round(perf_counter() - begin, 3),
     }  # fmt: skip
     print(json.dumps(report, indent=2) if args.json else _summary(report))
@@ -95,7 +100,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _summary(report: CutReport) -> str:
-    how = "copied without encoding" if report["copied"] else "encoded again"
+    how = "copied without encoding"
+    if report["encoded"] == report["frames"]:
+        how = "encoded again"
+    elif report["encoded"]:
+        how = f"{report['encoded']} of them encoded again"
     why = f": {report['reason']}" if report["reason"] else ""
     return (
         f"{report['out']}: {report['frames']} frames, {report['duration']:g} s, {how}{why} "

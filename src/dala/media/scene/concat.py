@@ -81,7 +81,7 @@ def concat_videos(
         assert node.length() is not None
     if problems:
         fitted += [f"reported: {problem}" for problem in problems[:3]]
-    return JoinReport(False, "; ".join([reason, *fitted]), count, float(count / rate))
+    return JoinReport(False, "; ".join([reason, *fitted]), count, float(count / rate), count)
 
 
 def _shown_size(path: PathLike, stored: tuple[int, int]) -> tuple[int, int]:

@@ -49,8 +49,14 @@ class FrameSamples:
             now = self._formats[seen] = self._format(frame.sample_rate, frame.layout)
         if self._formatter is None or now != self._format_now:
             self._change(now)
-        if frame.format.name == "flt":
+        kind = frame.format.name
+        if kind == "flt":
             block = frame_samples(frame)
+        elif kind == "fltp":  # AAC, Opus, MP3: not worth a filter graph
+            planes = frame.planes
+            block = np.empty((frame.samples, len(planes)), np.float32)
+            for channel, plane in enumerate(planes):
+                block[:, channel] = np.frombuffer(plane, np.float32, frame.samples)
         else:
             none = np.empty((0, LAYOUTS[now[1]]), np.float32)
             parts = [frame_samples(made) for made in self._formatter.resample(frame)]

@@ -12,6 +12,7 @@ from dala.errors import ParameterError, VideoError
 from dala.media.video.files import open as open_video
 from dala.media.video.files import write
 from dala.media.video.joining.packets import CopiedPart, PacketFile, copy_packets
+from dala.media.video.joining.smart import Unfit, smart_cut
 from dala.media.video.source import source_of
 from dala.media.video.tracks import Tracks
 from dala.typing import PathLike
@@ -27,6 +28,8 @@ class JoinReport(NamedTuple):
     frames: int
     #: Seconds of the result.
     seconds: float
+    #: Frames that were encoded again; the others were copied.
+    encoded: int = 0
 
 
 def cut_video(
@@ -36,6 +39,7 @@ def cut_video(
     end: Fraction | None,
     *,
     copy: bool = False,
+    encode: bool = False,
     audio: bool = True,
     codec: str | None = None,
     options: Mapping[str, str | float] | None = None,
@@ -45,7 +49,8 @@ def cut_video(
     """Write the part of a video between two times, counted from its first picture, with its sound.
 
     The frames are those shown from ``start`` on and before ``end``. They are copied if the first is
-    a key frame and none is coded by later ones; otherwise they are encoded again.
+    a key frame and none is coded by later ones. Otherwise the frames of H.264 up to the next key
+    frame are encoded again, and those at the end that need later ones; of other codecs all are.
 
     Args:
         path: the video.
@@ -53,6 +58,7 @@ def cut_video(
         start: the beginning, in seconds.
         end: the end; None for that of the video.
         copy: never encode: begin at the key frame before ``start``.
+        encode: encode all frames again.
         audio: keep the sound.
         codec: of a result that is encoded again.
         options: of its encoder.
@@ -80,7 +86,9 @@ def cut_video(
         begin, reason = (span.key, "") if copy else (span.first, span.problem)
         if copy and span.key != span.first:
             reason = f"begins {float(start - span.key):.3f} s earlier, at a key frame"
-        if copy or not span.problem:
+        if encode:
+            reason = "as asked"
+        elif copy or not span.problem:
             if copy and span.pictures == 0:
                 raise VideoError(f"{call}: {span.problem}.")
             try:
@@ -90,10 +98,33 @@ def cut_video(
                 if copy:
                     raise
                 reason = f"the container does not take its packets ({error})"
+        elif codec in (None, "h264"):
+            try:
+                return _smart(path, out, start, end, file.step, span.problem, audio, options, call)
+            except Unfit as unfit:
+                reason = f"{reason}; {unfit}"
     finally:
         file.close()
     count, seconds = _encode(path, out, start, end, audio, codec, options, device, call)
-    return JoinReport(False, reason, count, seconds)
+    return JoinReport(False, reason, count, seconds, count)
+
+
+def _smart(
+    path: PathLike,
+    out: PathLike,
+    start: Fraction,
+    end: Fraction | None,
+    step: Fraction,
+    problem: str,
+    audio: bool,
+    options: Mapping[str, str | float] | None,
+    call: str,
+) -> JoinReport:
+    """Write a part of which only the ends are encoded again."""
+    made = smart_cut(path, out, start, end, audio=audio, options=options, call=call)
+    copied = made.frames - made.encoded
+    reason = f"{problem}; {copied} frames from {float(made.key):.3f} s on are copied"
+    return JoinReport(False, reason, made.frames, made.frames * float(step), made.encoded)
 
 
 def _encode(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
@@ -13,8 +13,12 @@ from dala.media.parts import PartFile
 from dala.media.video.decoding.input import ffmpeg_message
 from dala.media.video.source import AvObject, pyav, source_of
 
+#: Seconds before a time at which a key frame is looked for, one after another.
+_ATTEMPTS = (Fraction(0), Fraction(2), Fraction(10), Fraction(60))
+#: Packets that wait at most for one with a decoding time.
+_MOST_HELD = 256
 #: Seconds before the first picture at which copying begins to read, for the sound.
-_EARLIER = Fraction(2)
+EARLIER = Fraction(2)
 
 
 class PacketSpan(NamedTuple):
@@ -71,18 +75,63 @@ class PacketFile:
 
     def seek(self, time: Fraction) -> None:
         """Go to a key frame at or before a time."""
-        at = max(time, Fraction(0)) + self.zero
+        # The first packet is decoded before it is shown, and transport streams seek by that time.
+        at = self.zero + (time if time > 0 else -1)
         self.container.seek(
             int(at / Fraction(self.video.time_base)), stream=self.video, backward=True
         )
 
+    def packets(self, streams: list[AvObject]) -> Iterator[AvObject]:
+        """Yield the packets of streams from where the file is, all with decoding times.
+
+        Matroska has none; FFmpeg finds them, but not those of the first packets after a seek.
+        """
+        held: list[AvObject] = []
+        for packet in self.container.demux(streams):
+            if not packet.size:
+                continue
+            if held or packet.dts is None:
+                held.append(packet)
+                unknown = packet.dts is None or packet.stream.index != held[0].stream.index
+                if unknown and len(held) < _MOST_HELD:
+                    continue
+                yield from self._timed(held)
+                held = []
+            else:
+                yield packet
+        yield from self._timed(held)
+
+    def _timed(self, held: list[AvObject]) -> list[AvObject]:
+        """Give packets the decoding times they miss: back from the first that is known."""
+        known: dict[int, int] = {}
+        for packet in reversed(held):
+            index = packet.stream.index
+            if packet.dts is None:
+                base = Fraction(packet.time_base)
+                step = round(self.step / base) if index == self.video.index else packet.duration
+                after = known.get(index)
+                packet.dts = packet.pts if after is None else after - max(step or 1, 1)
+            if packet.dts is not None:
+                known[index] = packet.dts
+        return [packet for packet in held if packet.dts is not None]
+
+    def seek_key(self, time: Fraction) -> None:
+        """Go to a key frame at or before a time, also where the container's index is not exact."""
+        for earlier in _ATTEMPTS:
+            self.seek(time - earlier)
+            for packet in self.packets([self.video]):
+                if self.time_of(packet) > time:
+                    break
+                if packet.is_keyframe:
+                    self.seek(time - earlier)
+                    return
+        self.seek(Fraction(0))
+
     def span(self, start: Fraction, end: Fraction) -> PacketSpan:
         """Look at the packets between two times, and whether they can be copied alone."""
-        self.seek(start)
+        self.seek_key(start)
         shown: list[tuple[Fraction, bool]] = []
-        for packet in self.container.demux(self.video):
-            if packet.dts is None:
-                continue
+        for packet in self.packets([self.video]):
             shown.append((self.time_of(packet), bool(packet.is_keyframe)))
             if packet.dts * Fraction(packet.time_base) - self.zero >= end:
                 break
@@ -162,11 +211,9 @@ class _Copying:
         if not self._streams:
             self._streams = [self._output.add_stream_from_template(s) for s in inputs]
         places = {stream.index: number for number, stream in enumerate(inputs)}
-        file.seek(part.start - _EARLIER if part.start else Fraction(0))
+        file.seek(part.start - EARLIER if part.start else Fraction(0))
         count, latest, over = 0, part.start, set[int]()
-        for packet in file.container.demux(inputs):
-            if packet.dts is None:
-                continue
+        for packet in file.packets(inputs):
             number = places[packet.stream.index]
             time = file.time_of(packet)
             decoded = packet.dts * Fraction(packet.time_base) - file.zero

@@ -1,0 +1,366 @@
+"""Cut H.264 at any frame: the packets in the middle are copied, the few at the ends encoded again.
+
+Decoding can begin at some frames only, and frames at the end may need later ones. Those before the
+first such frame, and those that miss a later one, are decoded and encoded with the settings of the
+video and parameter sets of their own, which the headers of the file then have beside the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from fractions import Fraction
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from dala.errors import VideoError
+from dala.media.parts import PartFile
+from dala.media.video.chunks.stitching import decoding_times
+from dala.media.video.decoding.input import ffmpeg_message
+from dala.media.video.encode import repeatable_options
+from dala.media.video.joining.avc import AvcHeaders, is_header, is_idr, units, with_lengths
+from dala.media.video.joining.packets import EARLIER, PacketFile
+from dala.media.video.source import AvObject, pyav
+from dala.typing import PathLike
+
+#: x264's names of the profiles that FFmpeg finds.
+_PROFILES: Final = {
+    "Constrained Baseline": "baseline",
+    "Baseline": "baseline",
+    "Main": "main",
+    "High": "high",
+    "High 10": "high10",
+    "High 4:2:2": "high422",
+    "High 4:4:4 Predictive": "high444",
+}
+#: Chroma of the header by the pixel format, and bits.
+_FORMATS: Final = {
+    "yuv420p": (1, 8), "yuvj420p": (1, 8), "yuv422p": (2, 8), "yuvj422p": (2, 8),
+    "yuv444p": (3, 8), "yuvj444p": (3, 8), "yuv420p10le": (1, 10), "yuv422p10le": (2, 10),
+    "yuv444p10le": (3, 10),
+}  # fmt: skip
+#: Better than the default, since the frames beside are those of the source.
+_QUALITY: Final = {"crf": "17", "preset": "medium"}
+#: Data beside a packet that changes the headers.
+_CHANGES: Final = frozenset(("new_extradata", "param_change"))
+
+
+class Unfit(VideoError):
+    """A video whose parts cannot be joined with encoded ones; the message is the reason."""
+
+
+class _Packet(NamedTuple):
+    """A packet in units of the stream's time base."""
+
+    pts: int
+    duration: int
+    key: bool
+    data: bytes
+
+
+class _Plan(NamedTuple):
+    """Which pictures are encoded again and which are copied; times are stamps of the stream."""
+
+    #: The stamps of the pictures before the copied ones, and of those after them.
+    head: list[int]
+    tail: list[int]
+    #: The stamps of the copied packets in the order of decoding.
+    body: list[int]
+    headers: AvcHeaders
+
+
+class SmartReport(NamedTuple):
+    """What was written."""
+
+    frames: int
+    encoded: int
+    #: The beginning of what was copied, in seconds of the source.
+    key: Fraction
+
+
+def smart_cut(
+    path: PathLike,
+    out: PathLike,
+    start: Fraction,
+    end: Fraction | None,
+    *,
+    audio: bool = True,
+    options: Mapping[str, str | float] | None = None,
+    call: str = "video.cut",
+) -> SmartReport:
+    """Write a part of an H.264 video; only frames at its ends are encoded again.
+
+    Args:
+        path: the video.
+        out: the result.
+        start: the beginning, in seconds from the first picture.
+        end: the end; None for that of the video.
+        audio: keep the sound.
+        options: of the encoder.
+        call: the name for messages.
+
+    Raises:
+        Unfit: the video or the part is not of a kind for which that works.
+    """
+    av = pyav()
+    with ExitStack() as held:
+        file = PacketFile(path, call)
+        held.callback(file.close)
+        decoded = PacketFile(path, call)
+        held.callback(decoded.close)
+        if not audio:
+            file.sounds = []
+        plan = _plan(file, start, end)
+        try:
+            encoder = _Encoder(decoded, plan.headers, options)
+            head = encoder.encode(plan.head)
+            tail = encoder.encode(plan.tail)
+        except Unfit:
+            raise
+        except (av.FFmpegError, OSError, ValueError) as error:
+            raise Unfit(f"frames cannot be encoded ({ffmpeg_message(error)})") from error
+        target = Path(out)
+        part = PartFile(target, target.suffix)
+        try:
+            with av.open(str(part.path), "w") as output:
+                _Joining(output, file, plan, encoder.headers).run(head, tail, start, end)
+            part.complete()
+        except Unfit:
+            raise
+        except (av.FFmpegError, ValueError) as error:
+            raise Unfit(f"the container does not take it ({ffmpeg_message(error)})") from error
+        finally:
+            part.discard()
+        encoded = len(head) + len(tail)
+        key = plan.body[0] * Fraction(file.video.time_base) - file.zero
+        return SmartReport(encoded + len(plan.body), encoded, key)
+
+
+def _plan(file: PacketFile, start: Fraction, end: Fraction | None) -> _Plan:
+    stream, context = file.video, file.video.codec_context
+    if context is None or context.name != "h264":
+        name = "the video" if context is None else context.name
+        raise Unfit(f"{name} cannot be joined with frames that are encoded again, only H.264 can")
+    if context.profile not in _PROFILES or context.pix_fmt not in _FORMATS:
+        raise Unfit(f"H.264 of {context.profile}, {context.pix_fmt} cannot be encoded alike")
+    try:
+        headers = AvcHeaders.parse(context.extradata or b"")
+    except (ValueError, IndexError) as error:
+        raise Unfit(f"its headers are damaged ({error})") from None
+    base = Fraction(stream.time_base)
+    first_of = (start + file.zero) // base
+    last_of = None if end is None else -(-(end + file.zero) // base)
+    found = _scan(file, start, last_of, headers)
+    stamps = [stamp for stamp, _ in found]
+    first = max((stamp for stamp in stamps if stamp <= first_of), default=None)
+    keys = [n for n, (stamp, idr) in enumerate(found) if idr and first is not None
+            and stamp >= first]  # fmt: skip
+    if first is None or not headers.sequences:
+        raise Unfit("it has no key frame before the cut")
+    begin = keys[0] if keys else len(found)
+    over = len(found)
+    if last_of is not None:
+        over = next((n for n in range(begin, len(found)) if stamps[n] >= last_of), over)
+    body = stamps[begin:over]
+    if not body:
+        raise Unfit("there is no key frame in the part")
+    wanted = sorted(s for s in stamps if s >= first and (last_of is None or s < last_of))
+    head = [stamp for stamp in wanted if stamp < body[0]]
+    tail = [stamp for stamp in wanted if stamp > max(body)]
+    if sorted((*head, *body, *tail)) != wanted or len(set(wanted)) < len(wanted):
+        raise Unfit(f"pictures before {float(wanted[-1] * base - file.zero):.3f} s are coded by "
+                    "ones after the end")  # fmt: skip
+    return _Plan(head, tail, body, headers)
+
+
+def _scan(
+    file: PacketFile, start: Fraction, end: int | None, headers: AvcHeaders
+) -> list[tuple[int, bool]]:
+    """Return stamps in the order of decoding, and which can be begun at, from before a time on."""
+    file.seek_key(start)
+    found = []
+    for packet in file.packets([file.video]):
+        if packet.is_discard:
+            continue
+        if packet.pts is None:
+            raise Unfit("its packets have no times")
+        if packet.is_corrupt or {str(s.data_type) for s in packet.iter_sidedata()} & _CHANGES:
+            raise Unfit(
+                f"its settings change, or it is damaged, at {float(file.time_of(packet)):.3f} s"
+            )
+        idr = False
+        if packet.is_keyframe:
+            inside = units(bytes(packet), headers.length_size)
+            idr = is_idr(inside)
+            headers.add(inside)
+        found.append((packet.pts, idr))
+        if end is not None and packet.dts >= end:
+            break
+    return found
+
+
+class _Encoder:
+    """Encodes pictures of a video with its own settings, and parameter sets beside its own."""
+
+    def __init__(
+        self, file: PacketFile, headers: AvcHeaders, options: Mapping[str, str | float] | None
+    ) -> None:
+        self._file = file
+        self._given = {name: str(value) for name, value in (options or {}).items()}
+        #: The parameter sets of the video and of what was encoded.
+        self.headers = headers
+        id = headers.free_id()
+        if id is None or len(headers.sequences) > 16:
+            raise Unfit("its headers have no room for others")
+        self._id = id
+        self._own: bytes | None = None
+
+    def encode(self, stamps: list[int]) -> list[_Packet]:
+        """Return the packets of consecutive pictures."""
+        if not stamps:
+            return []
+        context = self._context()
+        made: list[_Packet] = []
+        count = 0
+        for frame, wanted in zip(self._decoded(stamps), stamps, strict=False):
+            if frame.pts != wanted:
+                raise Unfit("frames that its packets promise are not shown")
+            frame.pict_type = 0
+            made += map(_stored, context.encode(frame))
+            count += 1
+        made += map(_stored, context.encode(None))
+        if count != len(stamps) or len(made) != count:
+            raise Unfit("frames that its packets promise cannot be decoded")
+        own = bytes(context.extradata or b"")
+        if self._own is not None and own != self._own:
+            raise Unfit("the encoder does not repeat its headers")
+        self._own = own
+        self.headers.add(units(own, 0))
+        if self.headers.length_size == 0:  # where headers are in packets, these must be, too
+            inside = with_lengths([u for u in units(own, 0) if is_header(u)])
+            made = [p._replace(data=inside + p.data) if p.key else p for p in made]
+        return made
+
+    def _context(self) -> AvObject:
+        stream, like = self._file.video, self._file.video.codec_context
+        level = self.headers.level
+        params = f"sps-id={self._id}:level={level // 10}.{level % 10}:repeat-headers=0"
+        options = {
+            **_QUALITY, "profile": _PROFILES[like.profile], "bf": "0", **self._given,
+            "x264-params": params,
+        }  # fmt: skip
+        context = pyav().CodecContext.create("libx264", "w")
+        context.width, context.height, context.pix_fmt = like.width, like.height, like.pix_fmt
+        context.time_base = Fraction(stream.time_base)
+        context.framerate = 1 / self._file.step
+        if stream.sample_aspect_ratio:
+            context.sample_aspect_ratio = stream.sample_aspect_ratio
+        context.color_range, context.colorspace = like.color_range, like.colorspace
+        context.color_primaries, context.color_trc = like.color_primaries, like.color_trc
+        context.flags |= pyav().codec.context.Flags.global_header
+        context.options = repeatable_options("libx264", options)
+        context.open(strict=False)
+        return context
+
+    def _decoded(self, stamps: list[int]) -> Iterator[AvObject]:
+        """Yield the decoded pictures from the first stamp to the last, in order."""
+        file = self._file
+        stream = file.video
+        size = stream.codec_context.width, stream.codec_context.height
+        file.seek_key(stamps[0] * Fraction(stream.time_base) - file.zero)
+        stream.codec_context.flush_buffers()
+        for frame in file.container.decode(stream):
+            if frame.pts is None or frame.pts < stamps[0]:
+                continue
+            if frame.interlaced_frame or (frame.width, frame.height) != size:
+                raise Unfit("its pictures have fields, or change their size")
+            yield frame
+            if frame.pts >= stamps[-1]:
+                return
+
+
+def _stored(packet: AvObject) -> _Packet:
+    data = with_lengths(units(bytes(packet), 0))
+    return _Packet(packet.pts, packet.duration or 0, bool(packet.is_keyframe), data)
+
+
+class _Joining:
+    """An output that gets encoded packets, copied ones, and the sound beside them."""
+
+    def __init__(
+        self, output: AvObject, file: PacketFile, plan: _Plan, headers: AvcHeaders
+    ) -> None:
+        self._output = output
+        self._file = file
+        self._plan = plan
+        self._base = Fraction(file.video.time_base)
+        self._video = output.add_stream_from_template(file.video)
+        chroma, depth = _FORMATS[file.video.codec_context.pix_fmt]
+        self._video.codec_context.extradata = headers.extradata(chroma, depth)
+        self._sounds = {s.index: output.add_stream_from_template(s) for s in file.sounds}
+        self._length_size = headers.length_size
+
+    def run(
+        self, head: list[_Packet], tail: list[_Packet], start: Fraction, end: Fraction | None
+    ) -> None:
+        """Write everything, in the order of time."""
+        plan, file = self._plan, self._file
+        order = np.array([*(p.pts for p in head), *plan.body, *(p.pts for p in tail)], np.int64)
+        first = int(order.min())
+        self._decoding = iter((decoding_times(order) - first).tolist())
+        self._first = first
+        begin = first * self._base - file.zero
+        waiting, copied = list(head), 0
+        file.seek(begin - EARLIER if begin else Fraction(0))
+        over = set[int]()
+        for packet in file.packets([file.video, *file.sounds]):
+            index = packet.stream.index
+            if index == file.video.index:
+                if copied < len(plan.body):
+                    if packet.pts == plan.body[copied] and not packet.is_discard:
+                        self._put_all(waiting)
+                        waiting = []
+                        self._put(self._copied(packet))
+                        copied += 1
+                else:
+                    over.add(index)
+            else:
+                time = file.time_of(packet)
+                if end is not None and time >= end:
+                    over.add(index)
+                elif time >= begin:
+                    while waiting and waiting[0].pts * self._base - file.zero <= time:
+                        self._put(waiting.pop(0))
+                    self._put_sound(packet, begin)
+            if copied == len(plan.body) and len(over) == 1 + len(self._sounds):
+                break
+        if copied != len(plan.body):
+            raise Unfit("its packets are not the same when they are read again")
+        self._put_all(tail)
+
+    def _copied(self, packet: AvObject) -> _Packet:
+        data = bytes(packet)
+        if self._length_size != 4:
+            data = with_lengths(units(data, self._length_size))
+        return _Packet(packet.pts, packet.duration or 0, bool(packet.is_keyframe), data)
+
+    def _put_all(self, packets: list[_Packet]) -> None:
+        for packet in packets:
+            self._put(packet)
+
+    def _put(self, stored: _Packet) -> None:
+        packet = pyav().Packet(stored.data)
+        packet.stream, packet.time_base = self._video, self._base
+        packet.pts, packet.dts = stored.pts - self._first, next(self._decoding)
+        packet.duration = stored.duration
+        packet.is_keyframe = stored.key
+        self._output.mux(packet)
+
+    def _put_sound(self, packet: AvObject, begin: Fraction) -> None:
+        moved = round((begin + self._file.zero) / Fraction(packet.time_base))
+        packet.pts = None if packet.pts is None else packet.pts - moved
+        packet.dts -= moved
+        packet.stream = self._sounds[packet.stream.index]
+        self._output.mux(packet)
