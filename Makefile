@@ -49,8 +49,10 @@ lint: $(VENV)/.ready-dev
 	$(VENV)/bin/lint-imports
 
 # The site, to build/site. It needs no network; a warning is an error, and a crawl checks every page.
+# As one of several versions, with a switcher (see website/versions.py): make docs SITE_VERSION=0.1.0
+SITE_VERSION ?=
 docs: $(VENV)/.ready-dev
-	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build
+	NO_MKDOCS_2_WARNING=1 SITE_VERSION=$(SITE_VERSION) $(VENV)/bin/mkdocs build
 	$(VENV)/bin/python -m website.crawl build/site
 
 docs-serve: $(VENV)/.ready-dev

@@ -40,11 +40,18 @@ provide() {
             return
         fi
         echo "test machine: installing$missing"
-        # Unquoted on purpose: one word per package.
+        # Unquoted on purpose: one word per package. If one has another name here, the others are
+        # installed without it.
         if ! install_packages $missing; then
-            tail -n 5 "$log"
-            echo "test machine: apt-get could not install$missing (its last lines are above). $without"
-            return
+            refused=
+            for package in $missing; do
+                install_packages "$package" || refused="$refused $package"
+            done
+            if [ -n "$refused" ]; then
+                tail -n 5 "$log"
+                echo "test machine: apt-get could not install$refused (its last lines are above). $without"
+                return
+            fi
         fi
     fi
     echo "test machine: $what are installed."

@@ -52,6 +52,8 @@ class Page(HTMLParser):
     #: Lines of paragraphs that were meant as items of a list.
     lost_items: list[str] = field(default_factory=list)
     title: str = ""
+    #: The address at which the page is published.
+    canonical: str = ""
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -71,6 +73,8 @@ class Page(HTMLParser):
             self._paragraph = ""
         if tag == "img" and "alt" not in given:
             self.without_text.append(given.get("src", ""))
+        if tag == "link" and given.get("rel") == "canonical":
+            self.canonical = given.get("href") or ""
         if tag == "link" and _LOADED_LINKS & set((given.get("rel") or "").split()):
             self.loads.append(given["href"])
             if "stylesheet" in given["rel"]:
@@ -177,11 +181,19 @@ def _page(site: pathlib.Path, path: pathlib.Path) -> Iterator[str]:
         yield f"{heavy:,} bytes with its code, more than {MOST_OF_A_PAGE:,}"
 
 
+@cache
+def _prefix(site: pathlib.Path) -> str:
+    """Return the path at which a site is published, from the address of its first page."""
+    index = site / "index.html"
+    found = read(index).canonical if index.is_file() else ""
+    return urlsplit(found).path.removesuffix("index.html") or "/"
+
+
 def _target(site: pathlib.Path, path: pathlib.Path, name: str) -> pathlib.Path | None:
     """Return the file that a relative address names, or None."""
     parts = unquote(urlsplit(name).path)
     if parts.startswith("/"):  # only the page for addresses that do not exist has these
-        parts = parts.removeprefix("/dala")
+        parts = "/" + parts.removeprefix(_prefix(site))
     base = site if parts.startswith("/") else path.parent
     target = (base / parts.lstrip("/")).resolve() if parts else path
     if target.is_dir():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import os
 import pathlib
 import re
 import sys
@@ -14,7 +16,7 @@ for folder in (ROOT, ROOT / "src"):
 
 from mkdocs.structure.files import File, Files  # noqa: E402
 
-from website import links, llms, pages  # noqa: E402
+from website import links, llms, pages, versions  # noqa: E402
 from website.catalogue.pictures import Pictures  # noqa: E402
 
 if TYPE_CHECKING:
@@ -35,7 +37,14 @@ _markdown: dict[str, str] = {}
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Generate pages, and put them where the navigation names their folder."""
+    """Generate pages, and put them where the navigation names their folder.
+
+    A site of one version of several (``SITE_VERSION``) gets a switcher; see ``website.versions``.
+    """
+    version = os.environ.get("SITE_VERSION")
+    if version:
+        config.site_url = f"{config.site_url}{version}/"
+        config.extra["version"] = {"provider": "mike", "default": versions.LATEST}
     _generated.clear()
     _markdown.clear()
     pictures = Pictures()
@@ -85,6 +94,12 @@ def on_post_build(config: MkDocsConfig) -> None:
     """Write the Markdown of every page beside it, and ``llms.txt``; drop what no page loads."""
     site = pathlib.Path(config.site_dir)
     llms.write(site, _markdown, config)
+    # The switcher of versions finds the root of a site only if it is in the list of pages.
+    home = f"<loc>{config.site_url}"
+    pages_listed = (site / "sitemap.xml").read_text(encoding="utf-8")
+    pages_listed = pages_listed.replace(f"{home}index.html<", f"{home}<")
+    (site / "sitemap.xml").write_text(pages_listed, encoding="utf-8")
+    (site / "sitemap.xml.gz").write_bytes(gzip.compress(pages_listed.encode(), mtime=0))
     for path in [*site.rglob("*.map"), *site.glob("assets/javascripts/lunr/**/*.js")]:
         path.unlink()
     for path in [*site.glob("assets/**/*.js"), *site.glob("assets/**/*.css")]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import inspect
 import json
@@ -32,7 +33,7 @@ from dala.ml.models import NAMES, find_model
 from tests.support.house import public_things
 from tests.support.site import build, served
 from tests.support.web import FLAGS
-from website import crawl, docstrings, links, llms, pages, reference
+from website import crawl, docstrings, links, llms, pages, reference, versions
 from website.catalogue import (
     commands,
     easings,
@@ -55,7 +56,7 @@ LIVE = ("sepia", "sharpen", "blend")
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The site, which workers of pytest-xdist build once for all of them."""
+    """The site, as one of two versions; workers of pytest-xdist build it once for all of them."""
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "site"
     built = folder.with_suffix(".built")
@@ -63,9 +64,18 @@ def site(tmp_path_factory):
         if fcntl is not None:
             fcntl.flock(file, fcntl.LOCK_EX)
         if not built.exists():
-            assert build(folder, ",".join(LIVE)) == ""  # no warning
+            alone = folder.with_suffix(".alone")
+            assert build(alone, ",".join(LIVE), "dev") == ""  # no warning
+            versions.assemble(folder, {"dev": alone, "0.1.0": alone})
             built.touch()
-    return folder
+    return folder / "dev"
+
+
+@contextlib.contextmanager
+def opened(site):
+    """Serve all versions; yields the address of one."""
+    with served(site.parent) as address:
+        yield f"{address}{site.name}/"
 
 
 @pytest.fixture(scope="module")
@@ -253,10 +263,11 @@ def test_search_finds_what_people_look_for(site, browser):
     page = browser.new_page()
     requests = []
     page.on("request", lambda request: requests.append(request.url))
-    with served(site) as address:
+    with opened(site) as address:
         page.goto(f"{address}index.html")
         page.wait_for_load_state("networkidle")
-        assert [url for url in requests if not url.startswith(address)] == []
+        allowed = (address, f"{address.removesuffix('dev/')}versions.json")
+        assert [url for url in requests if not url.startswith(allowed)] == []
         assert not any("search_index" in url for url in requests)  # only when it is needed
         query = page.locator("[data-md-component=search-query]")
         for words, expected in {
@@ -272,13 +283,43 @@ def test_search_finds_what_people_look_for(site, browser):
     page.close()
 
 
+def test_readers_choose_a_version(site, browser):
+    page = browser.new_page()
+    with opened(site) as address:
+        page.goto(f"{address}how-to/rotate.html")
+        page.wait_for_selector(".md-version__link", state="attached")
+        offered = page.locator(".md-version__link").all_text_contents()
+        assert [text.strip() for text in offered] == ["0.1.0", "dev (not released)"]
+        assert "dev" in page.locator(".md-version__current").text_content()
+        page.locator(".md-version__link", has_text="0.1.0").dispatch_event("click")
+        page.wait_for_url("**/0.1.0/how-to/rotate.html")  # the same page
+        root = address.removesuffix("dev/")
+        page.goto(f"{root}latest/how-to/rotate.html#example")
+        page.wait_for_url("**/0.1.0/how-to/rotate.html#example")
+        page.goto(root)
+        page.wait_for_url("**/0.1.0/index.html")
+    page.close()
+
+
+def test_versions_are_checked(tmp_path, capsys):
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / "index.html").write_text("<title>a</title>", encoding="utf-8")
+    pages = str(tmp_path / "pages")
+    assert versions.main([pages]) == 2
+    assert versions.main([pages, f"dev={tmp_path / 'plain'}"]) == 1
+    assert "not a site that was built with SITE_VERSION=dev" in capsys.readouterr().err
+    assert versions.main([pages, f"../up={tmp_path / 'plain'}"]) == 1
+    assert "not a version: '../up'" in capsys.readouterr().err
+    assert not (tmp_path / "pages").exists()
+
+
 def test_pages_fit_a_phone_and_the_dark(site, browser):
     context = browser.new_context(viewport={"width": 360, "height": 740}, color_scheme="dark")
     page = context.new_page()
     errors = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
-    with served(site) as address:
+    with opened(site) as address:
         for name in ("index.html", "media/filters.html", "reference/dala.gpu/Surface.html"):
             page.goto(address + name)
             page.wait_for_load_state("networkidle")
@@ -326,7 +367,7 @@ def test_canvases_run_in_a_browser(site, browser):
     page = browser.new_page()
     errors = []
     page.on("pageerror", lambda error: errors.append(str(error)))
-    with served(site) as address:
+    with opened(site) as address:
         for name in LIVE:
             check_canvas(page, address, name)
     page.close()
@@ -336,7 +377,7 @@ def test_canvases_run_in_a_browser(site, browser):
 def test_without_webgpu_there_is_a_still(site, browser):
     page = browser.new_page()
     page.add_init_script("Object.defineProperty(navigator, 'gpu', { value: undefined })")
-    with served(site) as address:
+    with opened(site) as address:
         page.goto(f"{address}catalogue/filters/sepia.html")
         page.wait_for_load_state("networkidle")
         shown = page.evaluate(
@@ -400,7 +441,7 @@ def test_a_crawl_finds_what_is_wrong(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "module", [docstrings, examples, links, llms, pages, reference, transitions]
+    "module", [docstrings, examples, links, llms, pages, reference, transitions, versions]
 )
 def test_examples_of_the_generator(module):
     assert doctest.testmod(module).failed == 0

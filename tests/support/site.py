@@ -15,12 +15,13 @@ from collections.abc import Iterator
 ROOT = pathlib.Path(__file__).parents[2]
 
 
-def build(folder: pathlib.Path, live: str = "all") -> str:
+def build(folder: pathlib.Path, live: str = "all", version: str = "") -> str:
     """Build the site into a folder, as ``make docs`` does; returns what MkDocs warned of.
 
     Args:
         folder: where to.
         live: the filters that get a canvas, "all" or names with commas between.
+        version: for a site of several versions, this one's name.
     """
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(folder)],
@@ -30,6 +31,7 @@ def build(folder: pathlib.Path, live: str = "all") -> str:
             "NO_MKDOCS_2_WARNING": "1",
             "DALA_DEVICE": "cpu",
             "DALA_SITE_LIVE": live,
+            "SITE_VERSION": version,
         },
         capture_output=True,
         text=True,
