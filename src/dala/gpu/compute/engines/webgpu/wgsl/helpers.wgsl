@@ -175,8 +175,8 @@ fn div_f32(a: f32, b: f32) -> f32 {
 // x * 2^n, in two steps to cover the whole range.
 fn scale_f32(x: f32, n: i32) -> f32 {
     let half = n >> 1u;
-    let low = bitcast<f32>(u32(half + 127i) << 23u);
-    let high = bitcast<f32>(u32(n - half + 127i) << 23u);
+    let low = bitcast<f32>((half << 23u) + 0x3f800000i);
+    let high = bitcast<f32>(((n - half) << 23u) + 0x3f800000i);
     return (x * low) * high;
 }
 
@@ -191,12 +191,15 @@ fn exp_core_f32(r: f32) -> f32 {
     return ((q * r) * r + r) + 1.0f;
 }
 
-// Beyond the bounds the scaled result is infinite or zero by itself.
+// Beyond the bounds the scaled result is infinite or zero by itself. Adding 1.5 * 2^23 rounds, and
+// leaves the whole number in the lowest bits: rounding and converting it take four times as long.
 fn exp_f32(x: f32) -> f32 {
     let y = clamp(x, -104.0f, 88.8f);
-    let n = round(y * 1.44269504f);
+    let sum = hide_f32(y * 1.44269504f + 12582912.0f);
+    let n = sum - 12582912.0f;
     let r = hide_f32(y - n * 0.693359375f) - n * -2.12194440e-4f;
-    return select(scale_f32(exp_core_f32(r), i32(n)), x, isnan_f32(x));
+    let scaled = scale_f32(exp_core_f32(r), bitcast<i32>(sum) - 0x4b400000i);
+    return select(scaled, x, isnan_f32(x));
 }
 
 fn log_f32(x: f32) -> f32 {
