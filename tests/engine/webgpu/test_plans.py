@@ -8,7 +8,7 @@ import pytest
 import dala
 from dala.gpu.compute import from_array
 from dala.gpu.compute.engines.webgpu.copying import pieces
-from dala.gpu.compute.engines.webgpu.ops import gemm
+from dala.gpu.compute.engines.webgpu.ops import conv, conv_tiles, gemm
 from dala.gpu.compute.engines.webgpu.ops.reshape import matrices
 from dala.gpu.compute.kernel import get
 from tests.support.engines import NO_ADAPTER, run
@@ -66,6 +66,86 @@ def test_tiles_of_convolutions(webgpu_engine, monkeypatch, tile, channels):
     )
     plan = gemm.GemmPlan(tile, 1, -(-w[0].size // tile.depth) * tile.depth)
     monkeypatch.setattr(gemm, "choose", lambda *args, **options: plan)
+    monkeypatch.setattr(call, "_plans", {})
+    got = np.array(call(from_array(x), from_array(w), **options))
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-4)
+
+
+#: Small tiles, which software adapters compile in a second.
+SMALL_TILES = {
+    "shares, a bias and parts": (
+        conv_tiles.ConvTile(8, 4, 8, 4, 1, 4, (3, 3), (1, 1)),
+        2,
+        ((2, 24, 9, 13), (20, 12, 3, 3), {"padding": 1, "groups": 2}),
+    ),
+    "strides": (
+        conv_tiles.ConvTile(16, 4, 16, 4, 2, 4, (2, 3), (1, 2)),
+        1,
+        ((6, 9, 16), (9, 6, 2, 3), {"padding": (1, 0), "stride": (1, 2)}),
+    ),
+    "steps beyond the window": (
+        conv_tiles.ConvTile(8, 2, 4, 4, 1, 4, (1, 2), (2, 3)),
+        1,
+        ((2, 5, 7, 25), (8, 5, 1, 2), {"padding": (0, 2), "stride": (2, 3)}),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SMALL_TILES)
+def test_convolutions_over_tiles_of_the_image(webgpu_engine, monkeypatch, case):
+    """Ragged sizes; each case has a shader of its own."""
+    tile, shares, (shape, weights, options) = SMALL_TILES[case]
+    rng = np.random.default_rng(8)
+    inputs = [rng.standard_normal(size).astype("f4") for size in (shape, weights)]
+    if shares > 1:
+        inputs.append(rng.standard_normal(weights[0]).astype("f4"))
+    call = get("conv2d")
+    expected = np.array(call(*(from_array(a, device="reference") for a in inputs), **options))
+    share = -(-weights[1] // shares // tile.slice) * tile.slice
+    plan = conv_tiles.ConvPlan(tile, shares, share, cost=0.0)
+    monkeypatch.setattr(conv, "tiled", lambda *args: plan)
+    monkeypatch.setattr(call, "_plans", {})
+    got = np.array(call(*map(from_array, inputs), **options))
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-4)
+
+
+def test_tiles_follow_the_convolution():
+    """Large images take the largest tile, small ones share the sum; all fit every device."""
+    large = conv_tiles.Problem(64, 64, 1, 512, 512, (3, 3), (1, 1))
+    found = conv_tiles.choose(large, 4, 16384, 256)
+    assert found is not None
+    assert (found.tile.outputs, found.shares) == (64, 1)
+    deep = conv_tiles.Problem(256, 256, 1, 14, 14, (3, 3), (1, 1))
+    assert conv_tiles.choose(deep, 4, 16384, 256).shares > 1
+    for window in ((1, 1), (3, 3), (2, 5), (7, 7)):
+        for stride in ((1, 1), (2, 2), (3, 1)):
+            for channels in (1, 3, 4, 70):
+                problem = conv_tiles.Problem(33, channels, 2, 31, 30, window, stride)
+                plan = conv_tiles.choose(problem, 4, 16384, 256)
+                if plan is not None:
+                    assert plan.tile.nbytes(4) <= 16384
+                    assert plan.tile.threads <= 256
+                    assert plan.shares * plan.share >= channels
+                    assert plan.share % plan.tile.slice == 0
+    assert conv_tiles.choose(large, 4, 1024, 256) is None
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("kind", conv_tiles.KINDS, ids=lambda k: f"{k.outputs}x{k.down}x{k.across}")
+def test_large_tiles_of_the_image(webgpu_engine, monkeypatch, kind, stride):
+    """The tiles that GPUs use."""
+    tile = kind.tile((3, 3), (stride, stride))
+    rng = np.random.default_rng(9)
+    x = rng.standard_normal((1, 8, 30, 31)).astype("f4")
+    w = rng.standard_normal((70, 8, 3, 3)).astype("f4")
+    call = get("conv2d")
+    options = {"padding": 1, "stride": stride}
+    expected = np.array(
+        call(from_array(x, device="reference"), from_array(w, device="reference"), **options)
+    )
+    plan = conv_tiles.ConvPlan(tile, 1, 8, cost=0.0)
+    monkeypatch.setattr(conv, "tiled", lambda *args: plan)
     monkeypatch.setattr(call, "_plans", {})
     got = np.array(call(from_array(x), from_array(w), **options))
     np.testing.assert_allclose(got, expected, rtol=0, atol=1e-4)

@@ -10,7 +10,8 @@ import numpy as np
 
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Runner, Task
-from dala.gpu.compute.engines.webgpu.ops import gemm, implements
+from dala.gpu.compute.engines.webgpu.limits import WORKGROUP_MEMORY
+from dala.gpu.compute.engines.webgpu.ops import conv_tiles, gemm, implements
 from dala.gpu.compute.engines.webgpu.ops.dispatches import (
     OUTPUT,
     BufferRef,
@@ -103,11 +104,18 @@ def _add_windows(dispatches: Dispatches, task: Task) -> None:
     columns = images * area
     channels = weight[1]
     by_channel = not channels % 4
+    fetch = FETCH_BY_CHANNEL if by_channel else FETCH
     plan = gemm.choose(
         *(rows, columns, inner, groups, ITEMSIZE[dtype]),
-        fetch=FETCH_BY_CHANNEL if by_channel else FETCH,
+        fetch=fetch,
         tiles=gemm.tiles_for(dispatches.engine, ITEMSIZE[dtype]),
     )
+    over_tiles = tiled(dispatches.engine, task)
+    if over_tiles is not None and over_tiles.cost < gemm.cost(
+        plan, rows, columns, groups, ITEMSIZE[dtype], fetch
+    ):
+        _add_tiles(dispatches, task, over_tiles)
+        return
     tile, shares, share = plan.tile, plan.shares, plan.share
     across, down = tile.count(rows, columns)
     bias = len(task.inputs) > 2
@@ -128,6 +136,51 @@ def _add_windows(dispatches: Dispatches, task: Task) -> None:
     )
     result = dtype, prod(task.output.shape), shares
     add_shared(dispatches, text, _reads(task), numbers, across * down * groups * shares, result)
+
+
+def tiled(engine: WebGPUEngine, task: Task) -> conv_tiles.ConvPlan | None:
+    """Return the best plan over tiles of the image, or None where they are of no use.
+
+    Software adapters take seconds to compile the tiles.
+    """
+    if task.output.dtype != "f32" or task["dilation"] != (1, 1) or engine.adapter.software:
+        return None
+    x, weight = task.inputs[0].shape, task.inputs[1].shape
+    images = x[0] if len(x) == 4 else 1
+    problem = conv_tiles.Problem(
+        weight[0] // task["groups"],
+        weight[1],
+        images * task["groups"],
+        *task.output.shape[-2:],
+        weight[2:],
+        task["stride"],
+    )
+    room = min(engine.limits[WORKGROUP_MEMORY], gemm.WORKGROUP_BYTES)
+    return conv_tiles.choose(problem, ITEMSIZE["f32"], room, engine.workgroup)
+
+
+def _add_tiles(dispatches: Dispatches, task: Task, plan: conv_tiles.ConvPlan) -> None:
+    x, weight = task.inputs[0].shape, task.inputs[1].shape
+    groups, images = task["groups"], x[0] if len(x) == 4 else 1
+    outputs, channels = weight[0] // groups, weight[1]
+    height, width = task.output.shape[-2:]
+    tile = plan.tile
+    across, down, over = tile.count(outputs, height, width)
+    count = across * down * over * images * groups * plan.shares
+    text = conv_tiles.write_tiles(
+        tile,
+        task.output.dtype,
+        lines=not channels * tile.places % 4,
+        quads=not width % 4,
+        bias=len(task.inputs) > 2,
+        unrolled=dispatches.engine.gpu and tile.steps <= conv_tiles.MAX_UNROLLED,
+    )
+    numbers = block(
+        *(outputs, channels, plan.share, across, down, over, groups, images, count),
+        *(x[-2], x[-1], height, width, *task["padding"]),
+    )
+    result = task.output.dtype, prod(task.output.shape), plan.shares
+    add_shared(dispatches, text, _reads(task), numbers, count, result)
 
 
 def windows_text(

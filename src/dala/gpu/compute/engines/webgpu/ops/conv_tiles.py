@@ -1,0 +1,469 @@
+"""Convolutions over tiles of the image: each pixel is read once for all positions of a window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from string import Template
+from typing import Final
+
+from dala.forks import cached_property
+from dala.gpu.compute.engines.webgpu.ops import gemm
+from dala.gpu.compute.engines.webgpu.ops.dispatches import read_text
+
+#: Positions next to each other that an invocation computes.
+RUN: Final = 4
+
+
+@dataclass(frozen=True)
+class ConvTile:
+    """A tile: its outputs and positions, and those of each invocation.
+
+    ``slice`` is the number of channels in workgroup memory at a time. The window and the strides
+    belong to it, because they decide how many pixels it covers.
+    """
+
+    outputs: int
+    down: int
+    across: int
+    #: Outputs (a multiple of four) and rows of one invocation; its columns are :data:`RUN`.
+    each: int
+    rows: int
+    slice: int
+    window: tuple[int, int]
+    stride: tuple[int, int]
+
+    @property
+    def places(self) -> int:
+        """The number of positions of a window."""
+        return self.window[0] * self.window[1]
+
+    @property
+    def threads_x(self) -> int:
+        return self.across // RUN
+
+    @property
+    def threads_y(self) -> int:
+        return self.down // self.rows
+
+    @property
+    def threads(self) -> int:
+        return self.threads_x * self.threads_y * (self.outputs // self.each)
+
+    @property
+    def height(self) -> int:
+        """Rows of pixels that the tile covers."""
+        return (self.down - 1) * self.stride[0] + self.window[0]
+
+    @property
+    def phases(self) -> int:
+        """Columns that are a stride apart are neighbors in memory; so many sets of them."""
+        return min(self.stride[1], self.window[1])
+
+    @property
+    def phase_quads(self) -> int:
+        """Columns of one set that the tile covers, in fours."""
+        return -(-(self.across + (self.window[1] - 1) // self.stride[1]) // 4)
+
+    @property
+    def quads(self) -> int:
+        """Columns of pixels that the tile covers, in fours."""
+        return self.phases * self.phase_quads
+
+    @cached_property
+    def step(self) -> int:
+        """From one row of pixels to the next, in fours: eight invocations read different banks."""
+
+        def banks(step: int) -> int:
+            apart = self.rows * self.stride[0] * step
+            places = (divmod(n, self.threads_x) for n in range(8))
+            return len({(x + y % self.threads_y * apart) % 8 for y, x in places})
+
+        return max(range(self.quads, self.quads + 8), key=lambda n: (banks(n), -n))
+
+    @property
+    def weight_units(self) -> int:
+        return self.outputs // 4 * (self.slice * self.places // 4)
+
+    @property
+    def pixel_units(self) -> int:
+        return self.slice * self.height * self.quads
+
+    @property
+    def covered(self) -> list[int]:
+        """Columns that the windows of an invocation cover, in fours, by set of columns."""
+        return [
+            -(-(RUN + (self.window[1] - 1 - phase) // self.stride[1]) // 4)
+            for phase in range(self.phases)
+        ]
+
+    @property
+    def covered_rows(self) -> int:
+        """Rows that the windows of an invocation cover."""
+        return (self.rows - 1) * self.stride[0] + self.window[0]
+
+    @property
+    def steps(self) -> int:
+        """The products of an invocation for one slice."""
+        return self.slice * self.places * self.each * self.rows * RUN
+
+    @property
+    def reads(self) -> int:
+        """The vectors that an invocation reads from workgroup memory for one slice."""
+        pixels = self.covered_rows * sum(self.covered)
+        return self.slice * (pixels + self.places * self.each // 4)
+
+    def nbytes(self, itemsize: int) -> int:
+        """Return the size of a slice in workgroup memory."""
+        pixels = self.slice * self.height * self.step * 4
+        return (pixels + self.slice * self.places * self.outputs) * itemsize
+
+    def count(self, outputs: int, height: int, width: int) -> tuple[int, int, int]:
+        """Return the number of tiles across, down and over the outputs."""
+        return -(-width // self.across), -(-height // self.down), -(-outputs // self.outputs)
+
+
+def _lines(text: list[str], depth: int = 1) -> str:
+    return "\n".join(f"{'    ' * depth}{line}" for line in text)
+
+
+def _loads(units: int, threads: int) -> list[tuple[int, str]]:
+    """Return the number and the guard of each load of an invocation."""
+    return [
+        (i, "" if units >= (i + 1) * threads else f"id + {i * threads}u < {units}u")
+        for i in range(-(-units // threads))
+    ]
+
+
+def _places(tile: ConvTile) -> str:
+    """Return where each load of an invocation reads and writes."""
+    text: list[str] = []
+    threads = tile.threads
+    per_channel = tile.height * tile.quads
+    wide, apart = tile.phase_quads, tile.stride[1]
+    for i, _ in _loads(tile.pixel_units, threads):
+        text += [
+            f"let pixel{i} = id + {i * threads}u;",
+            f"let channel{i} = pixel{i} / {per_channel}u;",
+            f"let row{i} = pixel{i} % {per_channel}u / {tile.quads}u;",
+            f"let quad{i} = pixel{i} % {tile.quads}u;",
+            f"let y{i} = edge_y + i32(row{i});",
+            f"let x{i} = edge_x + i32(quad{i} / {wide}u + quad{i} % {wide}u * {4 * apart}u);",
+            f"var inside{i} = 0u;",
+            f"if (u32(y{i}) < p.height) {{",
+            *(
+                f"    if (u32(x{i} + {j * apart}) < p.width) {{ inside{i} |= {1 << j}u; }}"
+                for j in range(4)
+            ),
+            "}",
+            f"let at{i} = source + i32(channel{i}) * plane + y{i} * i32(p.width) + x{i};",
+            f"let entry{i} = (channel{i} * {tile.height}u + row{i}) * {tile.step}u + quad{i};",
+        ]
+    fours = tile.slice * tile.places // 4
+    for i, _ in _loads(tile.weight_units, threads):
+        text += [
+            f"let part{i} = (id + {i * threads}u) % {fours}u;",
+            f"let four{i} = (id + {i * threads}u) / {fours}u;",
+            f"let place{i} = part{i} * {tile.outputs}u + (four{i} ^ (part{i} & {_mask(tile)}u));",
+        ]
+    return _lines(text)
+
+
+def _mask(tile: ConvTile) -> int:
+    """Return the bits of an exclusive or that spreads stores over all banks."""
+    fours = tile.outputs // 4
+    return min(fours & -fours, 8) - 1
+
+
+def _fetching(tile: ConvTile, at: str, declare: bool) -> str:
+    text = []
+    var = "var " if declare else ""
+    for i, guard in _loads(tile.pixel_units, tile.threads):
+        if declare:
+            text.append(f"var pixels{i} = vec4<$T>();")
+        wanted = f"{at} + channel{i} < end" + (f" && {guard}" if guard else "")
+        call = f"fetch_pixels(at{i} + i32({at}) * plane, inside{i})"
+        text.append(f"pixels{i} = vec4<$T>();" if not declare else "")
+        text.append(f"if ({wanted}) {{ pixels{i} = {call}; }}")
+    for i, guard in _loads(tile.weight_units, tile.threads):
+        k = f"{at} * {tile.places}u + part{i} * 4u"
+        call = f"fetch_weights(left, top + four{i} * 4u, {k}, end * {tile.places}u);"
+        if guard:
+            text += [f"var weights{i} = Four();"] if declare else []
+            text.append(f"if ({guard}) {{ weights{i} = {call} }}")
+        else:
+            text.append(f"{var}weights{i} = {call}")
+    return _lines([line for line in text if line])
+
+
+def _storing(tile: ConvTile) -> str:
+    text = []
+    for i, guard in _loads(tile.pixel_units, tile.threads):
+        store = f"pixels[entry{i}] = pixels{i};"
+        text.append(f"if ({guard}) {{ {store} }}" if guard else store)
+    for i, guard in _loads(tile.weight_units, tile.threads):
+        stores = [
+            f"weights[place{i} + {j * (tile.outputs // 4)}u] = weights{i}.v{j};" for j in range(4)
+        ]
+        text += [f"if ({guard}) {{", *stores, "}"] if guard else stores
+    return _lines(text, 2)
+
+
+def _sums(tile: ConvTile) -> str:
+    return _lines(
+        [
+            f"var s{r}_{x}_{h} = vec4<$T>();"
+            for r in range(tile.rows)
+            for x in range(RUN)
+            for h in range(tile.each // 4)
+        ]
+    )
+
+
+def _products(tile: ConvTile, unrolled: bool) -> str:
+    fours = tile.outputs // 4
+    text: list[str] = []
+    for n in range(tile.slice) if unrolled else range(1):
+        c = f"{n}u" if unrolled else "n"
+        inner: list[str] = []
+        for r in range(tile.covered_rows):
+            for phase, many in enumerate(tile.covered):
+                for q in range(many):
+                    far = phase * tile.phase_quads + q
+                    at = f"window + ({c} * {tile.height}u + {r}u) * {tile.step}u + {far}u"
+                    inner.append(f"let p{r}_{phase}_{q} = pixels[{at}];")
+        for k in range(tile.places):
+            ky, kx = divmod(k, tile.window[1])
+            if unrolled:
+                number = n * tile.places + k
+                turn = f"{number // 4 & _mask(tile)}u"
+                line = f"{number // 4 * tile.outputs + number % 4 * fours}u"
+            else:
+                inner.append(f"let k{k} = n * {tile.places}u + {k}u;")
+                turn = f"(k{k} / 4u & {_mask(tile)}u)"
+                line = f"k{k} / 4u * {tile.outputs}u + k{k} % 4u * {fours}u"
+            for h in range(tile.each // 4):
+                # The outputs of an invocation are apart, so that a subgroup reads neighbors.
+                far = h * (tile.outputs // tile.each)
+                inner.append(f"let w{k}_{h} = weights[{line} + ((to + {far}u) ^ {turn})];")
+            for r in range(tile.rows):
+                for x in range(RUN):
+                    column = x + kx // tile.stride[1]
+                    name = f"p{r * tile.stride[0] + ky}_{kx % tile.stride[1]}_{column // 4}"
+                    pixel = f"{name}.{'xyzw'[column % 4]}"
+                    for h in range(tile.each // 4):
+                        inner.append(f"s{r}_{x}_{h} += {pixel} * w{k}_{h};")
+        text += ["{", *inner, "}"]
+    if not unrolled:
+        text[0] = f"for (var n = 0u; n < {tile.slice}u; n++) {{"
+    return _lines(text, 2)
+
+
+def _results(tile: ConvTile, quads: bool, bias: bool) -> str:
+    text: list[str] = []
+    for h in range(tile.each // 4):
+        far = h * (tile.outputs // tile.each) * 4
+        for j, c in enumerate("xyzw"):
+            name = f"o{h}{j}"
+            text.append(f"let {name} = top + to * 4u + {far + j}u;")
+            text.append(f"if ({name} < p.outputs) {{")
+            text.append(
+                f"    let line = first + (plane_of_outputs * p.outputs + {name}) * p.out_height"
+                " * p.out_width;"
+            )
+            if bias:
+                text.append(
+                    f"    let more = select($T(0), bias[part * p.outputs + {name}], start == 0u);"
+                )
+            for r in range(tile.rows):
+                sums = ", ".join(f"s{r}_{x}_{h}.{c}" for x in range(RUN))
+                added = " + vec4<$T>(more)" if bias else ""
+                text += [
+                    f"    let row{r} = tile_y * {tile.down}u + ty * {tile.rows}u + {r}u;",
+                    f"    if (row{r} < p.out_height) {{",
+                    f"        let v = vec4<$T>({sums}){added};",
+                    f"        let at = line + row{r} * p.out_width + x;",
+                ]
+                if quads:
+                    text.append("        if (x < p.out_width) { out[at / 4u] = v; }")
+                else:
+                    text += [
+                        f"        if (x + {i}u < p.out_width) {{ out[at + {i}u] = v.{d}; }}"
+                        for i, d in enumerate("xyzw")
+                    ]
+                text.append("    }")
+            text.append("}")
+    return _lines([line.replace("let row", "let down").replace("row", "down") for line in text])
+
+
+@cache
+def _template() -> Template:
+    return Template(read_text("conv_tiles.wgsl"))
+
+
+def write_tiles(
+    tile: ConvTile, dtype: str, *, lines: bool, quads: bool, bias: bool, unrolled: bool
+) -> str:
+    """Return the shader.
+
+    ``lines`` says that a line of weights is a multiple of four, ``quads`` that one of outputs is.
+    """
+    names = [
+        f"var<storage, read> a: array<{f'vec4<{dtype}>' if lines else dtype}>;",
+        f"var<storage, read> b: array<{dtype}>;",
+        *([f"var<storage, read> bias: array<{dtype}>;"] if bias else []),
+        f"var<storage, read_write> out: array<{f'vec4<{dtype}>' if quads else dtype}>;",
+        "var<uniform> p: Numbers;",
+    ]
+    if lines:
+        fetch = ["if (output < p.outputs && k < end) { v = a[at / 4u]; }"]
+    else:
+        fetch = [
+            "if (output < p.outputs) {",
+            *(f"    if (k + {i}u < end) {{ v.{c} = a[at + {i}u]; }}" for i, c in enumerate("xyzw")),
+            "}",
+        ]
+    text = _template().substitute(
+        BINDINGS="\n".join(f"@group(0) @binding({i}) {n}" for i, n in enumerate(names)),
+        T="$T",
+        OUTS=tile.outputs,
+        DOWN=tile.down,
+        ACROSS=tile.across,
+        SLICE=tile.slice,
+        OUTSu=f"{tile.outputs}u",
+        DOWNu=f"{tile.down}u",
+        ACROSSu=f"{tile.across}u",
+        SLICEu=f"{tile.slice}u",
+        STRIDE_Yu=f"{tile.stride[0]}u",
+        STRIDE_Xu=f"{tile.stride[1]}u",
+        STRIDE_X=tile.stride[1],
+        TWO_STRIDES=2 * tile.stride[1],
+        THREE_STRIDES=3 * tile.stride[1],
+        WINDOWu=f"{tile.places}u",
+        THREADS=tile.threads,
+        THREADS_Xu=f"{tile.threads_x}u",
+        THREADS_Yu=f"{tile.threads_y}u",
+        THREADS_XYu=f"{tile.threads_x * tile.threads_y}u",
+        THREAD_STEPu=f"{tile.rows * tile.stride[0] * tile.step}u",
+        PIXEL_ENTRIES=tile.slice * tile.height * tile.step,
+        WEIGHT_ENTRIES=tile.slice * tile.places * tile.outputs // 4,
+        FETCH_LINE=_lines(fetch),
+        PLACES=_places(tile),
+        SUMS=_sums(tile),
+        FETCH=_fetching(tile, "c", declare=True),
+        FETCH_NEXT=_fetching(tile, "after", declare=False),
+        STORE=_storing(tile),
+        PRODUCTS=_products(tile, unrolled),
+        RESULTS=_results(tile, quads, bias),
+    )
+    return text.replace("$T", dtype)
+
+
+# choosing -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TileKind:
+    """A form of tiles for any window, as measured.
+
+    ``speed`` is the part of the device's full speed that it reaches with 3x3 windows, and ``wait``
+    the microseconds from one slice to the next where a processor has nothing else to do.
+    """
+
+    outputs: int
+    down: int
+    across: int
+    each: int
+    rows: int
+    speed: float
+    wait: float
+
+    def tile(self, window: tuple[int, int], stride: tuple[int, int]) -> ConvTile:
+        """Return the tile for a window and strides."""
+        size = (self.outputs, self.down, self.across, self.each, self.rows)
+        return ConvTile(*size, SLICE, window, stride)
+
+    def speed_of(self, tile: ConvTile) -> float:
+        """Return the speed with the tile's window: lower if it reads more for each product."""
+        usual = self.tile((3, 3), (1, 1))
+        more = tile.reads / tile.steps * usual.steps / usual.reads
+        return self.speed / max(more, 1.0)
+
+
+#: Channels in workgroup memory at a time, so that the weights of a slice are a multiple of four.
+SLICE: Final = 4
+
+#: The forms, as measured with 3x3 windows on an H200.
+KINDS: Final = (
+    TileKind(64, 16, 16, 8, 2, speed=0.94, wait=3.3),
+    TileKind(32, 8, 16, 4, 2, speed=0.92, wait=1.0),
+    TileKind(32, 4, 28, 4, 2, speed=0.85, wait=1.0),
+    TileKind(32, 4, 16, 4, 2, speed=0.85, wait=1.0),
+)
+
+#: Products of a slice that are written out one after the other; more are in a loop.
+MAX_UNROLLED: Final = 2500
+
+
+@dataclass(frozen=True)
+class ConvPlan:
+    """A tile, how many workgroups share the sum over channels, and the channels of a share."""
+
+    tile: ConvTile
+    shares: int
+    share: int
+    #: The estimated microseconds.
+    cost: float
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The sizes of a convolution: outputs and channels of one part, and how many there are."""
+
+    outputs: int
+    channels: int
+    planes: int
+    height: int
+    width: int
+    window: tuple[int, int]
+    stride: tuple[int, int]
+
+
+def choose(
+    problem: Problem, itemsize: int, room: int, threads: int, kinds: tuple[TileKind, ...] = KINDS
+) -> ConvPlan | None:
+    """Return the plan that the cost model finds fastest, or None if no tile fits.
+
+    ``room`` is the workgroup memory, ``threads`` the most invocations of a workgroup.
+
+    >>> problem = Problem(64, 64, 1, 512, 512, (3, 3), (1, 1))
+    >>> choose(problem, 4, 16384, 256).shares
+    1
+    """
+    found = []
+    for kind in kinds:
+        tile = kind.tile(problem.window, problem.stride)
+        if tile.nbytes(itemsize) > room or tile.threads > threads:
+            continue
+        for shares in (1, 2, 3, 4, 6, 8):
+            share = -(-problem.channels // shares // SLICE) * SLICE
+            if shares == 1 or (-(-problem.channels // share) == shares and share >= 2 * SLICE):
+                cost = estimate(kind, tile, problem, shares, share, itemsize)
+                found.append(ConvPlan(tile, shares, share, cost))
+    return min(found, key=lambda plan: plan.cost, default=None)
+
+
+def estimate(
+    kind: TileKind, tile: ConvTile, problem: Problem, shares: int, share: int, itemsize: int
+) -> float:
+    """Return the estimated microseconds, by the cost model of :mod:`.gemm`."""
+    across, down, over = tile.count(problem.outputs, problem.height, problem.width)
+    groups = across * down * over * problem.planes * shares
+    slices = share / SLICE
+    flops = 2 * tile.outputs * tile.down * tile.across * SLICE * tile.places
+    busy = -(-groups // gemm.PROCESSORS) * slices * flops / (gemm.FLOPS * kind.speed_of(tile))
+    shared = 0.0
+    if shares > 1:
+        count = problem.outputs * problem.planes * problem.height * problem.width
+        shared = gemm.DISPATCH + 2 * shares * count * itemsize / gemm.BYTES
+    return max(busy, slices * kind.wait) + shared
