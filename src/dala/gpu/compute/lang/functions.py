@@ -182,8 +182,8 @@ def _tanh(b: Builder, x: Scalar) -> Scalar:
     # Near zero 1 - 2/(e+1) loses digits, so a series is used there.
     square = b.binary("mul", x, x)
     terms, reach = (7, 0.25) if type_ == "f32" else (11, 0.0625)
-    *lower, series = _TANH_SERIES[:terms]  # type: tuple[Scalar, ...]
-    for coefficient in reversed(lower):
+    series: Scalar = _TANH_SERIES[terms - 1]
+    for coefficient in reversed(_TANH_SERIES[: terms - 1]):
         series = b.binary("add", b.binary("mul", series, square), coefficient)
     series = b.binary("mul", series, x)
     power = b.real("exp", b.binary("mul", x, 2.0))

@@ -148,12 +148,13 @@ def tiled(engine: WebGPUEngine, task: Task) -> conv_tiles.ConvPlan | None:
     x, weight = task.inputs[0].shape, task.inputs[1].shape
     images = x[0] if len(x) == 4 else 1
     problem = conv_tiles.Problem(
-        weight[0] // task["groups"],
-        weight[1],
-        images * task["groups"],
-        *task.output.shape[-2:],
-        weight[2:],
-        task["stride"],
+        outputs=weight[0] // task["groups"],
+        channels=weight[1],
+        planes=images * task["groups"],
+        height=task.output.shape[-2],
+        width=task.output.shape[-1],
+        window=(weight[2], weight[3]),
+        stride=task["stride"],
     )
     room = min(engine.limits[WORKGROUP_MEMORY], gemm.WORKGROUP_BYTES)
     return conv_tiles.choose(problem, ITEMSIZE["f32"], room, engine.workgroup)
