@@ -24,6 +24,7 @@ from dala.errors import (
     did_you_mean,
 )
 from dala.gpu.compute import Buffer
+from dala.ml.convert.tfjs import convert_tfjs_file
 from dala.ml.custom import custom_spec
 from dala.ml.enhance import ImageModel
 from dala.ml.labels import read_labels
@@ -99,12 +100,13 @@ def load_model(
     threads: int | None = None,
     pull: bool = True,
 ) -> Model[R] | Model[Prediction]:
-    """Load a model by name, or from an ONNX file.
+    """Load a model by name, or from an ONNX file or a TensorFlow.js model.
 
     ``task``, ``labels``, ``size``, ``layout``, ``preprocess`` and ``decode`` are for files.
 
     Args:
-        model: one of ``available_models()``, or the path of an ONNX file.
+        model: one of ``available_models()``, the path of an ONNX file, or the path of the JSON file
+            of a TensorFlow.js model, whose weights are beside it.
         provider: the ONNX Runtime provider: "cuda", "coreml", "directml", "webgpu" or "cpu". "auto"
             uses the first of these that starts; ``warmup()`` then measures them.
         task: "classify", "detect" (outputs as of YOLOv5 or YOLOv8), "segment", "matte",
@@ -121,7 +123,7 @@ def load_model(
     Raises:
         UnknownModel: there is no such name or file.
         ModelNotFound: the weights are missing and cannot be downloaded.
-        ModelError: the file is not a valid ONNX model, or uses unsupported operators.
+        ModelError: the file is not a valid model, or uses unsupported operators.
         DeviceUnavailable: the provider is not available.
         MissingPackage: ONNX Runtime is not installed.
 
@@ -155,7 +157,9 @@ def load_model(
             return LandmarkModel(session, spec, str(path), size, part)
         return Model(session, spec, spec.name, str(path), size)
     path = _file(model)
-    session = Session(str(path), repr(path.name), provider, threads)
+    # TensorFlow.js models are converted, each time: that takes less than opening the session.
+    source = convert_tfjs_file(path) if path.suffix == ".json" else str(path)
+    session = Session(source, repr(path.name), provider, threads)
     spec = custom_spec(path.stem, session, task, preprocess, decode)
     if spec.task == "image" and decode is None:
         made = ImageModel(session, spec, path.stem, str(path), size, None, layout)

@@ -1,11 +1,13 @@
-"""Conversion of TensorFlow.js graph models to ONNX: the file, its weights, the walk of the graph.
+"""Conversion of TensorFlow.js models to ONNX: the file, its weights, the walk of the graph.
 
 ``tfjs_ops`` and ``indexing`` have the operators, and ``builder`` the graph that they add to.
+``keras`` converts models of layers.
 """
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -13,6 +15,7 @@ import numpy as np
 from dala.errors import ModelError
 from dala.ml.convert import indexing, tfjs_ops
 from dala.ml.convert.builder import GraphBuilder, GraphValue, Json
+from dala.ml.convert.keras import convert_layers
 from dala.typing import NDArray
 
 #: NumPy dtypes of weights, and of weights that are stored in fewer bits.
@@ -21,17 +24,58 @@ _STORED: Final = {"float16": "<f2", "uint8": "u1", "uint16": "<u2"}
 
 
 def convert_tfjs(topology: bytes, weights: bytes, name: str = "network") -> bytes:
-    """Convert a graph model, its JSON and its weights file, to ONNX."""
+    """Convert a model of a graph or of layers, its JSON and its weights, to ONNX."""
     try:
         model = json.loads(topology)
+        if "node" not in model["modelTopology"]:
+            arrays = _arrays(model["weightsManifest"], weights)
+            return convert_layers(model["modelTopology"], arrays, name)
         nodes = {node["name"]: node for node in model["modelTopology"]["node"]}
         arrays = _arrays(model["weightsManifest"], weights)
         signature = model.get("signature") or model["userDefinedMetadata"]["signature"]
         return _build(signature, nodes, arrays, name)
     except (KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError) as error:
         raise ModelError(
-            f"convert_tfjs: not a graph model, or damaged: {type(error).__name__}: {error}"
+            f"convert_tfjs: not a TensorFlow.js model, or damaged: {type(error).__name__}: {error}"
         ) from None
+
+
+def convert_tfjs_file(path: Path) -> bytes:
+    """Convert a model's JSON file, and the weights beside it, to ONNX.
+
+    Raises:
+        ModelError: the file is no such model, or damaged, or its weights are missing or in
+            another folder.
+
+    Example::
+
+        Path("upscale.onnx").write_bytes(convert_tfjs_file(Path("package/models/model.json")))
+    """
+    title = repr(path.name)
+    try:
+        topology = path.read_bytes()
+        groups = json.loads(topology)["weightsManifest"]
+        names = [str(name) for group in groups for name in group["paths"]]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ModelError(
+            f"load_model: {title} is not a TensorFlow.js model, or damaged: "
+            f"{type(error).__name__}: {error}"
+        ) from None
+    folder, parts = path.parent.resolve(), []
+    for name in names:
+        part = (folder / name).resolve()
+        if not part.is_relative_to(folder):
+            raise ModelError(f"load_model: {title} has weights outside of its folder: {name!r}.")
+        try:
+            parts.append(part.read_bytes())
+        except OSError as error:
+            raise ModelError(
+                f"load_model: the weights {name!r} of {title} cannot be read: {error.strerror}."
+            ) from None
+    try:
+        return convert_tfjs(topology, b"".join(parts), path.stem)
+    except ModelError as error:
+        raise ModelError(f"load_model: {title}: {error}") from None
 
 
 def _arrays(manifest: Json, data: bytes) -> dict[str, NDArray]:
