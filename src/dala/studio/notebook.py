@@ -299,6 +299,7 @@ def _view_class() -> AnyWidgetClass:
             """The picture and the controls."""
 
             _esm = SCRIPT.read_text(encoding="utf-8")
+            _css = SCRIPT.with_suffix(".css").read_text(encoding="utf-8")
             cards: AnyWidgetClass = traitlets.List().tag(sync=True)
             duration = traitlets.Float(0.0).tag(sync=True)
             step = traitlets.Float(0.0).tag(sync=True)

@@ -22,25 +22,24 @@ function control(param, send) {
   if (param.type === "bool") {
     const box = element("input", { type: "checkbox", checked: Boolean(param.value) });
     box.addEventListener("change", () => send(box.checked));
-    return element("label", {}, box, ` ${label}`);
+    return element("label", {}, name(label), box);
   }
   if (param.type === "choice") {
     const list = element("select");
     for (const choice of param.choices) list.append(element("option", { value: choice, textContent: choice }));
     list.value = param.value;
     list.addEventListener("change", () => send(list.value));
-    return element("label", {}, `${label} `, list);
+    return element("label", {}, name(label), list);
   }
   if (param.type === "color") {
     const now = Array.isArray(param.value) ? param.value : Array(param.size).fill(param.value ?? 0);
     const box = element("input", { type: "color", value: hex(now) });
     box.addEventListener("input", () => send(fromHex(box.value, param.size === 4 ? now[3] : undefined)));
-    return element("label", {}, `${label} `, box);
+    return element("label", {}, name(label), box);
   }
   const [low, high, step] = param.slider;
   const slider = element("input", { type: "range", min: low, max: high, step, value: param.value ?? low });
   const box = element("input", { type: "number", step: "any", value: param.value ?? "" });
-  box.style.width = "6em";
   const change = (text) => {
     const value = param.type === "int" ? Math.round(Number(text)) : Number(text);
     if (text !== "" && Number.isFinite(value)) send(value);
@@ -48,12 +47,17 @@ function control(param, send) {
   slider.addEventListener("input", () => { box.value = slider.value; change(slider.value); });
   box.addEventListener("change", () => { slider.value = box.value; change(box.value); });
   slider.setAttribute("aria-label", label);
-  return element("label", {}, `${label} `, slider, box, param.unit ? ` ${param.unit}` : "");
+  box.setAttribute("aria-label", `${label}, number`);
+  box.title = param.unit ?? "";
+  return element("label", {}, name(label, param.unit), slider, box);
+}
+
+function name(label, unit) {
+  return element("span", { textContent: label, title: unit ? `${label}, ${unit}` : label });
 }
 
 function render({ model, el }) {
   const picture = element("img", { alt: "the result of the chain" });
-  picture.style.maxWidth = "100%";
   let address = "";
   const show = () => {
     const data = model.get("picture");
@@ -63,11 +67,14 @@ function render({ model, el }) {
     picture.src = address;
     if (old) URL.revokeObjectURL(old);
   };
-  const error = element("div", { role: "alert" });
-  error.style.color = "#c02020";
+  const error = element("div", { role: "alert", className: "error" });
   const fail = () => { error.textContent = model.get("error"); };
-  const rows = element("div");
+  const rows = element("div", { className: "controls" });
   model.get("cards").forEach((card, number) => {
+    if (!card.params.length) {
+      rows.append(element("div", { className: "plain", textContent: card.title }));
+      return;
+    }
     const group = element("fieldset", {}, element("legend", { textContent: card.title }));
     for (const param of card.params) {
       const row = element("div");
@@ -82,11 +89,11 @@ function render({ model, el }) {
     });
     time.setAttribute("aria-label", "time");
     time.addEventListener("input", () => model.send({ time: Number(time.value) }));
-    rows.prepend(element("label", {}, "time ", time));
+    rows.prepend(element("label", {}, name("time", "seconds"), time));
   }
   model.on("change:picture", show);
   model.on("change:error", fail);
-  el.append(element("div", {}, picture), error, rows);
+  el.append(element("div", { className: "dala-widget" }, element("div", { className: "view" }, picture, error), rows));
   show();
   fail();
   return () => {

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -169,6 +170,17 @@ def test_the_page_has_only_relative_addresses():
 
     text = (STATIC / "index.html").read_text()
     assert not re.findall(r'(?:src|href)="(?:/|https?:)', text)
+
+
+def test_small_messages_are_sent_at_once():
+    """asyncio does so for sockets whose protocol is named; a picture would wait for up to 40 ms."""
+    with (
+        listen("127.0.0.1", 0) as listening,
+        socket.create_connection(listening.getsockname()) as client,
+        listening.accept()[0] as accepted,
+    ):
+        assert accepted.proto == socket.IPPROTO_TCP
+        assert client.getpeername() == accepted.getsockname()
 
 
 # what is left -------------------------------------------------------------------------------------
