@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 MAX_INPUTS = 7
 
 #: The approximate cost of a pass through memory, in the units of ``BlurTile.work``.
-PASS_COST = 25
+PASS_COST = 30
 
 
 def make_chain(

@@ -56,7 +56,7 @@ def shader(source: ImageFormat, stored: ImageFormat, method: str) -> str:
         stored=stored.element,
         method=_METHOD[method],
         alpha="px.a * p.alpha" if source.channels == 4 else "p.white",
-        image_pass=image_pass(source, stored),
+        image_pass=image_pass(source, stored, by_number=True),
     )
 
 

@@ -32,8 +32,8 @@ fn look_up(c: vec3<f32>) -> vec4<f32> {
 $method
 }
 
-fn value_at(x: u32, y: u32) -> vec4<f32> {
-    let px = read_pixel(y * p.width + x);
+fn value_at(i: u32) -> vec4<f32> {
+    let px = read_pixel(i);
     let found = look_up(px.rgb).rgb * p.white;
     let mixed = found * p.amount + px.rgb * p.keep;
     return vec4<f32>(select(mixed, found, p.keep == 0.0f), $alpha);

@@ -191,15 +191,20 @@ fn exp_core_f32(r: f32) -> f32 {
     return ((q * r) * r + r) + 1.0f;
 }
 
-// Beyond the bounds the scaled result is infinite or zero by itself. Adding 1.5 * 2^23 rounds, and
-// leaves the whole number in the lowest bits: rounding and converting it take four times as long.
+// Results below the smallest normal number are 0. Comparisons keep NaN, which makes the result NaN:
+// where the limit is not hidden, Mesa takes them for its own min and max, which drop it.
 fn exp_f32(x: f32) -> f32 {
-    let y = clamp(x, -104.0f, 88.8f);
-    let sum = hide_f32(y * 1.44269504f + 12582912.0f);
-    let n = sum - 12582912.0f;
+    let below = x < hide_f32(-87.3365f);
+    let above = select(x, -87.3365f, below);
+    let y = select(above, 89.0f, above > hide_f32(89.0f));
+    // The sum with 1.5 * 2^23 rounds to an integer, in the low bits. A conversion would be slower.
+    let sum = max(y * 1.44269504f + 12582912.0f, 12582787.0f);
+    let bits = bitcast<u32>(sum) ^ p.zero;
+    let n = bitcast<f32>(bits) - 12582912.0f;
     let r = hide_f32(y - n * 0.693359375f) - n * -2.12194440e-4f;
-    let scaled = scale_f32(exp_core_f32(r), bitcast<i32>(sum) - 0x4b400000i);
-    return select(scaled, x, isnan_f32(x));
+    // 2^(n - 1), because there is no 2^128; n is at least -125.
+    let half = select(bitcast<f32>((bits << 23u) + 0x3f000000u), 0.0f, below);
+    return (exp_core_f32(r) * half) * 2.0f;
 }
 
 fn log_f32(x: f32) -> f32 {

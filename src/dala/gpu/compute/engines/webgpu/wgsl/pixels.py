@@ -39,16 +39,13 @@ _READ: Final = {
     ("u8", 4): "    return unpack_rgba(source[i]);",
 }
 
-_WRITE_ONE: Final = (
-    "    if (n >= count) {{\n        return;\n    }}\n"
-    "    let v = value_at(n % p.width, n / p.width);\n{store}"
-)
+_WRITE_ONE: Final = "    if (n >= count) {{\n        return;\n    }}\n    let v = $value;\n{store}"
 _WRITE_FOUR: Final = (
     "    if (n * 4u >= count) {\n        return;\n    }\n"
     "    var bytes: array<vec4<u32>, 4>;\n"
     "    for (var k = 0u; k < 4u; k++) {\n"
     "        let at = min(n * 4u + k, count - 1u);\n"
-    "        bytes[k] = round_bytes(value_at(at % p.width, at / p.width));\n"
+    "        bytes[k] = round_bytes($value_of_four);\n"
     "    }\n"
 )
 
@@ -136,7 +133,7 @@ fn from_middle(m: vec2<u32>) -> vec3<f32> {
         from_sixteen(m.x & 65535u), from_sixteen(m.x >> 16u), from_sixteen(m.y & 65535u));
 }
 """
-_MIDDLE["u8", 1] = _MIDDLE["f32", 1] = """fn to_middle(c: f32) -> f32 {
+_MIDDLE["f32", 1] = """fn to_middle(c: f32) -> f32 {
     return c;
 }
 
@@ -148,11 +145,15 @@ fn from_middle(m: f32) -> f32 {
 
 @dataclass(frozen=True)
 class ImageFormat:
-    """The dtype and channels of an image; ``planes`` is True if channels are separate planes."""
+    """The dtype and channels of an image; ``planes`` is True if channels are separate planes.
+
+    ``packed`` is False if u8 pixels that are blurred along one axis have 32 bits per number.
+    """
 
     dtype: str
     channels: int
     planes: bool = False
+    packed: bool = True
 
     @property
     def words(self) -> bool:
@@ -182,16 +183,21 @@ class ImageFormat:
         return "f32" if self.channels == 1 else f"vec{self.channels}<f32>"
 
     @property
+    def sixteen(self) -> bool:
+        """True if pixels that are blurred along one axis have 16 bits per number."""
+        return self.dtype == "u8" and self.channels > 1 and self.packed
+
+    @property
     def middle(self) -> tuple[str, int]:
         """The type and bytes of a pixel that is blurred along one axis."""
         if self.channels == 1:
             return "f32", 4
-        return ("vec2<u32>", 8) if self.dtype == "u8" else ("vec4<f32>", 16)
+        return ("vec2<u32>", 8) if self.sixteen else ("vec4<f32>", 16)
 
     @property
     def middle_scale(self) -> float:
         """The factor for numbers of the intermediate image."""
-        return 1 / 257 if self.dtype == "u8" and self.channels > 1 else 1.0
+        return 1 / 257 if self.sixteen else 1.0
 
     @property
     def held(self) -> tuple[str, int]:
@@ -216,8 +222,9 @@ class ImageFormat:
 
     def middles(self) -> str:
         """Return the functions ``to_middle(color, alpha)`` and ``from_middle``."""
-        text = _MIDDLE[self.dtype, self.channels]
-        return _SIXTEEN + "\n" + text if self.middle[0] == "vec2<u32>" else text
+        if self.sixteen:
+            return _SIXTEEN + "\n" + _MIDDLE["u8", self.channels]
+        return _MIDDLE["f32", self.channels]
 
     def hold(self, color: str, alpha: str) -> str:
         """Return the expression for a pixel in workgroup memory: u8 rounded, in one word."""
@@ -231,9 +238,10 @@ class ImageFormat:
         """Return the function ``word`` if :meth:`hold` calls it."""
         if self.dtype == "f32" or self.channels == 1:
             return ""
-        return (
+        return (  # rounded as by byte_f32 in helpers.wgsl; the weights sum to 1
             "fn word(c: vec3<f32>, a: f32) -> u32 {\n"
-            "    let b = vec3<u32>(c + 0.5f);\n"
+            "    let b = bitcast<vec3<u32>>(c * 1.00000011920929f + 8388608.0f) "
+            "& vec3<u32>(255u);\n"
             "    return (b.x | (b.y << 8u)) | ((b.z << 16u) | (bitcast<u32>(a) << 24u));\n}\n"
         )
 
@@ -246,19 +254,26 @@ class ImageFormat:
         return f"unpack_u8({held}){'.xyz' if self.channels == 3 else ''}"
 
 
-def image_pass(source: ImageFormat, out: ImageFormat, *functions: str) -> str:
+def image_pass(
+    source: ImageFormat, out: ImageFormat, *functions: str, by_number: bool = False
+) -> str:
     """Return ``read_pixel`` and a ``main`` that stores ``value_at(x, y)`` for each pixel.
 
     Args:
         source: the format of the binding ``source``.
         out: the format of the binding ``result``.
         functions: other functions of ``pixels.wgsl`` that the shader calls.
+        by_number: call ``value_at(i)`` with the number of the pixel, which takes no division.
     """
     used = {*functions, *(("unpack_rgba",) if (source.dtype, source.channels) == ("u8", 4) else ())}
     used |= {"round_bytes"} if out.dtype == "u8" else set()
+    write = _WRITE_PLANES if out.planes else _WRITE[out.dtype, out.channels]
+    place = "{0}" if by_number else "{0} % p.width, {0} / p.width"
     text = Template(read_wgsl("image_pass.wgsl")).substitute(
         read=_READ[source.dtype, source.channels],
-        write=_WRITE_PLANES if out.planes else _WRITE[out.dtype, out.channels],
+        write=Template(write).substitute(
+            value=f"value_at({place.format('n')})", value_of_four=f"value_at({place.format('at')})"
+        ),
     )
     return f"{helper_source(used)}\n{text}" if used else text
 
