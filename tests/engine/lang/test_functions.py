@@ -134,6 +134,44 @@ def test_the_edges_of_float_functions(engine_id):
         assert_close(got, np.array(expected, "<f4"), engine_id, "exp")
 
 
+POWERS = {
+    "a constant": ("3.0 / (1.0 + exp(x))", lambda e, x: 3 / (1 + e)),
+    "the other order": ("-1.0 / (exp(x) + 1.0)", lambda e, x: -1 / (e + 1)),
+    "a large constant": ("1e20 / (1.0 + exp(x))", lambda e, x: 1e20 / (1 + e)),
+    "not a constant": ("x / (1.0 + exp(x))", lambda e, x: x / (1 + e)),
+    "not one": ("1.0 / (2.0 + exp(x))", lambda e, x: 1 / (2 + e)),
+}
+
+
+@pytest.mark.parametrize("case", POWERS)
+def test_divisions_by_a_sum_with_a_power(engine_id, case):
+    text, expected = POWERS[case]
+    x = np.concatenate(
+        [[-np.inf, np.inf, np.nan, -200, 200, 88.9, 88.6], np.linspace(-95, 95, 191)]
+    ).astype("f4")
+    got = evaluate(f"def k(x):\n    return {text}\n", [x], "f32")
+    with np.errstate(all="ignore"):
+        wide = x.astype("f8")
+        power = np.exp(wide).astype("f4").astype("f8")  # infinite from 88.8 on
+        wanted = expected(power, wide).astype("f4")
+    assert_close(got, wanted, engine_id, "exp")
+
+
+def test_a_power_that_is_used_again_after_its_variable_changed(engine_id):
+    text = """
+def k(x):
+    y = x
+    e = exp(y)
+    if x > 0:
+        y = y + 1
+    return 1.0 / (1.0 + e) + y + 0.5 * e
+"""
+    x = np.linspace(-4, 4, 33).astype("f4")
+    wide = x.astype("f8")
+    wanted = 1 / (1 + np.exp(wide)) + np.where(wide > 0, wide + 1, wide) + 0.5 * np.exp(wide)
+    assert_close(evaluate(text, [x], "f32"), wanted.astype("f4"), engine_id, "exp")
+
+
 def test_pow_of_negative_numbers(engine_id):
     x = np.array([-2, -2, -2, -8, -1, -0.5, 2, 0], "<f4")
     y = np.array([3, 2, 0.5, -1, 7, -3, -2, 3], "<f4")

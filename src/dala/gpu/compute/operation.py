@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 from dala.errors import (
     DtypeMismatch,
@@ -30,10 +30,13 @@ from dala.gpu.compute.convert import count_of
 from dala.gpu.compute.engines.base import Engine, Task, Tensor
 from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.params import CheckedValue, CheckedValues, Parameter, check_values
-from dala.gpu.compute.runnable import NO_PARAMS, Runnable
+from dala.gpu.compute.runnable import MAX_PLANS, NO_PARAMS, Runnable
 from dala.typing import NDArray, Params
 
 __all__ = ["Operation", "OperationValues", "Task", "Tensor", "elements"]
+
+#: Types of parameters of which equal values are the same in every way.
+_PLAIN: Final = frozenset({int, bool, str})
 
 #: Checked parameter values by name, of the types that the operation declares.
 OperationValues: TypeAlias = dict[str, CheckedValue]
@@ -68,6 +71,8 @@ class Operation(Runnable):
     def __init__(self) -> None:
         self.name = self.title
         self._plans = {}
+        #: Checked values, by parameters that are all ints, bools and strings, and their types.
+        self._checked: dict[tuple[object, ...], CheckedValues] = {}
         required = any(option.required for option in self.options)
         #: Values of a call without parameters; empty if a parameter is required.
         self._defaults = () if required else self.check_params({})
@@ -175,7 +180,19 @@ class Operation(Runnable):
 
     def check_params(self, params: Params) -> CheckedValues:
         """Return all parameters with their checked values, in order of declaration."""
-        return check_values(self.name, self.options, params)
+        if type(params) is not dict:
+            return check_values(self.name, self.options, params)
+        kinds = [type(value) for value in params.values()]
+        if not _PLAIN.issuperset(kinds):
+            return check_values(self.name, self.options, params)
+        key = (*params.items(), *kinds)
+        found = self._checked.get(key)
+        if found is None:
+            found = check_values(self.name, self.options, params)
+            if len(self._checked) >= MAX_PLANS:
+                self._checked.clear()
+            self._checked[key] = found
+        return found
 
     def bind(
         self, inputs: Sequence[Buffer], output: Buffer, params: Params

@@ -50,7 +50,7 @@ UNIFORM_BYTES: Final = 65536
 
 #: The number of dispatches in a submit while the device is idle, and while it is busy.
 FIRST_BATCH: Final = 4
-MAX_BATCH: Final = 32
+MAX_BATCH: Final = 64
 
 #: From this size on a shader copies buffers, which is several times faster.
 LARGE_COPY: Final = 1 << 20

@@ -63,6 +63,8 @@ class WgslExpressions:
         self._slots: dict[Slot, str] = {}
         self._text: dict[Value, str] = {}
         self._read: list[dict[tuple[object, ...], str]] = [{}]
+        #: The x of sums 1 + exp(x), by their text.
+        self._powers: dict[str, str] = {}
         #: Expressions that read a slot and have not been written yet.
         self._pending: dict[Value, None] = {}
         self._lines: list[str] = []
@@ -96,18 +98,33 @@ class WgslExpressions:
         folded = bool(value.args) and all(a.op == "const" for a in value.args)
         args = [self._opaque(a) if folded else self._use(a) for a in value.args]
         if op == "div" and value.type == "f32" and not _safe_divisor(value.args[1]):
+            power = self._powers.get(args[1])
+            top = value.args[0]
+            if power is not None and top.op == "const" and 1e-30 < abs(top.attr) <= 3:
+                return self._call("over_power_f32", [args[0], power])
             return self._call("div_f32", self._guarded(value, args))
         if op in _INFIX:
             if value.args[0].type in FLOATS:
                 if op == "eq" and value.args[0] is value.args[1]:
                     return f"(!{self._isnan(value, args)})"
                 args = self._guarded(value, args)
-            return f"({args[0]} {_INFIX[op]} {args[1]})"
+            text = f"({args[0]} {_INFIX[op]} {args[1]})"
+            if op == "add" and value.type == "f32":
+                self._note_power(value, args, text)
+            return text
         if op in _BUILTIN:
             return f"{op}({bare(args[0])})"
         if op in _WITH_HELPER:
             return self._call(f"{op}_{value.args[0].type}", args)
         return str(getattr(self, f"_{op}")(value, args))
+
+    def _note_power(self, value: Value, args: list[str], text: str) -> None:
+        """Remember a sum of 1 and an exponential, for a division by it."""
+        for k, (one, power) in enumerate((value.args, value.args[::-1])):
+            name = args[1 - k]  # a call only if it is written here
+            if one.op == "const" and one.attr == 1 and name.startswith("exp_f32("):
+                assert power.op == "exp"
+                self._powers[text] = name.removeprefix("exp_f32(").removesuffix(")")
 
     def _guarded(self, value: Value, args: list[str]) -> list[str]:
         """Return the arguments of a float operation, hidden if a driver would change the result.

@@ -207,6 +207,17 @@ fn exp_f32(x: f32) -> f32 {
     return (exp_core_f32(r) * half) * 2.0f;
 }
 
+// a / (1 + exp(x)) for a constant up to 3: no step can overflow, which takes a third less time.
+fn over_power_f32(a: f32, x: f32) -> f32 {
+    let y = clamp(x, -30.0f, 88.7f);
+    let sum = hide_f32(y * 1.44269504f + 12582912.0f);
+    let n = sum - 12582912.0f;
+    let r = hide_f32(y - n * 0.693359375f) - n * -2.12194440e-4f;
+    let quarter = exp_core_f32(r) * bitcast<f32>((bitcast<i32>(sum) << 23u) + 0x3e800000i);
+    let found = select((a * 0.25f) / (0.25f + quarter), 0.0f, x > 88.7f);
+    return select(found, x, isnan_f32(x));
+}
+
 fn log_f32(x: f32) -> f32 {
     let bits = bitcast<u32>(x);
     if ((bits << 1u) == 0u) { return bits_f32(0xff800000u); }
