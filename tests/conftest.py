@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.memory import MemoryReport
+
 TESTS = Path(__file__).parent
 
 #: Bytes of memory from which a process gives GPUs back between modules; a worker of `make test` may
@@ -30,6 +32,14 @@ settings.load_profile("fixed")
 # A shell that starts the tests in the background leaves SIGINT ignored, also in their processes.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--memory", action="store_true", help="show which modules use most memory")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(MemoryReport(), "memory-report")
 
 
 @pytest.fixture(autouse=True, scope="module")

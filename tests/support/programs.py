@@ -64,11 +64,15 @@ class Choices:
 
 @dataclass(frozen=True)
 class Real:
-    """A float expression, how large it can be, and how wrong each family may have it."""
+    """A float expression, how large it can be, and how wrong each family may have it.
+
+    One made of literals only may be weak: stored in a variable it is f32 whatever the inputs are.
+    """
 
     text: str
     size: float
     error: np.ndarray = field(default_factory=lambda: np.zeros(len(FAMILIES)))
+    weak: bool = False
 
     @property
     def exact(self) -> bool:
@@ -77,29 +81,37 @@ class Real:
 
 def bounded(r: Real) -> Real:
     """The expression, clamped if it has grown large; clamping does not add to the error."""
-    return r if r.size <= LARGEST else Real(f"clamp({r.text}, -4.0, 4.0)", 4.0, r.error)
+    if r.size <= LARGEST:
+        return r
+    return Real(f"clamp({r.text}, -4.0, 4.0)", 4.0, r.error, r.weak)
+
+
+def limits_of(t: Limits, *operands: Real) -> Limits:
+    """What an operation allows: it computes in f32 if all of its operands are weak."""
+    return LIMITS["f32"] if all(r.weak for r in operands) else t
 
 
 def sum_of(a: Real, b: Real, operator: str, t: Limits) -> Real:
-    size = a.size + b.size
-    return bounded(
-        Real(f"({a.text} {operator} {b.text})", size, a.error + b.error + size * t.rounding)
-    )
+    size, weak = a.size + b.size, a.weak and b.weak
+    error = a.error + b.error + size * limits_of(t, a, b).rounding
+    return bounded(Real(f"({a.text} {operator} {b.text})", size, error, weak))
 
 
 def product(a: Real, b: Real, t: Limits) -> Real:
-    size = a.size * b.size
-    error = a.size * b.error + b.size * a.error + a.error * b.error + size * t.rounding
-    return bounded(Real(f"({a.text} * {b.text})", size, error))
+    size, rounding = a.size * b.size, limits_of(t, a, b).rounding
+    error = a.size * b.error + b.size * a.error + a.error * b.error + size * rounding
+    return bounded(Real(f"({a.text} * {b.text})", size, error, a.weak and b.weak))
 
 
 def quotient(a: Real, b: Real, t: Limits) -> Real:
-    error = a.error + a.size * b.error + a.size * (t.div + 2 * t.rounding)
-    return Real(f"({a.text} / (1.0 + abs({b.text})))", a.size, error)
+    division, sum_ = limits_of(t, a, b).div, limits_of(t, b).rounding
+    error = a.error + a.size * b.error + a.size * (division + 2 * sum_)
+    return Real(f"({a.text} / (1.0 + abs({b.text})))", a.size, error, a.weak and b.weak)
 
 
 def extreme(a: Real, b: Real, name: str) -> Real:
-    return Real(f"{name}({a.text}, {b.text})", max(a.size, b.size), np.maximum(a.error, b.error))
+    size, error = max(a.size, b.size), np.maximum(a.error, b.error)
+    return Real(f"{name}({a.text}, {b.text})", size, error, a.weak and b.weak)
 
 
 #: Functions that do not jump: the size and the error of the result.
@@ -233,7 +245,7 @@ class Writer:
             kind = self.pick("name", "name", "literal", "int", "jump")
             if kind == "literal":
                 value = self.choices.integer(-24, 24) / 8
-                return Real(f"({value})", abs(value))
+                return Real(f"({value})", abs(value), weak=True)
             if kind == "int":
                 return Real(f"({self.types[0]}({self.whole(scope, 1)} & 15) * 0.25)", 4.0)
             if kind == "jump":
@@ -245,8 +257,8 @@ class Writer:
         a = self.real(scope, depth - 1)
         if kind == "smooth":
             text = self.pick(*SMOOTH)
-            size, error = SMOOTH[text](a, t)
-            return bounded(Real(text.format(a.text), size, error))
+            size, error = SMOOTH[text](a, limits_of(t, a))
+            return bounded(Real(text.format(a.text), size, error, a.weak))
         b = self.real(scope, depth - 1)
         if kind == "sum":
             return sum_of(a, b, self.pick("+", "-"), t)
@@ -260,10 +272,13 @@ class Writer:
             # helper(p, q) is p * 0.5 + sin(q), or p - 0.25 below its threshold
             n = self.whole(scope, 0)
             size = max(a.size * 0.5 + 1.0, a.size + 0.25)
-            error = a.error + b.error + t.trig + 2 * size * t.rounding
-            return bounded(Real(f"helper({a.text}, {b.text}, {n})", size, error))
+            product_ = limits_of(t, a).rounding
+            error = a.error + b.error + limits_of(t, b).trig + 2 * size * product_
+            text, weak = f"helper({a.text}, {b.text}, {n})", a.weak and b.weak
+            return bounded(Real(text, size, error, weak))
         size, error = max(a.size, b.size), np.maximum(a.error, b.error)
-        return Real(f"({a.text} if {self.condition(scope, 1)} else {b.text})", size, error)
+        text = f"({a.text} if {self.condition(scope, 1)} else {b.text})"
+        return Real(text, size, error, a.weak and b.weak)
 
     # statements
 
@@ -305,7 +320,7 @@ class Writer:
             self.write(depth, f"{name} = {value.text}")
             known = scope.reals[name]
             size, error = max(known.size, value.size), np.maximum(known.error, value.error)
-            scope.reals[name] = Real(name, size, error)
+            scope.reals[name] = Real(name, size, error, known.weak and value.weak)
         return None
 
     def int_statement(self, scope: Scope, depth: int) -> None:
@@ -330,7 +345,8 @@ class Writer:
         for name, known in scope.reals.items():
             after = [known, *(b.reals[name] for b in branches)]
             error = np.maximum.reduce([r.error for r in after])
-            scope.reals[name] = Real(known.text, max(r.size for r in after), error)
+            size, weak = max(r.size for r in after), all(r.weak for r in after)
+            scope.reals[name] = Real(known.text, size, error, weak)
 
     accumulated: dict[str, np.ndarray]
 
@@ -353,8 +369,9 @@ class Writer:
             for name in scope.variables:
                 before, added = scope.reals[name], self.accumulated[name]
                 size = max(before.size, 8.0)  # x/2 + 4 stays below 8 once it is
-                error = before.error + 2 * (added + 3 * size * self.limits.rounding)
-                scope.reals[name] = Real(name, size, error)
+                rounding = limits_of(self.limits, before).rounding
+                error = before.error + 2 * (added + 3 * size * rounding)
+                scope.reals[name] = Real(name, size, error, before.weak)
 
     def leave_statement(self, scope: Scope, depth: int) -> None:
         self.write(depth, f"if {self.condition(scope, 1)}:")
