@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 
 import pytest
@@ -168,3 +169,35 @@ def test_sound_of_a_transition(folder, tmp_path, capsys):
     assert list(sound(out))[-1][1] == pytest.approx(7, abs=0.1)
     run(capsys, "concat", a, b, "-o", out, "--transition", "dissolve=1", "--no-audio")
     assert not list(sound(out))
+
+
+def test_packets_that_the_container_does_not_take_are_encoded_again(folder, tmp_path, capsys):
+    report = run(capsys, "cut", folder / "other.mp4", "--to", 0.6, "-o", tmp_path / "a.webm")
+    assert not report["copied"]
+    assert "does not take its packets" in report["reason"]
+    assert [number for number, _ in shown(tmp_path / "a.webm")] == list(range(12))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["cut", "a.mp4", "--to", "1.2"],
+        ["cut", "a.mp4", "--from", "0.5", "--to", "2"],  # the ends are encoded
+        ["concat", "a.mp4", "b.mp4"],
+    ],
+)
+def test_a_full_disk_is_not_answered_by_encoding(folder, tmp_path, capsys, monkeypatch, words):
+    opened, written = av.open, []
+
+    def full(file, mode="r", **options):
+        if mode == "w":
+            written.append(file)
+            av.error.err_check(-errno.ENOSPC)
+        return opened(file, mode, **options)
+
+    monkeypatch.setattr(av, "open", full)
+    given = [str(folder / w) if w.endswith(".mp4") else w for w in words]
+    assert main([*given, "-o", str(tmp_path / "out.mp4"), "--device", "cpu"]) == 2
+    assert "No space left on device" in capsys.readouterr().err
+    assert sum(str(tmp_path) in str(file) for file in written) == 1
+    assert not list(tmp_path.iterdir())

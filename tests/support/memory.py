@@ -5,6 +5,7 @@ A worker of ``make test`` may take 1.5 GB. ``--memory`` shows the modules that r
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from collections.abc import Generator
@@ -71,5 +72,5 @@ class MemoryReport:
         terminalreporter.write_line("most memory: " + ", ".join(shown))
         if terminalreporter.config.getoption("--memory"):
             for name, peaks in sorted(workers.items()):
-                for (_, before), (module, after) in zip(peaks, peaks[1:], strict=False):
+                for (_, before), (module, after) in itertools.pairwise(peaks):
                     terminalreporter.write_line(f"  {name:5} {before:6} to {after:6} MB  {module}")

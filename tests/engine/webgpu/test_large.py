@@ -104,7 +104,7 @@ def test_downloads_do_not_change_later(engine):
 def test_close_waits_for_a_copying_thread(engine):
     future = Future()
     engine._owner.promise(future, engine._device.request_upload, MAPPED_BYTES, future)
-    room = future.result(10)
+    room = future.result(120)
     seen = []
 
     def copy():

@@ -21,7 +21,7 @@ def threads():
     return [t for t in threading.enumerate() if t.name == "dala-render"]
 
 def until(fine):
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while not fine():
         assert time.monotonic() < end, "timed out"
         time.sleep(0.001)

@@ -202,7 +202,7 @@ def test_add_video_async_that_fails_or_is_cancelled(tmp_path, monkeypatch):
             closed.clear()
             real = opening.open_source
             monkeypatch.setattr(
-                opening, "open_source", lambda *a, **k: (go.wait(9), real(*a, **k))[1]
+                opening, "open_source", lambda *a, **k: (go.wait(300), real(*a, **k))[1]
             )
             task = asyncio.create_task(scene.add_video_async(picture))
             await asyncio.sleep(0)

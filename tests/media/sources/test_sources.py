@@ -53,7 +53,7 @@ def no_thread_stays():
     yield
     if len(source_threads()) > before:
         gc.collect()
-    end = time.monotonic() + 20
+    end = time.monotonic() + 120
     while len(source_threads()) > before:
         assert time.monotonic() < end, "a thread is left"
         time.sleep(0.002)
@@ -294,14 +294,16 @@ def test_function_that_fails_sometimes():
 
 @pytest.mark.parametrize(("stall", "shown"), [("freeze", 1), ("hide", None)])
 def test_a_generator_that_stalls(stall, shown):
-    go = threading.Event()
+    asked, go = threading.Event(), threading.Event()
 
     def stream():
         yield from pictures(2)
-        go.wait(60)
+        asked.set()
+        go.wait(300)
         yield from (picture(12), picture(13))
 
     with open_source(stream(), fps=10, stall=stall, patience=1) as source:
+        assert asked.wait(300)  # both pictures are there
         assert number(source.at(0.1)) == 1
         assert number(source.at(0.2)) == shown
         assert source.stalled
@@ -312,7 +314,7 @@ def test_a_generator_that_stalls(stall, shown):
         assert time.monotonic() - begun < 500
         assert source.errors == 1
         go.set()
-        end = time.monotonic() + 20
+        end = time.monotonic() + 120
         while number(source.at(0.3)) != 13:
             assert time.monotonic() < end
         assert not source.stalled

@@ -40,7 +40,7 @@ def video_threads():
 
 def until(fine):
     """Waits for what must come; a test that is stuck fails instead of hanging."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while not fine():
         assert time.monotonic() < end, "it did not come"
         time.sleep(0.001)

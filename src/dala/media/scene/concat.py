@@ -8,12 +8,17 @@ from contextlib import ExitStack
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from dala.errors import ParameterError, VideoError
+from dala.errors import ParameterError
 from dala.media.scene.scene import Scene
 from dala.media.scene.timeline import Timeline
 from dala.media.transitions.spec import Transition, TransitionLike
 from dala.media.video.joining.cut import JoinReport, check_targets
-from dala.media.video.joining.packets import CopiedPart, PacketFile, copy_packets
+from dala.media.video.joining.packets import (
+    CopiedPart,
+    PacketFile,
+    PacketsRefused,
+    copy_packets,
+)
 
 if TYPE_CHECKING:
     from dala.typing import PathLike
@@ -66,7 +71,7 @@ def concat_videos(
                 parts = [CopiedPart(file, Fraction(0), None) for file in files]
                 count = copy_packets(parts, out, _CALL)
                 return JoinReport(True, "", count, float(count / rate))
-            except VideoError as error:
+            except PacketsRefused as error:
                 reason = f"the container does not take the packets ({error})"
         fitted = _fitted(paths, sizes, [1 / file.step for file in files])
     line = Timeline()

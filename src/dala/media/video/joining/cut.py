@@ -11,7 +11,12 @@ from typing import NamedTuple
 from dala.errors import ParameterError, VideoError
 from dala.media.video.files import open as open_video
 from dala.media.video.files import write
-from dala.media.video.joining.packets import CopiedPart, PacketFile, copy_packets
+from dala.media.video.joining.packets import (
+    CopiedPart,
+    PacketFile,
+    PacketsRefused,
+    copy_packets,
+)
 from dala.media.video.joining.smart import Unfit, smart_cut
 from dala.media.video.source import source_of
 from dala.media.video.tracks import Tracks
@@ -94,7 +99,7 @@ def cut_video(
             try:
                 count = copy_packets([CopiedPart(file, begin, end)], out, call)
                 return JoinReport(True, reason, count, count * float(file.step))
-            except VideoError as error:
+            except PacketsRefused as error:
                 if copy:
                     raise
                 reason = f"the container does not take its packets ({error})"

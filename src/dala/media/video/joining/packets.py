@@ -21,6 +21,10 @@ _MOST_HELD = 256
 EARLIER = Fraction(2)
 
 
+class PacketsRefused(VideoError):
+    """The container does not take the packets. Encoded again, the pictures may fit."""
+
+
 class PacketSpan(NamedTuple):
     """The packets of a part of a video."""
 
@@ -172,7 +176,8 @@ def copy_packets(parts: Iterable[CopiedPart], out: str | os.PathLike[str], call:
     """Copy the packets of parts one after another to a file; return the number of pictures.
 
     Raises:
-        VideoError: the container does not take the streams.
+        PacketsRefused: the container does not take the streams.
+        VideoError: the file cannot be written, as on a full disk.
     """
     av = pyav()
     target = Path(out)
@@ -185,7 +190,8 @@ def copy_packets(parts: Iterable[CopiedPart], out: str | os.PathLike[str], call:
         part.complete()
         return count
     except (av.FFmpegError, ValueError) as error:
-        raise VideoError(f"{call}: cannot write {str(out)!r}: {ffmpeg_message(error)}.") from error
+        kind = VideoError if isinstance(error, OSError) else PacketsRefused
+        raise kind(f"{call}: cannot write {str(out)!r}: {ffmpeg_message(error)}.") from error
     finally:
         part.discard()
 

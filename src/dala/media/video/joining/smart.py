@@ -130,6 +130,9 @@ def smart_cut(
         except Unfit:
             raise
         except (av.FFmpegError, ValueError) as error:
+            if isinstance(error, OSError):  # as on a full disk, where encoding would not help
+                message = f"{call}: cannot write {str(out)!r}: {ffmpeg_message(error)}."
+                raise VideoError(message) from error
             raise Unfit(f"the container does not take it ({ffmpeg_message(error)})") from error
         finally:
             part.discard()
