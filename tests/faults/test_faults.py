@@ -59,10 +59,18 @@ def rewritten():
 
 
 @pytest.fixture
-def drive(tmp_path):
+def drive(tmp_path, request, record_property):
+    name = request.node.callspec.params["name"]
+    groups = {"surfaces": SURFACES, "media": MEDIA, "compute": COMPUTE, "filters": FILTERS}
+    kind = next((kind for kind, names in groups.items() if name in names), "commands")
+    if "commands" in request.node.originalname:  # some are named as filters are
+        kind = "commands"
+
     def drive(operation, device="cpu", exempt=None):
         with dala.device(device):
-            return faults.drive(operation, tmp_path / "files", exempt=exempt)
+            found = faults.drive(operation, tmp_path / "files", exempt=exempt)
+        record_property(f"faults of {kind}, {device}", len(found))
+        return found
 
     return drive
 
