@@ -11,7 +11,6 @@ import builtins
 import importlib
 import io
 import os
-import pathlib
 import signal
 import sys
 from collections.abc import Sequence
@@ -77,4 +76,3 @@ def install() -> None:
     builtins.open = io.open = checked(real_open)
     os.listdir, os.scandir, os.stat = checked(real_list), checked(real_scan), checked(real_stat)
     os.path.exists = lambda path: not str(path).startswith(_PLACES) and real_exists(path)
-    pathlib.io.open = builtins.open  # type: ignore[attr-defined]
