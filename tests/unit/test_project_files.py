@@ -93,3 +93,20 @@ def test_the_navigation_names_every_page_once():
     assert sorted(named) == sorted(set(named))
     missing = [n for n in named if not (ROOT / "docs" / n).is_file()]
     assert all(name.startswith("project/") for name in missing), missing
+
+
+def test_files_that_pages_for_contributors_name_are_there():
+    """Paths in code, as from a room of the house: ``media/frame.py``, ``rows/plan.py``."""
+    here = [*(ROOT / "src").rglob("*.*"), *(ROOT / "tests").rglob("*.*"), *ROOT.glob("*.*")]
+    here += [
+        path
+        for name in ("scripts", "website", "docs", "examples")
+        for path in (ROOT / name).rglob("*.*")
+    ]
+    known = "\n".join(f"/{path.relative_to(ROOT).as_posix()}" for path in here) + "\n"
+    missing = []
+    for page in [*(ROOT / "docs" / "design").glob("*.md"), ROOT / "CONTRIBUTING.md"]:
+        for name in re.findall(r"`([\w/.]+\.(?:py|pyi|md|toml))`", page.read_text("utf-8")):
+            if f"/{name}\n" not in known and not {"NAME", "DOMAIN"} & set(re.split(r"\W", name)):
+                missing.append(f"{page.name}: {name}")
+    assert missing == []
