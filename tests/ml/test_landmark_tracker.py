@@ -33,7 +33,7 @@ class Dots:
         spots = sorted(np.argwhere(pixels > 0).tolist(), key=lambda at: -int(pixels[tuple(at)]))
         return [Region(x, y, 16, 0, SIZE) for y, x in spots][: int(options["most"])]
 
-    def find(self, picture, region, options):
+    def find(self, picture, region, options, *, fresh=False):
         self.looked += 1
         pixels = picture.pixels.numpy()[..., 0]
         left, top = max(0, round(region.x) - 4), max(0, round(region.y) - 4)

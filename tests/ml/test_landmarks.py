@@ -1,5 +1,6 @@
 """Faces, hands and bodies by several models: regions, known answers, pictures that are hard."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -233,6 +234,22 @@ def test_a_person_as_in_mediapipe(real, photo, mediapipe):
     assert person.bone("left_shoulder", "right_shoulder").length > 100
     assert person["nose"].z < person["left_ear"].z  # toward the camera
     assert real("blazepose").predict(photo("coffee")) == []
+
+
+def test_a_person_is_looked_at_again_where_the_detector_was_wrong(real, photo, mediapipe):
+    model = real("blazepose")
+    source, options = RegionSource(photo("astronaut"), "predict"), model.spec.chosen({})
+    (given,) = model.detect(source, options)
+    wrong = replace(given, side=given.side * 2)
+
+    def error(seen):
+        return apart(xy(seen.found.keypoints)[:11], mediapipe["pose"][:11])
+
+    once = model.find(source, wrong, options)
+    again = model.find(source, wrong, options, fresh=True)
+    assert error(once) > 10
+    assert error(again) < 7
+    assert again.region.side < 1.5 * given.side
 
 
 # hard pictures ------------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ class LandmarkTracker(Generic[R]):
                 break
             if any(_apart(region, track.region) < _NEAR for track in followed):
                 continue
-            seen = self.model.find(picture, region, self.options)
+            seen = self.model.find(picture, region, self.options, fresh=True)
             if seen is not None and not any(same(seen.found, t.found) for t in followed):
                 fresh.append(_Track(0, *seen))
         self._identify(fresh)

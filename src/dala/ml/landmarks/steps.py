@@ -5,6 +5,7 @@ A video needs the detector only now and then: see ``dala.ml.landmarks.follow``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar, cast
@@ -36,6 +37,8 @@ _E = TypeVar("_E", bound="Face | Hand | Pose")
 
 #: The mean distance of the points of two results of the same object, relative to its size.
 _SAME: Final = 0.15
+#: Regions that differ by less, in radians and relative to their sides, are the same to a model.
+_STILL: Final = 0.05
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,9 @@ class LandmarkSteps:
     refine: Refine | None = None
     #: What the model sees outside the picture: "clamp" repeats the border, "constant" is black.
     border: str = "clamp"
+    #: The most looks at what was just detected, each where the one before found it. One is enough
+    #: where detectors are as exact as the model.
+    looks: int = 1
 
 
 class RegionResult(NamedTuple):
@@ -118,7 +124,7 @@ class LandmarkModel(Model[R]):
         picture = RegionSource(one, "predict")
         found: list[Landmarks] = []
         for region in self.detect(picture, chosen):
-            seen = self.find(picture, region, chosen)
+            seen = self.find(picture, region, chosen, fresh=True)
             if seen is not None and not any(same(seen.found, other) for other in found):
                 found.append(seen.found)
         found.sort(key=lambda one: -one.score)
@@ -132,20 +138,37 @@ class LandmarkModel(Model[R]):
         return [r for r in regions if picture.holds(r)][: int(options["most"])]
 
     def find(
-        self, picture: RegionSource, region: Region, options: Mapping[str, float]
+        self,
+        picture: RegionSource,
+        region: Region,
+        options: Mapping[str, float],
+        *,
+        fresh: bool = False,
     ) -> RegionResult | None:
-        """Return what is in a region, or None if its score is too low."""
-        outputs = self.run(picture.tensor(region, self._params, self.steps.border))
-        rows = {name: array[0] for name, array in outputs.items()}
-        # A Region has what the decoders of these models use of a Placement.
-        made = self.spec.decode(rows, region, self.labels, options)  # type: ignore[arg-type]
-        if not made:
-            return None
-        found = cast("Landmarks", made[0])
-        following = self.steps.again(found, rows, region)
-        if self.steps.refine is not None and options.get(self.steps.asked):
-            found = self.steps.refine(found, lambda name, at: self._run_part(name, picture, at))
-        return RegionResult(found, following)
+        """Return what is in a region, or None if its score is too low.
+
+        A ``fresh`` region is that of a detector, which may be far off: the model looks again where
+        its result is, until that changes little.
+        """
+        seen: RegionResult | None = None
+        for _ in range(self.steps.looks if fresh else 1):
+            outputs = self.run(picture.tensor(region, self._params, self.steps.border))
+            rows = {name: array[0] for name, array in outputs.items()}
+            # A Region has what the decoders of these models use of a Placement.
+            made = self.spec.decode(rows, region, self.labels, options)  # type: ignore[arg-type]
+            if not made:
+                break
+            found = cast("Landmarks", made[0])
+            seen = RegionResult(found, self.steps.again(found, rows, region))
+            if _settled(region, seen.region) or not picture.holds(seen.region):
+                break
+            region = seen.region
+        if seen is not None and self.steps.refine is not None and options.get(self.steps.asked):
+            found = self.steps.refine(
+                seen.found, lambda name, at: self._run_part(name, picture, at)
+            )
+            return RegionResult(found, seen.region)
+        return seen
 
     def gathered(self, found: Sequence[Landmarks]) -> LandmarkResults:
         """Return results as the list of their type."""
@@ -198,6 +221,13 @@ def same(one: Landmarks, other: Landmarks) -> bool:
     a, b = points_of(one), points_of(other)
     size = max(1.0, float(np.ptp(a, axis=0).max()), float(np.ptp(b, axis=0).max()))
     return bool(np.hypot(*(a - b).T).mean() < _SAME * size)
+
+
+def _settled(one: Region, other: Region) -> bool:
+    """Return whether two regions are nearly the same."""
+    turned = math.remainder(one.angle - other.angle, 2 * math.pi)
+    moved = math.hypot(one.x - other.x, one.y - other.y) / one.side
+    return max(moved, abs(turned), abs(other.side / one.side - 1)) < _STILL
 
 
 def points_of(one: Landmarks) -> NDArray:

@@ -121,6 +121,7 @@ MODEL = ModelSpec(
     outputs=("ld_3d", "world_3d", "output_poseflag", "activation_heatmap"),
     finds="people, with hands, heels and toes",
     result='`Poses`: 33 `.keypoints` with `z`, `.score`; `pose["left_heel"]`',
-    # People are often cut by the border, and a repeated one looks like long clothes.
-    steps=LandmarkSteps("blazepose_detector", regions, again, Poses, border="constant"),
+    # People are often cut by the border, and a repeated one looks like long clothes. The detector
+    # is far off where people are small or beside each other.
+    steps=LandmarkSteps("blazepose_detector", regions, again, Poses, border="constant", looks=4),
 )
