@@ -15,6 +15,7 @@ _INFIX: Final = {
     "eq": "==", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
 }  # fmt: skip
 
+_COMPARISONS: Final = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 _SUMS: Final = ("add", "sub")
 
 #: Operations with an exact WGSL builtin.
@@ -103,6 +104,11 @@ class WgslExpressions:
             if power is not None and top.op == "const" and 1e-30 < abs(top.attr) <= 3:
                 return self._call("over_power_f32", [args[0], power])
             return self._call("div_f32", self._guarded(value, args))
+        if op in _COMPARISONS and value.args[0].type == "s64":
+            args = [
+                self._hidden(a.attr, "s64") if a.op == "const" else text
+                for a, text in zip(value.args, args, strict=True)
+            ]
         if op in _INFIX:
             if value.args[0].type in FLOATS:
                 if op == "eq" and value.args[0] is value.args[1]:
@@ -258,6 +264,8 @@ class WgslExpressions:
             return self._call("from_byte", args)
         if target == "bool":
             zero = literal(0, source, self.helpers)
+            if source == "s64":
+                zero = self._hidden(0, source)
             return f"(!({text} == {zero}))" if source in FLOATS else f"({text} != {zero})"
         if source == "bool":
             one, zero = literal(1, target, self.helpers), literal(0, target, self.helpers)

@@ -25,6 +25,12 @@ fn hide_f64(x: f64) -> f64 {
     return bitcast<f64>(bitcast<u64>(x) ^ u64(p.zero));
 }
 
+// NVIDIA's compiler gets some comparisons of i64 with constants wrong, as in (x + x) > 3 and
+// (x & 1) == 0 between other branches: it was seen in 6 of 10,081 random programs.
+fn hide_s64(x: i64) -> i64 {
+    return x + i64(p.zero);
+}
+
 // Compilers may evaluate x != x as false, but not a comparison of bits.
 fn isnan_f32(x: f32) -> bool {
     return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;
@@ -102,17 +108,19 @@ fn mod_u32(a: u32, b: u32) -> u32 {
 }
 
 fn idiv_s64(a: i64, b: i64) -> i64 {
-    if (b == 0li) { return 0li; }
-    if (b == -1li) { return -a; }
+    let zero = hide_s64(0li);
+    if (b == zero) { return 0li; }
+    if (b == hide_s64(-1li)) { return -a; }
     let q = a / b;
     let r = a - q * b;
-    return select(q, q - 1li, r != 0li && (r ^ b) < 0li);
+    return select(q, q - 1li, r != zero && (r ^ b) < zero);
 }
 
 fn mod_s64(a: i64, b: i64) -> i64 {
-    if (b == 0li || b == -1li) { return 0li; }
+    let zero = hide_s64(0li);
+    if (b == zero || b == hide_s64(-1li)) { return 0li; }
     let r = a - (a / b) * b;
-    return select(r, r + b, r != 0li && (r ^ b) < 0li);
+    return select(r, r + b, r != zero && (r ^ b) < zero);
 }
 
 // conversions: to an integer truncates and saturates, NaN gives 0 ------------------------------------
