@@ -828,6 +828,14 @@ def test_dispatches_of_a_batch_that_share_a_pipeline_buffers_or_numbers(engine):
             x, y = y, x
             expected = expected * gain + 1
     np.testing.assert_array_equal(np.frombuffer(engine.download(x), "<f4"), expected)
+    same = (2.0,)  # one tuple: the runner takes the block of the last call, unless buffers alias
+    runner([x], y, same)
+    runner([y], y, same)
+    runner([y], y, (0.5,))
+    runner([y], x, same)
+    expected = ((expected * 2 + 1) * 2 + 1) * 0.5 + 1
+    np.testing.assert_array_equal(np.frombuffer(engine.download(y), "<f4"), expected)
+    np.testing.assert_array_equal(np.frombuffer(engine.download(x), "<f4"), expected * 2 + 1)
     engine.release(x)
     engine.release(y)
 

@@ -69,7 +69,9 @@ class _Variant(NamedTuple):
 class Dispatcher:
     """A program prepared for a geometry. Each call enqueues one dispatch, or runs metered ones."""
 
-    __slots__ = ("_bounds", "_engine", "_geometry", "_loops", "_program", "_unrolled", "_variants")
+    __slots__ = (
+        "_bounds", "_engine", "_geometry", "_last", "_loops", "_program", "_unrolled", "_variants"
+    )  # fmt: skip
 
     def __init__(self, engine: WebGPUEngine, program: Program, geometry: Geometry) -> None:
         self._engine = engine
@@ -81,6 +83,9 @@ class Dispatcher:
         self._unrolled = LoopVariants(program, software=engine.adapter.software)
         #: By the arguments that alias the output, by how it is metered, and by the program.
         self._variants: dict[tuple[tuple[int, ...], Metering | None, str], _Variant] = {}
+        #: The parameters of the last call, its aliases, its variant and its block: calls that repeat
+        #: their parameters pass the same tuple.
+        self._last: tuple[Values, tuple[int, ...], _Variant, bytes] | None = None
         if not self._unrolled.useful:  # else it depends on the parameters
             self._variant((), None, program)
 
@@ -98,10 +103,14 @@ class Dispatcher:
             if metering is not None:
                 self._run_metered(aliased, buffers, out, params, metering, pieces)
                 return
-        program = self._unrolled.program(params)
-        found = self._variants.get((aliased, None, program.key))
-        shader, pipeline, numbers, groups = found or self._variant(aliased, None, program)
-        block = shader.block.pack(numbers, params)
+        last = self._last
+        if last is None or last[0] is not params or last[1] != aliased:
+            program = self._unrolled.program(params)
+            found = self._variants.get((aliased, None, program.key))
+            variant = found or self._variant(aliased, None, program)
+            block = variant.shader.block.pack(variant.numbers, params)
+            last = self._last = params, aliased, variant, block
+        (shader, pipeline, _, groups), block = last[2:]
         engine = self._engine
         if shader.joined:
             with self._joined(shader, buffers) as read:
