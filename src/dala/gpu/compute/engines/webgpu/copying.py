@@ -1,6 +1,6 @@
 """Copies between host memory and mapped memory, on several threads.
 
-One thread copies 12 GB/s on a server, four copy 35; a bus moves 50.
+One thread copies 13 GB/s on a server, four copy 40, eight 52; a bus moves 52.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
 #: The smallest part of a copy that is worth a thread, and the most threads.
-PART_BYTES: Final = 4 << 20
-MAX_THREADS: Final = 4
+PART_BYTES: Final = 2 << 20
+MAX_THREADS: Final = 8
 
-#: Larger downloads are cut in two, so that the device moves one half while the other is copied.
-PIECE_BYTES: Final = 8 << 20
+#: Larger downloads are cut in two, so that the device moves one half while the other is copied. A
+#: piece costs a submit and two wakes of a thread, as long as copying 10 MB.
+PIECE_BYTES: Final = 32 << 20
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -31,7 +32,7 @@ Bytes = npt.NDArray[np.uint8]
 def pieces(nbytes: int) -> list[tuple[int, int]]:
     """Return the start and length of the pieces of a download.
 
-    >>> pieces(1 << 20), len(pieces(33 << 20))
+    >>> pieces(1 << 20), len(pieces(99 << 20))
     ([(0, 1048576)], 2)
     """
     if nbytes < 2 * PIECE_BYTES:

@@ -83,8 +83,8 @@ class Dispatcher:
         self._unrolled = LoopVariants(program, software=engine.adapter.software)
         #: By the arguments that alias the output, by how it is metered, and by the program.
         self._variants: dict[tuple[tuple[int, ...], Metering | None, str], _Variant] = {}
-        #: The parameters of the last call, its aliases, its variant and its block: calls that repeat
-        #: their parameters pass the same tuple.
+        #: The parameters of the last call, its aliases, its variant and its block. Calls that
+        #: repeat their parameters pass the same tuple.
         self._last: tuple[Values, tuple[int, ...], _Variant, bytes] | None = None
         if not self._unrolled.useful:  # else it depends on the parameters
             self._variant((), None, program)

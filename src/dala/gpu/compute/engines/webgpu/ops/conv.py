@@ -31,6 +31,9 @@ MIN_PRODUCT_OUTPUTS: Final = 8
 FETCH: Final = 70.0
 FETCH_BY_CHANNEL: Final = 60.0
 
+#: How much longer products over windows take than the model says if groups share a sum.
+SHARED: Final = 1.4
+
 NUMBERS: Final = """    left_step: u32,
     parts: u32,
     height: u32,
@@ -108,12 +111,16 @@ def _add_windows(dispatches: Dispatches, task: Task) -> None:
     plan = gemm.choose(
         *(rows, columns, inner, groups, ITEMSIZE[dtype]),
         fetch=fetch,
-        tiles=gemm.tiles_for(dispatches.engine, ITEMSIZE[dtype]),
+        # The largest tile has no registers left for windows: it takes twice the time of the model.
+        tiles=tuple(
+            tile
+            for tile in gemm.tiles_for(dispatches.engine, ITEMSIZE[dtype])
+            if tile is not gemm.TILES[0]
+        ),
     )
+    cost = gemm.cost(plan, rows, columns, groups, ITEMSIZE[dtype], fetch)
     over_tiles = tiled(dispatches.engine, task)
-    if over_tiles is not None and over_tiles.cost < gemm.cost(
-        plan, rows, columns, groups, ITEMSIZE[dtype], fetch
-    ):
+    if over_tiles is not None and over_tiles.cost < (SHARED if plan.shares > 1 else 1) * cost:
         _add_tiles(dispatches, task, over_tiles)
         return
     tile, shares, share = plan.tile, plan.shares, plan.share
@@ -174,7 +181,9 @@ def _add_tiles(dispatches: Dispatches, task: Task, plan: conv_tiles.ConvPlan) ->
         lines=not channels * tile.places % 4,
         quads=not width % 4,
         bias=len(task.inputs) > 2,
-        unrolled=dispatches.engine.gpu and tile.steps <= conv_tiles.MAX_UNROLLED,
+        unrolled=dispatches.engine.gpu
+        and tile.steps <= conv_tiles.MAX_UNROLLED
+        and plan.share > tile.slice,
     )
     numbers = block(
         *(outputs, channels, plan.share, across, down, over, groups, images, count),

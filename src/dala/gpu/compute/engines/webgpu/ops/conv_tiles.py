@@ -79,7 +79,7 @@ class ConvTile:
             places = (divmod(n, self.threads_x) for n in range(8))
             return len({(x + y % self.threads_y * apart) % 8 for y, x in places})
 
-        return max(range(self.quads, self.quads + 8), key=lambda n: (banks(n), -n))
+        return max(range(self.quads, self.quads + 3), key=lambda n: (banks(n), -n))
 
     @property
     def weight_units(self) -> int:
@@ -397,9 +397,15 @@ SLICE: Final = 4
 KINDS: Final = (
     TileKind(64, 16, 16, 8, 2, speed=0.94, wait=3.3),
     TileKind(32, 8, 16, 4, 2, speed=0.92, wait=1.0),
+    TileKind(64, 4, 16, 4, 2, speed=0.90, wait=1.0),
     TileKind(32, 4, 28, 4, 2, speed=0.85, wait=1.0),
-    TileKind(32, 4, 16, 4, 2, speed=0.85, wait=1.0),
+    TileKind(32, 4, 16, 4, 1, speed=0.68, wait=0.8),
 )
+
+#: Microseconds to begin, more than a matrix product takes: there is more code to load.
+START: Final = 2.0
+#: Microseconds of a second dispatch that adds shares.
+DISPATCH: Final = 5.0
 
 #: Products of a slice that are written out one after the other; more are in a loop.
 MAX_UNROLLED: Final = 2500
@@ -465,5 +471,5 @@ def estimate(
     shared = 0.0
     if shares > 1:
         count = problem.outputs * problem.planes * problem.height * problem.width
-        shared = gemm.DISPATCH + 2 * shares * count * itemsize / gemm.BYTES
-    return max(busy, slices * kind.wait) + shared
+        shared = DISPATCH + 2 * shares * count * itemsize / gemm.BYTES
+    return START + max(busy, slices * kind.wait) + shared
