@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from dala.errors import VideoError
 from dala.media import video
 from dala.media.filters.plans import Filter
-from dala.media.video.chunks.encoding import EncoderSettings, encode_part
+from dala.media.video.chunks.encoding import EncoderSettings, encode_part, part_chain
 from dala.media.video.chunks.index import VideoIndex, index_video, split_video
 from dala.media.video.chunks.packets import PacketReader, reorder_depth
 from dala.media.video.chunks.stitching import decoding_times, stitch
@@ -26,6 +26,12 @@ from tests.support.clips import clip, number_in, shown, sound_packets
 #: Settings that lose nothing, so that frames can be compared.
 LOSSLESS = EncoderSettings(".mkv", codec="ffv1", device="cpu")
 X264 = EncoderSettings(".mp4", options={"crf": "12"}, device="cpu")
+
+
+def encode(source, label, index, part, filters, settings, target, report):
+    """Encode a part with filters of its own."""
+    with part_chain(filters, settings.device) as stages:
+        return encode_part(source, label, index, part, stages, settings, target, report)
 
 
 def index_of(path: Path) -> VideoIndex:
@@ -52,7 +58,7 @@ def in_parts(
     parts = split_video(index, seconds, halo)
     for part in sorted(parts, key=lambda p: order(p.number)):
         target = out.parent / f"{part.number}.packets"
-        encode_part(source, source.name, index, part, chain, how, target, lambda n: None)
+        encode(source, source.name, index, part, chain, how, target, lambda n: None)
     whole = not index.problem and not index.undecodable
     known = (index.times, index.time_base) if whole else None
     stitch(len(parts), opening(out.parent), source_of(source), out, expected=known)
@@ -201,7 +207,7 @@ def test_what_a_part_remembers_is_warmed_up(tmp_path):
         parts = split_video(index, seconds, halo)
         for part in parts:
             target = folder / f"{part.number}.packets"
-            encode_part(source, "in", index, part, smoothing(), LOSSLESS, target, lambda n: None)
+            encode(source, "in", index, part, smoothing(), LOSSLESS, target, lambda n: None)
         stitch(len(parts), opening(folder), source_of(source), folder / "out.mkv")
         made[name] = np.array(frames_of(folder / "out.mkv"), np.int16)
     assert np.abs(made["warm"] - made["whole"]).max() <= 2  # a step of YUV
@@ -237,7 +243,7 @@ def split(tmp_path_factory):
     index = index_of(source)
     for part in split_video(index, 0.3):
         target = folder / f"{part.number}.packets"
-        encode_part(source, "in", index, part, (), X264, target, lambda n: None)
+        encode(source, "in", index, part, (), X264, target, lambda n: None)
     return folder, index
 
 
@@ -257,7 +263,7 @@ def test_parts_of_another_encoder_are_noticed(split, tmp_path):
     folder, index = split
     part = split_video(index, 0.3)[1]
     other = EncoderSettings(".mp4", options={"crf": "30"}, device="cpu")
-    encode_part(folder / "in.mp4", "in", index, part, (), other, tmp_path / "1.packets", int)
+    encode(folder / "in.mp4", "in", index, part, (), other, tmp_path / "1.packets", int)
 
     def open_part(n: int) -> PacketReader:
         return opening(tmp_path if n == 1 else folder)(n)
@@ -297,7 +303,7 @@ def test_a_damaged_video_names_the_time(tmp_path):
     parts = split_video(index, 0.3)
     with pytest.raises(VideoError, match=r"damaged|no frames from|that none of its packets"):
         for part in parts:
-            encode_part(source, "in", index, part, (), X264, tmp_path / "x.packets", int)
+            encode(source, "in", index, part, (), X264, tmp_path / "x.packets", int)
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=30), st.randoms(use_true_random=False))

@@ -12,6 +12,8 @@ from dala.errors import BatchError
 
 #: Packages that decide the bytes of a kind of result, beside those that decide all of them.
 _PACKAGES: Final = {"pictures": {"Pillow": "PIL"}, "tables": {"ONNX Runtime": "onnxruntime"}}
+#: What computes on devices that every machine has.
+_COMPILERS: Final = {"cpu": "llvmlite", "reference": "numpy"}
 #: The key of the level of instructions that filters on the CPU are compiled for.
 _LEVEL: Final = "CPU level"
 
@@ -76,13 +78,12 @@ def _device(device: str) -> str:
     """Return the kind of a device: what computes, and through which interface."""
     import dala
 
+    if device in _COMPILERS:  # without a list of adapters, which takes a second to make
+        name = _COMPILERS[device]
+        return f"{device} ({name} {_version(name)})"
     backend = device.partition(":")[0]
     found = next((d for d in dala.devices() if d.id == device or d.backend == backend), None)
-    if found is None:
-        return f"no {device}"
-    if found.backend in ("cpu", "reference"):
-        return f"{found.id} ({found.driver})"
-    return f"{found.backend} {found.name} {found.api}"
+    return f"no {device}" if found is None else f"{found.backend} {found.name} {found.api}"
 
 
 def environment(device: str = "", encoder: str = "", kind: str = "") -> dict[str, str]:

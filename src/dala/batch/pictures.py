@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 from collections.abc import Iterator, Sequence
 from typing import Final, cast
@@ -11,6 +12,7 @@ from dala.batch import storage
 from dala.batch.chains import Assets, ChainItem, pack_chain, unpack_chain
 from dala.batch.driver import Step
 from dala.batch.jobs import BatchJob
+from dala.batch.keeping import kept
 from dala.batch.manifest import Manifest
 from dala.batch.places import (
     Patterns,
@@ -196,15 +198,17 @@ def filter_group(task: BatchTask, report: ProgressReport) -> Made:
     from dala.media.pictures.filtering import filter_picture, large_pictures
 
     spec, part = task.spec, task.part
-    chain = unpack_chain(list_of(spec, "chain"), task.work)
+    packed, device = list_of(spec, "chain"), text_of(spec, "device")
+    chain = unpack_chain(packed, task.work)
     root = text_of(part, "root")
     template = Template(text_of(part, "out"), _CALL)
     quality = cast("int | None", spec.get("quality"))
     failures: list[PartFailure] = []
     read = written = done = 0
+    key = json.dumps(["pictures", task.work, packed, device])
     with (
         large_pictures(),
-        FramePipeline(1 << 20, 1 << 20, device=text_of(spec, "device")) as pipeline,
+        kept(key, lambda: FramePipeline(1 << 20, 1 << 20, device=device)) as pipeline,
     ):
         for name in map(str, list_of(part, "names")):
             source = check_name(storage.join(root, name), task.roots, _CALL)

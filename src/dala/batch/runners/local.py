@@ -25,9 +25,13 @@ _GRACE: Final = 5.0
 class _Worker:
     """A process, the task that it does, and the thread that reads what it says."""
 
-    def __init__(self, number: int, heard: SimpleQueue[tuple[_Worker, str | None]]) -> None:
+    def __init__(
+        self, number: int, heard: SimpleQueue[tuple[_Worker, str | None]], threads: int
+    ) -> None:
         environment = dict(os.environ)
         environment.setdefault("OPENBLAS_NUM_THREADS", "1")
+        if threads:
+            environment.setdefault("DALA_THREADS", str(threads))
         # What this process can import, the other can.
         environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
         self.number = number
@@ -91,6 +95,9 @@ class LocalRunner:
 
     def __init__(self, resources: Resources) -> None:
         self._count = worker_count(resources)
+        # Processes share the cores: more threads than these wait for each other.
+        alone = self._count == 1 or resources.device != "cpu"
+        self._threads = 0 if alone else max(1, (os.cpu_count() or 1) // self._count)
         self._workers: list[_Worker] = []
         self._heard: SimpleQueue[tuple[_Worker, str | None]] = forks.simple_queue()
         self._waiting: deque[BatchTask] = deque()
@@ -103,7 +110,7 @@ class LocalRunner:
     def start(self) -> str:
         """Start the processes."""
         for number in range(self._count):
-            self._workers.append(_Worker(number, self._heard))
+            self._workers.append(_Worker(number, self._heard, self._threads))
         return f"{self._count} process{'' if self._count == 1 else 'es'}"
 
     def capacity(self) -> int:
@@ -157,7 +164,9 @@ class LocalRunner:
             return []
         worker.end(kill=True)
         code = worker.process.returncode
-        self._workers[self._workers.index(worker)] = _Worker(worker.number, self._heard)
+        self._workers[self._workers.index(worker)] = _Worker(
+            worker.number, self._heard, self._threads
+        )
         if worker.task is None:
             return []
         why = f"by signal {-code}" if code < 0 else f"with code {code}"

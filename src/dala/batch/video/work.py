@@ -11,7 +11,8 @@ from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
 from dala.batch import storage
-from dala.batch.chains import BACKGROUND, unpack_chain
+from dala.batch.chains import BACKGROUND, names_of, unpack_chain
+from dala.batch.keeping import kept
 from dala.batch.manifest import Manifest
 from dala.batch.places import check_name, check_target
 from dala.batch.tasks import (
@@ -32,7 +33,8 @@ from dala.errors import VideoError
 from dala.media.filters.plans import Filter
 from dala.media.frame import Frame
 from dala.media.video.borrowed import BorrowedFrame
-from dala.media.video.chunks.encoding import EncodedPart, EncoderSettings, Filters, encode_part
+from dala.media.video.chain import VideoChain
+from dala.media.video.chunks.encoding import EncodedPart, EncoderSettings, encode_part, part_chain
 from dala.media.video.chunks.index import (
     HIDING,
     VideoIndex,
@@ -209,11 +211,10 @@ def encode_source(
     report: ProgressReport,
 ) -> EncodedPart:
     """Filter and encode a part of a video to a file of packets."""
-    chain = unpack_chain(list_of(task.spec, "chain"), task.work)
     settings = encoder_settings(task.spec, source.out)
-    with _filters(chain, settings.device) as filters:
+    with _stages(task, settings.device) as stages:
         return encode_part(
-            _opened(task, source), source.name, index, part, filters, settings, path, report
+            _opened(task, source), source.name, index, part, stages, settings, path, report
         )
 
 
@@ -236,14 +237,19 @@ def encoder_settings(spec: JsonObject, out: str) -> EncoderSettings:
 
 
 @contextmanager
-def _filters(chain: Sequence[Filter], device: str | None) -> Iterator[Filters]:
-    """Yield the filters of a chain; one that changes the background is called for each frame."""
-    first = chain[0] if chain else None
-    if not isinstance(first, tuple) or first[0] != BACKGROUND:
-        yield chain
+def _stages(task: BatchTask, device: str | None) -> Iterator[VideoChain]:
+    """Yield the filters of a task; one that changes the background is called for each frame."""
+    packed = list_of(task.spec, "chain")
+    if BACKGROUND not in names_of(packed)[:1]:
+        key = json.dumps(["video", task.work, packed, device])
+        with kept(key, lambda: part_chain(unpack_chain(packed, task.work), device)) as stages:
+            yield stages
         return
     from dala.ml.background import Background
 
+    chain = unpack_chain(packed, task.work)
+    first = chain[0]
+    assert isinstance(first, tuple)
     make: Callable[..., Background] = Background
     with make(**first[1], device=device) as background:
         rest = list(chain[1:])
@@ -251,7 +257,8 @@ def _filters(chain: Sequence[Filter], device: str | None) -> Iterator[Filters]:
         def filters(frame: Frame | BorrowedFrame) -> Sequence[Filter]:
             return [*background.filters(frame), *rest]
 
-        yield filters
+        with part_chain(filters, device) as stages:
+            yield stages
 
 
 def file_digest(path: Path) -> tuple[str, int]:

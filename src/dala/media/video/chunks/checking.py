@@ -99,7 +99,10 @@ def _check_times(
     if len(stamps) != len(times):
         raise VideoError(f"{_CALL}: {len(stamps)} frames were written instead of {len(times)}.")
     ratio = base / unit
-    exact = np.array([round(time * ratio) for time in times.tolist()], np.int64)
+    if ratio.denominator == 1:
+        exact = times * int(ratio)
+    else:
+        exact = np.array([round(time * ratio) for time in times.tolist()], np.int64)
     # Broadcasts begin anywhere on their clock. Containers without negative times move all tracks
     # so that sound which begins before 0 fits.
     shift = int(stamps[0] - exact[0])

@@ -27,6 +27,20 @@ from dala.media.video.writer import Writer
 Filters: TypeAlias = "Sequence[Filter] | Callable[[Frame | BorrowedFrame], Sequence[Filter]]"
 
 
+def part_chain(filters: Filters, device: str | None) -> VideoChain:
+    """Return what filters the frames of parts, one part after another.
+
+    Example::
+
+        with part_chain(["denoise"], "cpu") as chain:
+            encode_part(source, label, index, part, chain, settings, target, report)
+    """
+    # In order, for filters with a memory.
+    return VideoChain(
+        filters, device=device, range="limited", workers=1 if callable(filters) else None
+    )
+
+
 @dataclass(frozen=True)
 class EncoderSettings:
     """How parts are encoded; the same for all parts of a video."""
@@ -62,7 +76,7 @@ def encode_part(
     label: str,
     index: VideoIndex,
     part: VideoPart,
-    filters: Filters,
+    stages: VideoChain,
     settings: EncoderSettings,
     target: Path,
     report: Callable[[int], None],
@@ -76,7 +90,7 @@ def encode_part(
         label: the name of the video, for messages.
         index: of the video.
         part: which frames.
-        filters: the filters, or a function from a frame to them.
+        stages: the filters, of :func:`part_chain`.
         settings: how to encode.
         target: the file of packets.
         report: is called with the number of frames so far.
@@ -100,14 +114,6 @@ def encode_part(
         )
         if isinstance(reader, AnimationReader):
             raise VideoError(f"{label!r} is an animated picture. `dala filter` takes it.")
-        stages = held.enter_context(
-            VideoChain(
-                filters,
-                device=settings.device,
-                range="limited",
-                workers=1 if callable(filters) else None,  # in order, for those with a memory
-            )
-        )
         start = index.time(part.start)
         if part.start > 0 and start > 0:
             reader.keep_size(index.width, index.height, index.pixels)

@@ -206,6 +206,8 @@ class PacketWriter:
 
     def __init__(self, path: Path, settings: PacketSettings) -> None:
         self._base = settings.base
+        #: The unit of the last packet's times, in which there are so many of ours.
+        self._unit, self._scale = self._base, Fraction(1)
         self._file = path.open("wb")
         head = json.dumps(asdict(settings), sort_keys=True).encode()
         self._file.write(_MAGIC + _LENGTH.pack(len(head)) + head)
@@ -215,7 +217,10 @@ class PacketWriter:
         """Append a packet of PyAV."""
         if packet.pts is None:
             raise VideoError("video.write: the encoder made a packet without a time.")
-        scale = Fraction(packet.time_base) / self._base
+        if packet.time_base != self._unit:
+            self._unit = Fraction(packet.time_base)
+            self._scale = self._unit / self._base
+        scale = 1 if self._scale == 1 else self._scale
         pts = round(packet.pts * scale)
         beside = {str(one.data_type) for one in packet.iter_sidedata()} & _NEEDED
         if beside:
