@@ -1,17 +1,21 @@
 """Batch jobs on one machine: overhead over ``dala filter``, two workers against one, estimates.
 
-    python -m benchmarks.batch [--minutes 10] [--size 640x360] [--rounds 3]
-    python -m benchmarks.batch --pictures 100000
+    python -m benchmarks.batch [--quick]             all but the last, about 5 minutes with --quick
+    python -m benchmarks.batch --only overhead two_workers estimates
+    python -m benchmarks.batch --pictures 100000     the memory of the driver
 
-The video is made by repetition. Contestants take turns as processes of their own; their seconds and
-the CPU seconds of all their processes are reported, minimum over the rounds: on a machine that
-others use, only the latter can be compared. ``--pictures`` filters so many tiny pictures instead,
-and prints the memory of the driver on the way. Results are stored in ``results/batch.json``.
+Contestants take turns as processes of their own. Their seconds and the CPU seconds of all their
+processes (user and system, by ``getrusage``) are reported, minimum over the rounds: on a machine
+that others use, only the latter can be compared. Videos are made by repeating the packets of ten
+seconds. An estimate is what ``job.plan()`` said just before the run that it is compared with.
+``--pictures`` filters so many pictures of 64x48 and samples the memory of the driver. What is not
+measured again stays in ``results/batch.json``.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import resource
 import shutil
@@ -19,13 +23,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import write
+import dala
+from benchmarks.harness import RESULTS, Machine, write
 from dala import batch
+from dala.batch import BatchJob
 from dala.media import Frame, video
 from dala.media.video.joining.packets import CopiedPart, PacketFile, copy_packets
 
@@ -34,10 +42,10 @@ FILTERS = [("blur", {"radius": 3}), ("saturation", {"value": 1.2})]
 SECONDS = 10
 
 
-def film(folder: Path, minutes: float, size: tuple[int, int]) -> Path:
+def film(folder: Path, minutes: float, size: tuple[int, int], name: str = "long") -> Path:
     """Make a long video from a short one, whose packets are repeated."""
     width, height = size
-    short, long = folder / "short.mp4", folder / "long.mp4"
+    short, long = folder / "short.mp4", folder / f"{name}.mp4"
     x, y = np.meshgrid(np.arange(width), np.arange(height))
     with video.write(short, fps=30, options={"crf": 18, "g": 60, "bf": 2}) as sink:
         for number in range(SECONDS * 30):
@@ -49,7 +57,30 @@ def film(folder: Path, minutes: float, size: tuple[int, int]) -> Path:
     count = max(1, round(minutes * 60 / SECONDS))
     copy_packets([CopiedPart(file, Fraction(0), Fraction(SECONDS))] * count, long, "benchmark")
     file.close()
+    short.unlink()
     return long
+
+
+def photos(folder: Path, count: int, size: tuple[int, int]) -> Path:
+    """Make pictures: eight different ones, in folders of a thousand."""
+    width, height = size
+    x, y = np.meshgrid(np.arange(width), np.arange(height))
+    folder.mkdir()
+    made = []
+    for number in range(8):
+        noise = np.random.default_rng(number).normal(0, 4, (height, width, 3))
+        waves = [128 + 60 * np.sin((x + 9 * number) / 7), 128 + 60 * np.cos(y / 5), x * 3 + y]
+        pixels = np.clip(np.stack(waves, 2) % 256 + noise, 0, 255).astype(np.uint8)
+        path = folder / "seed.jpg"
+        Frame.from_array(pixels).save(path)
+        made.append(path.read_bytes())
+        path.unlink()
+    for number in range(count):
+        home = folder / f"{number // 1000:04}"
+        if number % 1000 == 0:
+            home.mkdir()
+        (home / f"{number:07}.jpg").write_bytes(made[number % 8])
+    return folder
 
 
 def timed(words: list[str]) -> tuple[float, float]:
@@ -63,119 +94,189 @@ def timed(words: list[str]) -> tuple[float, float]:
     return seconds, used
 
 
-def videos(minutes: float, size: tuple[int, int], rounds: int, chunk: str) -> dict:
-    """Compare ``dala filter`` with jobs of one and two workers."""
+def race(folder: Path, rows: dict[str, list[str]], rounds: int) -> dict[str, dict[str, Any]]:
+    """Run commands in turns; return the least seconds and CPU seconds of each."""
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in rows}
+    for _ in range(rounds):
+        for label, words in rows.items():
+            for old in folder.glob("out*"):
+                shutil.rmtree(old) if old.is_dir() else old.unlink()
+            shutil.rmtree(folder / ".dala-batch", ignore_errors=True)
+            found[label].append(timed(words))
+    made = {}
+    for label, times in found.items():
+        best, used = min(t for t, _ in times), min(c for _, c in times)
+        made[label] = {
+            "seconds": round(best, 2),
+            "cpu_seconds": round(used, 2),
+            "rounds": [[round(value, 2) for value in pair] for pair in times],
+        }
+        print(f"{label:28} {best:8.2f} s  {used:8.2f} CPU s")
+    return made
+
+
+def overhead(minutes: float, size: tuple[int, int], rounds: int) -> dict[str, Any]:
+    """Compare ``dala filter`` with a job of one worker."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        source = film(folder, minutes, size)
+        job = ["batch", "videos", str(source), str(folder / "out.mp4"), *CHAIN, "--workers", "1"]
+        rows = race(
+            folder,
+            {
+                "dala filter": ["filter", str(source), str(folder / "out_filter.mp4"), *CHAIN],
+                "dala batch, 1 worker": job,
+            },
+            rounds,
+        )
+    one, other = rows["dala filter"], rows["dala batch, 1 worker"]
+    wall = round(other["seconds"] / one["seconds"] - 1, 3)
+    cpu = round(other["cpu_seconds"] / one["cpu_seconds"] - 1, 3)
+    print(f"overhead {wall:+.1%}, of CPU {cpu:+.1%}")
+    return {"minutes": minutes, "size": list(size), "rows": rows, "overhead": wall,
+            "overhead_cpu": cpu}  # fmt: skip
+
+
+def two_workers(minutes: float, size: tuple[int, int], rounds: int) -> dict[str, Any]:
+    """Compare one with two workers, where the encoder uses one thread."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         source = film(folder, minutes, size)
 
-        def job(workers: int, threads: int | None) -> list[str]:
-            words = ["batch", "videos", str(source), str(folder / f"{workers}.{threads}.mp4")]
-            more = ["--threads", str(threads)] if threads else []
-            return [*words, *CHAIN, "--chunk", chunk, "--workers", str(workers), *more]
+        def job(workers: int) -> list[str]:
+            words = ["batch", "videos", str(source), str(folder / "out.mp4"), *CHAIN]
+            return [*words, "--chunk", "15s", "--threads", "1", "--workers", str(workers)]
 
-        rows = {
-            "dala filter": ["filter", str(source), str(folder / "filter.mp4"), *CHAIN],
-            "batch, 1 worker": job(1, None),
-            "batch, 1 worker, 1 thread": job(1, 1),
-            "batch, 2 workers, 1 thread": job(2, 1),
-        }
-        planned = batch.videos(source, out=folder / "plan.mp4", chain=FILTERS, chunk=chunk)
-        one = batch.videos(source, out=folder / "one.mp4", chain=FILTERS, chunk=chunk, threads=1)
-        found: dict[str, list[tuple[float, float]]] = {name: [] for name in rows}
-        estimates = {"batch, 1 worker": [], "batch, 1 worker, 1 thread": []}
-        for _ in range(rounds):
-            for label, words in rows.items():
-                if label in estimates:
-                    plan = (planned if label == "batch, 1 worker" else one).plan()
-                    seconds = [plan.worker_minutes or 0, plan.cpu_minutes or 0]
-                    estimates[label].append([round(one * 60, 2) for one in seconds])
-                for old in folder.glob("[0-9]*.mp4"):
-                    old.unlink()
-                shutil.rmtree(folder / ".dala-batch", ignore_errors=True)
-                found[label].append(timed(words))
-        made: dict = {"minutes": minutes, "size": list(size), "chunk": chunk, "rows": {}}
-        for label, times in found.items():
-            best, used = min(t for t, _ in times), min(c for _, c in times)
-            made["rows"][label] = {"seconds": round(best, 2), "cpu_seconds": round(used, 2)}
-            print(f"{label:28} {best:8.2f} s  {used:8.2f} CPU s")
-        for label, guesses in estimates.items():
-            measured = [[round(value, 2) for value in pair] for pair in found[label]]
-            off = [
-                [round(g / m - 1, 3) for g, m in zip(guess, pair, strict=True)]
-                for guess, pair in zip(guesses, measured, strict=True)
-            ]
-            made["rows"][label] |= {"estimated": guesses, "measured": measured, "off": off}
-            print(f"{label}: seconds and CPU seconds estimated {guesses}, measured {measured}, "
-                  f"off by {off}")  # fmt: skip
-        cpu = {label: row["cpu_seconds"] for label, row in made["rows"].items()}
-        made["overhead_cpu"] = round(cpu["batch, 1 worker"] / cpu["dala filter"] - 1, 3)
-        wall = {label: row["seconds"] for label, row in made["rows"].items()}
-        made["overhead"] = round(wall["batch, 1 worker"] / wall["dala filter"] - 1, 3)
-        speed = wall["batch, 1 worker, 1 thread"] / wall["batch, 2 workers, 1 thread"]
-        made["two_workers"] = round(speed, 2)
-        print(f"overhead {made['overhead']:+.1%}, of CPU {made['overhead_cpu']:+.1%}; "
-              f"two workers {speed:.2f} times one; load {os.getloadavg()[0]:.1f}")  # fmt: skip
-        made["load"] = round(os.getloadavg()[0], 1)
+        rows = race(folder, {"1 worker": job(1), "2 workers": job(2)}, rounds)
+    speed = round(rows["1 worker"]["seconds"] / rows["2 workers"]["seconds"], 2)
+    print(f"two workers are {speed:.2f} times as fast as one")
+    return {"minutes": minutes, "size": list(size), "rows": rows, "times": speed}
+
+
+def estimates(scale: float, size: tuple[int, int], rounds: int) -> dict[str, Any]:
+    """Compare ``plan()`` with runs, for videos, pictures and a table."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "film").mkdir()
+        source = film(folder / "film", 2 * scale, size)
+        photos(folder / "photos", round(6000 * scale), (320, 240))
+        astronaut = dala.samples.photo("astronaut").numpy()[..., :3]
+        with video.write(folder / "faces.mp4", fps=25, options={"g": 50}) as sink:
+            for number in range(round(2400 * scale)):
+                sink.write(np.roll(astronaut, number, 1)[:, :512])
+        out = str(folder / "out")
+        jobs: dict[str, tuple[Callable[[], BatchJob], list[str]]] = {
+            "videos": (
+                lambda: batch.videos(source, out=f"{out}.mp4", chain=FILTERS, chunk="15s",
+                                     threads=1),
+                ["videos", str(source), f"{out}.mp4", *CHAIN, "--chunk", "15s", "--threads", "1"],
+            ),
+            "images": (
+                lambda: batch.images(folder / "photos", out=f"{out}/{{path}}.webp", chain=FILTERS),
+                ["images", str(folder / "photos"), f"{out}/{{path}}.webp", *CHAIN],
+            ),
+            "detect": (
+                lambda: batch.detect(folder / "faces.mp4", out=out, model="yolo_v5", every="1s"),
+                ["detect", str(folder / "faces.mp4"), out, "--model", "yolo_v5", "--every", "1s"],
+            ),
+        }  # fmt: skip
+        made: dict[str, Any] = {}
+        for kind, (make, words) in jobs.items():
+            found = []
+            for _ in range(rounds):
+                plan = make().plan()
+                assert plan.minutes is not None
+                assert plan.cpu_minutes is not None
+                run = race(folder, {kind: ["batch", *words]}, 1)[kind]
+                estimated = [round(plan.minutes * 60, 2), round(plan.cpu_minutes * 60, 2)]
+                measured = [run["seconds"], run["cpu_seconds"]]
+                size_now = sum(p.stat().st_size for p in folder.rglob("out*") if p.is_file())
+                size_now += sum(p.stat().st_size for p in (folder / "out").rglob("*")
+                                if p.is_file())  # fmt: skip
+                off = [round(e / m - 1, 3) for e, m in zip(estimated, measured, strict=True)]
+                found.append({
+                    "estimated": estimated, "measured": measured, "off": off,
+                    "bytes_estimated": plan.bytes_written, "bytes_measured": size_now,
+                    "workers": plan.workers,
+                })  # fmt: skip
+                print(f"{kind}: seconds and CPU seconds {estimated} estimated, {measured} measured,"
+                      f" off by {off[0]:+.0%} and {off[1]:+.0%}; bytes {plan.bytes_written} of "
+                      f"{size_now}")  # fmt: skip
+            made[kind] = found
         return made
 
 
-def pictures(count: int) -> dict:
+def pictures(count: int) -> dict[str, Any]:
     """Filter many tiny pictures; return the memory of the driver on the way."""
+    from dala.batch import jobs
     from dala.batch.display import Display
+
+    marks: list[tuple[int, float]] = []
+
+    class Watching(Display):
+        """Notes the memory of this process."""
+
+        done = 0
+
+        def finished(self, task: Any, result: Any) -> None:
+            self.done += result.frames
+            if not marks or self.done - marks[-1][0] >= count / 20:
+                pages = Path("/proc/self/statm").read_text().split()[1]
+                memory = int(pages) * os.sysconf("SC_PAGE_SIZE") / 1e6
+                marks.append((self.done, round(memory, 1)))
+                print(f"{self.done:8} pictures  {memory:7.1f} MB", flush=True)
+            super().finished(task, result)
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "in").mkdir()
-        seed = folder / "seed.png"
-        Frame.from_array(np.full((4, 4, 3), 99, np.uint8)).save(seed)
-        data = seed.read_bytes()
-        for number in range(count):
-            (folder / "in" / f"{number:07}.png").write_bytes(data)
-        marks: list[tuple[int, float]] = []
-
-        class Watching(Display):
-            """Notes the memory of this process."""
-
-            done = 0
-
-            def finished(self, task, result) -> None:
-                self.done += result.frames
-                if not marks or self.done - marks[-1][0] >= count / 20:
-                    text = Path("/proc/self/statm").read_text().split()[1]
-                    marks.append((self.done, int(text) * 4096 / 1e6))
-                super().finished(task, result)
-
-        import dala.batch.jobs as jobs
-
-        jobs.Display = Watching
-        job = batch.images(f"{folder}/in/", out=f"{folder}/out/{{path}}.png", chain=["invert"])
+        source = photos(folder / "in", count, (64, 48))
+        jobs.Display = Watching  # type: ignore[misc]
+        job = batch.images(source, out=f"{folder}/out/{{path}}.jpg", chain=["invert"])
+        own, before = time.process_time(), resource.getrusage(resource.RUSAGE_CHILDREN)
         report = job.run()
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
         print(report)
-        for done, memory in marks:
-            print(f"{done:8} pictures  {memory:7.1f} MB")
         assert report.files == count
-        return {
-            "pictures": count,
-            "seconds": report.seconds,
-            "memory_mb": [[done, round(memory, 1)] for done, memory in marks],
-        }
+        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        own = time.process_time() - own
+    return {
+        "pictures": count, "size": [64, 48], "tasks": report.tasks, "seconds": report.seconds,
+        "cpu_ms_of_workers": round(used / count * 1e3, 3),
+        "cpu_ms_of_driver": round(own / count * 1e3, 3),
+        "memory_mb": [list(mark) for mark in marks],
+    }  # fmt: skip
 
 
 def main() -> None:
-    """Run all rows."""
+    """Run all rows, or some."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument("--size", default="640x360")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--chunk", default="60s")
-    parser.add_argument("--pictures", type=int, default=0)
+    parser.add_argument("--quick", action="store_true", help="smaller videos, fewer rounds")
+    parser.add_argument("--only", nargs="+", choices=("overhead", "two_workers", "estimates"))
+    parser.add_argument("--minutes", type=float, default=10.0, help="of the video for overhead")
+    parser.add_argument("--pictures", type=int, default=0, help="only this many pictures")
     args = parser.parse_args()
-    width, height = map(int, args.size.split("x"))
+    os.environ.setdefault("DALA_DEVICE", "cpu")
+    size, rounds = ((320, 180), 2) if args.quick else ((640, 360), 3)
+    rows: dict[str, Callable[[], dict[str, Any]]] = {
+        "overhead": lambda: overhead(args.minutes, size, rounds),
+        "two_workers": lambda: two_workers(2.0, (480, 270), rounds),
+        "estimates": lambda: estimates(0.5 if args.quick else 1.0, (480, 270), rounds),
+    }
     if args.pictures:
-        pictures(args.pictures)
-        return
-    write("batch", videos(args.minutes, (width, height), args.rounds, args.chunk), ("av",))
+        rows = {"pictures": lambda: pictures(args.pictures)}
+    elif args.only:
+        rows = {name: rows[name] for name in args.only}
+    path = RESULTS / "batch.json"
+    kept: dict[str, Any] = json.loads(path.read_text())["results"] if path.exists() else {}
+    kept["method"] = " ".join(str(__doc__).split("\n\n")[2].split())
+    for name, run in rows.items():
+        with Machine() as machine:
+            found = run()
+        others = None if machine.others is None else round(machine.others, 2)
+        when = time.strftime("%Y-%m-%d %H:%M")
+        kept[name] = {**found, "others": others, "load": round(os.getloadavg()[0], 1), "date": when}
+        print(f"others used {0 if others is None else others:.0%} of the machine\n", flush=True)
+    write("batch", kept, ("av",))
 
 
 if __name__ == "__main__":

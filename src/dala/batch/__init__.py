@@ -18,12 +18,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dala.batch.jobs import BatchJob as BatchJob
     from dala.batch.pictures import images as images
-    from dala.batch.plans import BatchPlan as BatchPlan
+    from dala.batch.planning.plans import BatchPlan as BatchPlan
+    from dala.batch.planning.scaling import MachineKind as MachineKind
+    from dala.batch.planning.scaling import ScalePoint as ScalePoint
+    from dala.batch.planning.scaling import scale as scale
     from dala.batch.report import BatchReport as BatchReport
     from dala.batch.report import Failure as Failure
-    from dala.batch.scaling import MachineKind as MachineKind
-    from dala.batch.scaling import ScalePoint as ScalePoint
-    from dala.batch.scaling import scale as scale
     from dala.batch.scene.job import scenes as scenes
     from dala.batch.tables.jobs import TableJob as TableJob
     from dala.batch.tables.jobs import TableReport as TableReport
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Failure": "dala.batch.report",
     "BatchJob": "dala.batch.jobs",
-    "BatchPlan": "dala.batch.plans",
+    "BatchPlan": "dala.batch.planning.plans",
     "BatchReport": "dala.batch.report",
     "Result": "dala.batch.tasks",
     "BatchTask": "dala.batch.tasks",
@@ -56,9 +56,9 @@ _HOMES = {
     "TableReport": "dala.batch.tables.jobs",
     "ResultTable": "dala.batch.tables.table",
     "read": "dala.batch.tables.table",
-    "scale": "dala.batch.scaling",
-    "MachineKind": "dala.batch.scaling",
-    "ScalePoint": "dala.batch.scaling",
+    "scale": "dala.batch.planning.scaling",
+    "MachineKind": "dala.batch.planning.scaling",
+    "ScalePoint": "dala.batch.planning.scaling",
     "run_task": "dala.batch.tasks",
     "scenes": "dala.batch.scene.job",
     "videos": "dala.batch.video.job",

@@ -22,6 +22,8 @@ class Progressed:
 
     id: str
     frames: int
+    #: Seconds of processors that it has used, if known.
+    cpu: float = 0.0
 
 
 @dataclass(frozen=True)

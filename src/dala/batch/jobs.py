@@ -13,7 +13,7 @@ from dala.batch.driver import Driver, Step
 from dala.batch.environment import environment
 from dala.batch.manifest import Manifest
 from dala.batch.places import STATE, Template, digest, root_of
-from dala.batch.plans import BatchPlan
+from dala.batch.planning.plans import BatchPlan
 from dala.batch.report import BatchReport
 from dala.batch.runners import Resources, Runner, make_runner
 from dala.batch.storage import join
@@ -118,12 +118,17 @@ class BatchJob(ABC):
         return 0
 
     @abstractmethod
-    def plan(self) -> BatchPlan:
-        """Return what the job would do: files, tasks, bytes, and an estimate of the time."""
+    def plan(self, calibrate: bool = True) -> BatchPlan:
+        """Return what the job would do: files, tasks, bytes, and an estimate of the time.
 
-    def write_assets(self) -> None:
+        Args:
+            calibrate: do a piece of the job for a few seconds, in as many processes as a run on
+                this machine would have, to estimate the time and the bytes of the results.
+        """
+
+    def write_assets(self, folder: str | None = None) -> None:
         """Write pictures and files of the chain into the folder of the job, for workers."""
-        self._assets.write(self.work)
+        self._assets.write(self.work if folder is None else folder)
 
     def resources(self) -> Resources:
         """Return what tasks of this job need, where the caller does not say."""

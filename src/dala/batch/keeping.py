@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar, cast
@@ -55,3 +56,6 @@ def close_kept() -> None:
     """
     while _kept:
         _kept.popitem()[1].close()
+
+
+atexit.register(close_kept)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import os
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
 from typing import Final, cast
 
+from dala import forks
 from dala.batch import storage
 from dala.batch.chains import Assets, ChainItem, pack_chain, unpack_chain
 from dala.batch.driver import Step
@@ -23,7 +28,9 @@ from dala.batch.places import (
     find_files,
     patterns_of,
 )
-from dala.batch.plans import BatchPlan
+from dala.batch.planning.calibration import Sampled
+from dala.batch.planning.calibration import calibrate as measure
+from dala.batch.planning.plans import BatchPlan
 from dala.batch.report import counted
 from dala.batch.tasks import (
     BatchTask,
@@ -51,6 +58,14 @@ SUFFIXES: Final = frozenset((
 #: So a file that is added changes one group, and the others of a resumed job stay as they are.
 _MEAN: Final = 48
 _MOST: Final = 96
+#: Of pictures with fewer bytes, a group has so many times as many.
+_SMALL: Final = 16 << 10
+_TIMES: Final = 8
+#: Pictures that are read ahead or being written, and the bytes of those being written.
+_AHEAD: Final = 8
+_HELD: Final = 64 << 20
+#: Pictures that a calibration filters, chosen from all of them.
+_SAMPLE: Final = 256
 #: A group ends once its files have so many bytes.
 _BYTES: Final = 256 << 20
 
@@ -145,8 +160,12 @@ class PictureJob(BatchJob):
     def _groups(self) -> Iterator[tuple[list[storage.Facts], str]]:
         seen: set[int] = set()
         group: list[storage.Facts] = []
-        before, size = "", 0
+        before, size, count = "", 0, 0.0
+        apart, folder = self.out.keeps_folders and len(self.patterns) == 1, ""
         for facts, root in find_files(self.patterns, SUFFIXES, self.call):
+            if apart and (home := facts.name.rpartition("/")[0]) != folder:
+                folder = home  # folders are listed one by one: memory does not grow with them
+                seen.clear()
             target = self.out.name_of(facts.name, root)
             if target == facts.name:
                 raise ParameterError(
@@ -161,14 +180,17 @@ class PictureJob(BatchJob):
             seen.add(key)
             if group and root != before:
                 yield group, before
-                group, size = [], 0
+                group, size, count = [], 0, 0.0
             before = root
             group.append(facts)
             size += facts.size
-            ends = int(digest(facts.name), 16) % _MEAN == 0
-            if ends or len(group) >= _MOST or size >= _BYTES:
+            # By each file alone, so that others have no say in where a group ends.
+            many = _TIMES if facts.size < _SMALL else 1
+            count += 1 / many
+            ends = int(digest(facts.name), 16) % (_MEAN * many) == 0
+            if ends or count >= _MOST or size >= _BYTES:
                 yield group, root
-                group, size = [], 0
+                group, size, count = [], 0, 0.0
         if group:
             yield group, before
 
@@ -182,18 +204,48 @@ class PictureJob(BatchJob):
         """Return how many pictures a group has made."""
         return result.frames
 
-    def plan(self) -> BatchPlan:
-        """Return the number of pictures, groups and bytes."""
+    def plan(self, calibrate: bool = True) -> BatchPlan:
+        """Return the number of pictures, groups and bytes, and an estimate of the time.
+
+        Args:
+            calibrate: filter some of the pictures for a few seconds, in as many processes as a run
+                on this machine would have, to estimate the time and the bytes of the results.
+        """
         plan = BatchPlan("pictures")
-        for files, _ in self._groups():
+        sampled = Sampled[tuple[str, str]](_SAMPLE)
+        for files, root in self._groups():
             plan.chunks += 1
             plan.files += len(files)
             plan.bytes_read += sum(facts.size for facts in files)
+            for facts in files:
+                sampled.add((root, facts.name[len(root) :].strip("/")))
+        found = sampled.kept
+        if calibrate and found:
+            numbers = itertools.count()
+
+            def sample(folder: str) -> BatchTask:
+                self.write_assets(folder)
+                end = "{suffix}" if self.out.text.endswith(("{suffix}", "{name}")) else ""
+                end = end or os.path.splitext(self.out.text)[1]
+                root = found[len(found) // 2][0]
+                names: list[Json] = [name for home, name in found if home == root]
+                part: JsonObject = {
+                    "root": root, "names": names, "out": f"{folder}/out/{{path}}{end}",
+                }  # fmt: skip
+                task = self.task(f"plan-{next(numbers)}", "pictures", "plan", part)
+                return replace(task, work=folder, roots=(*task.roots, folder))
+
+            speed = measure(self.resources(), plan.chunks, sample)
+            if speed is not None:
+                plan.estimate(speed, plan.files, self.resources())
         return plan
 
 
 def filter_group(task: BatchTask, report: ProgressReport) -> Made:
-    """Filter the pictures of a group. One that fails does not keep the others from being made."""
+    """Filter the pictures of a group. One that fails does not keep the others from being made.
+
+    While one is filtered, others are read and written, so that storage may be slow.
+    """
     from dala.media.filters.pipeline import FramePipeline
     from dala.media.pictures.filtering import filter_picture, large_pictures
 
@@ -203,28 +255,93 @@ def filter_group(task: BatchTask, report: ProgressReport) -> Made:
     root = text_of(part, "root")
     template = Template(text_of(part, "out"), _CALL)
     quality = cast("int | None", spec.get("quality"))
-    failures: list[PartFailure] = []
-    read = written = done = 0
+    names = [
+        check_name(storage.join(root, str(name)), task.roots, _CALL)
+        for name in list_of(part, "names")
+    ]
     key = json.dumps(["pictures", task.work, packed, device])
     with (
         large_pictures(),
         kept(key, lambda: FramePipeline(1 << 20, 1 << 20, device=device)) as pipeline,
+        _Traffic(names, report) as traffic,
     ):
-        for name in map(str, list_of(part, "names")):
-            source = check_name(storage.join(root, name), task.roots, _CALL)
+        for source in names:
             target = check_target(template.name_of(source, root), task.roots, _CALL)
             try:
-                data = storage.read_bytes(source)
                 made = io.BytesIO()
                 filter_picture(
-                    pipeline, chain, data, made, os.path.splitext(target)[1],
+                    pipeline, chain, traffic.read(source), made, os.path.splitext(target)[1],
                     max_pixels=int_of(spec, "max_pixels"), quality=quality,
                     color=text_of(spec, "color"), background=text_of(spec, "background"),
                 )  # fmt: skip
-                storage.write_bytes(target, made.getvalue())
             except Exception as error:
-                failures.append(PartFailure(source, error_text(error), isinstance(error, FINAL)))
+                traffic.failed(source, error)
                 continue
-            read, written, done = read + len(data), written + len(made.getvalue()), done + 1
-            report(done)
-    return Made(done, read, written, failures=tuple(failures))
+            traffic.write(source, target, made.getvalue())
+        traffic.finish()
+    failures = tuple(traffic.failures[name] for name in names if name in traffic.failures)
+    return Made(traffic.done, traffic.bytes_read, traffic.bytes_written, failures=failures)
+
+
+class _Traffic:
+    """Reads pictures ahead, and writes results while others are filtered.
+
+    Args:
+        names: the pictures, in the order in which they are read.
+        report: is called with the number of results that are written.
+    """
+
+    def __init__(self, names: list[str], report: ProgressReport) -> None:
+        self._report = report
+        self._pool = forks.pool(_AHEAD, "dala-pictures")
+        self._names = iter(names)
+        self._reads: deque[Future[bytes]] = deque()
+        #: Results on their way: the picture, the bytes, and the write.
+        self._writes: deque[tuple[str, int, Future[None]]] = deque()
+        self._held = 0
+        self.failures: dict[str, PartFailure] = {}
+        self.done = self.bytes_read = self.bytes_written = 0
+
+    def read(self, name: str) -> bytes:
+        """Return the bytes of the next picture."""
+        while len(self._reads) < _AHEAD and (following := next(self._names, None)) is not None:
+            self._reads.append(self._pool.submit(storage.read_bytes, following))
+        found = self._reads.popleft().result()
+        self.bytes_read += len(found)
+        return found
+
+    def write(self, name: str, target: str, data: bytes) -> None:
+        """Write a result; wait while too many are on their way."""
+        self._writes.append((name, len(data), self._pool.submit(storage.write_bytes, target, data)))
+        self._held += len(data)
+        while self._writes and (
+            len(self._writes) > _AHEAD or self._held > _HELD or self._writes[0][2].done()
+        ):
+            self._written()
+
+    def _written(self) -> None:
+        name, size, write = self._writes.popleft()
+        self._held -= size
+        try:
+            write.result()
+        except Exception as error:
+            self.failed(name, error)
+            return
+        self.bytes_written += size
+        self.done += 1
+        self._report(self.done)
+
+    def failed(self, name: str, error: Exception) -> None:
+        """Note a picture that cannot be read, filtered or written."""
+        self.failures[name] = PartFailure(name, error_text(error), isinstance(error, FINAL))
+
+    def finish(self) -> None:
+        """Wait for all results."""
+        while self._writes:
+            self._written()
+
+    def __enter__(self) -> _Traffic:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)

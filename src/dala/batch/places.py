@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Final, TypeAlias
 
@@ -100,6 +101,16 @@ class Template:
         """Whether different inputs can have different results."""
         return _FIELD.search(self.text) is not None
 
+    @property
+    def keeps_folders(self) -> bool:
+        """Whether inputs of different folders below one root have different results.
+
+        >>> Template("/clean/{path}.webp", "images").keeps_folders
+        True
+        """
+        found = _FIELD.findall(self.text)
+        return "path" in found and {*found} <= {"path", "suffix"}
+
     def name_of(self, source: str, root: str) -> str:
         """Return the name of the result of an input.
 
@@ -129,7 +140,7 @@ def check_name(name: str, roots: Sequence[str], call: str) -> str:
     >>> check_name("/v/a.mp4", ["/v"], "videos")
     '/v/a.mp4'
     """
-    Roots(roots).check(call, name)
+    _roots(tuple(roots)).check(call, name)
     return name
 
 
@@ -142,8 +153,13 @@ def check_target(name: str, roots: Sequence[str], call: str) -> str:
     >>> check_target("memory://out/a.mp4", ["memory://out"], "videos")
     'memory://out/a.mp4'
     """
-    Roots(roots).check(call, name, writes=True)
+    _roots(tuple(roots)).check(call, name, writes=True)
     return name
+
+
+@lru_cache(maxsize=8)
+def _roots(urls: tuple[str, ...]) -> Roots:
+    return Roots(urls)
 
 
 def find_files(

@@ -41,13 +41,14 @@ def main() -> int:
 def _work(line: str, out: IO[str]) -> None:
     task = BatchTask.from_json(line)
     _say(out, {"event": "started", "id": task.id})
-    said = time.monotonic()
+    said, began = time.monotonic(), time.process_time()
 
     def report(frames: int) -> None:
         nonlocal said
         if time.monotonic() - said >= _PAUSE:  # a line for each frame would cost a tenth of it
             said = time.monotonic()
-            _say(out, {"event": "progressed", "id": task.id, "frames": frames})
+            used = round(time.process_time() - began, 3)
+            _say(out, {"event": "progressed", "id": task.id, "frames": frames, "cpu": used})
 
     try:
         result = run_task(task, report)
@@ -79,7 +80,7 @@ def error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}"
 
 
-def _say(out: IO[str], what: dict[str, str | int | bool]) -> None:
+def _say(out: IO[str], what: dict[str, str | float | bool]) -> None:
     out.write(json.dumps(what) + "\n")
     out.flush()
 

@@ -89,15 +89,20 @@ class LocalRunner:
     """Runs tasks in processes of this machine, one task in each at a time.
 
     A process that dies is replaced; its task is reported as lost.
+
+    Args:
+        resources: what a task takes, which decides how many processes there are.
+        count: how many are started, each as if there were all; None for all.
     """
 
     name = "local"
 
-    def __init__(self, resources: Resources) -> None:
-        self._count = worker_count(resources)
+    def __init__(self, resources: Resources, count: int | None = None) -> None:
+        whole = worker_count(resources)
+        self._count = whole if count is None else count
         # Processes share the cores: more threads than these wait for each other.
-        alone = self._count == 1 or resources.device != "cpu"
-        self._threads = 0 if alone else max(1, (os.cpu_count() or 1) // self._count)
+        alone = whole == 1 or resources.device != "cpu"
+        self._threads = 0 if alone else max(1, (os.cpu_count() or 1) // whole)
         self._workers: list[_Worker] = []
         self._heard: SimpleQueue[tuple[_Worker, str | None]] = forks.simple_queue()
         self._waiting: deque[BatchTask] = deque()
@@ -149,7 +154,7 @@ class LocalRunner:
         if kind == "started":
             return [Started(id, worker.name)]
         if kind == "progressed":
-            return [Progressed(id, what["frames"])]
+            return [Progressed(id, what["frames"], what["cpu"])]
         if kind in ("finished", "failed"):
             worker.task = None
         if kind == "finished":

@@ -12,7 +12,7 @@ from dala.batch.jobs import BatchJob
 from dala.batch.manifest import Manifest
 from dala.batch.pictures import device_id
 from dala.batch.places import Patterns, Template, digest, find_files, patterns_of
-from dala.batch.plans import BatchPlan
+from dala.batch.planning.plans import BatchPlan
 from dala.batch.report import Failure
 from dala.batch.scene.work import count_frames
 from dala.batch.tasks import BatchTask, Json, JsonObject, Result, list_of
@@ -190,7 +190,7 @@ class SceneJob(BatchJob):
         """Return how many videos a finished task completes."""
         return int(task.kind == "scene stitch")
 
-    def plan(self) -> BatchPlan:
+    def plan(self, calibrate: bool = True) -> BatchPlan:
         """Return the number of scenes, parts and frames. The scenes are loaded for it."""
         plan = BatchPlan("scenes")
         for source in self._scenes():

@@ -16,7 +16,7 @@ from dala.batch.jobs import BatchJob
 from dala.batch.manifest import Manifest
 from dala.batch.pictures import SUFFIXES, device_id
 from dala.batch.places import Patterns, Template, absolute, digest, find_files, patterns_of
-from dala.batch.plans import BatchPlan
+from dala.batch.planning.plans import BatchPlan
 from dala.batch.report import BatchReport, counted
 from dala.batch.tables.parquet import write_folder
 from dala.batch.tables.rows import TASKS, pyarrow, schema
@@ -336,8 +336,16 @@ class TableJob(BatchJob):
             return result.frames
         return 1 if task.part.get("share") == 0 else 0
 
-    def plan(self) -> BatchPlan:
-        """Return the number of files, tasks and bytes."""
+    def plan(self, calibrate: bool = True) -> BatchPlan:
+        """Return the number of files, tasks and bytes, and an estimate of the time.
+
+        Args:
+            calibrate: look through some of the files for a few seconds, in as many processes as a
+                run on this machine would have, to estimate the time.
+        """
+        from dala.batch.tables.estimate import Looked
+
+        looked = Looked(self)
         plan = BatchPlan("files")
         for step in self.tasks(Manifest(self.work)):
             if isinstance(step, BatchTask):
@@ -346,6 +354,9 @@ class TableJob(BatchJob):
                 plan.files += len(names) if isinstance(names, list) else 0
                 plan.files += 1 if step.part.get("share") == 0 else 0
                 plan.bytes_read += round(step.weight)
+                looked.add(step)
+        if calibrate:
+            looked.estimate(plan)
         return plan
 
     def _parts(self) -> Iterator[str]:

@@ -13,7 +13,7 @@ from dala.batch.jobs import BatchJob
 from dala.batch.manifest import Manifest
 from dala.batch.pictures import device_id
 from dala.batch.places import Patterns, Template, digest, find_files, patterns_of
-from dala.batch.plans import BatchPlan
+from dala.batch.planning.plans import BatchPlan
 from dala.batch.report import counted
 from dala.batch.tasks import BatchTask, Json, JsonObject, Result, list_of
 from dala.batch.video.settings import encoder_spec, seconds_of
@@ -283,12 +283,15 @@ class VideoJob(BatchJob):
             return len(list_of(result.facts, "made"))
         return int(task.kind == "stitch")
 
-    def plan(self) -> BatchPlan:
+    def plan(self, calibrate: bool = True) -> BatchPlan:
         """Return the number of videos, parts, key frames and bytes, and an estimate of the time.
 
-        The videos are indexed, which reads them once; a run of the job does not do it again. A few
-        seconds of one are filtered to estimate the rest.
+        The videos are indexed, which reads them once; a run of the job does not do it again.
+
+        Args:
+            calibrate: filter some of the largest video for a few seconds, in as many processes as
+                a run on this machine would have, to estimate the time and the bytes of the results.
         """
         from dala.batch.video.estimate import plan_videos
 
-        return plan_videos(self)
+        return plan_videos(self, calibrate)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 
+from dala.batch.planning.calibration import Speed, together
 from dala.batch.report import Failure, counted
+from dala.batch.runners import Resources
+from dala.batch.runners.local import worker_count
 from dala.batch.tasks import Json
 
 
@@ -28,7 +31,8 @@ class BatchPlan:
     bytes_read: int = 0
     #: An estimate from the calibration; None without one.
     bytes_written: int | None = None
-    #: Minutes that one worker would take, by the calibration; None without one.
+    #: Minutes that one of the workers would take for all of it while the others are busy too, by
+    #: the calibration; None without one.
     worker_minutes: float | None = None
     #: Minutes of processors for all of it, by the calibration; None without one.
     cpu_minutes: float | None = None
@@ -39,6 +43,21 @@ class BatchPlan:
     whole: list[str] = field(default_factory=list)
     #: Files that cannot be read.
     unreadable: list[Failure] = field(default_factory=list)
+
+    def estimate(self, speed: Speed, frames: float, resources: Resources) -> None:
+        """Fill in the estimates, from the speed that a calibration measured.
+
+        Args:
+            speed: of a frame or picture.
+            frames: how many there are, in units of those that were measured.
+            resources: what a run would use.
+        """
+        workers = min(worker_count(resources), max(1, self.chunks))
+        self.workers = workers
+        self.worker_minutes = (frames * speed.seconds + speed.start) / 60
+        self.cpu_minutes = (frames * speed.cpu + speed.start_cpu * workers) / 60
+        self.minutes = together(speed, frames, self.chunks, workers) / 60
+        self.bytes_written = round(frames * speed.bytes)
 
     def to_dict(self) -> dict[str, Json]:
         """Return the plan as values of JSON."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dala.batch.plans import BatchPlan
+from dala.batch.planning.plans import BatchPlan
 from dala.errors import ParameterError
 
 #: Bytes of results pass so often: a part is written, read again, and written into the file.
