@@ -24,8 +24,8 @@ from dala import batch
 from dala.batch.environment import environment
 from dala.batch.events import Failed, Finished
 from dala.batch.planning.plans import BatchPlan
-from dala.batch.runners import Resources, Runner, make_runner
 from dala.batch.planning.scaling import MachineKind, ScalePoint, scale
+from dala.batch.runners import Resources, Runner, make_runner
 from dala.batch.tasks import BatchTask, run_task
 from dala.media import Scene, video
 
