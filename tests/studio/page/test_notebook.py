@@ -61,20 +61,23 @@ def lab(tmp_path: Path) -> Iterator[str]:
         stderr=subprocess.PIPE,
         text=True,
     )
+    assert process.stderr is not None
+    rest = threading.Thread(target=process.stderr.read)
     try:
-        assert process.stderr is not None
         said = []
         for line in process.stderr:
             said.append(line)
             if found := re.search(r"(http://127\.0\.0\.1:\d+)/lab", line):
-                rest = threading.Thread(target=process.stderr.read)  # a full pipe would stop it
-                rest.start()
+                rest.start()  # a full pipe would stop it
                 yield f"{found[1]}/lab/tree/look.ipynb?token=open"
                 return
         raise AssertionError("".join(said[-20:]))
     finally:
         process.terminate()
         process.wait()
+        if rest.ident is not None:
+            rest.join()
+        process.stderr.close()
 
 
 def run(page: Page, number: int) -> Any:
