@@ -1,22 +1,28 @@
-"""Make docs/images/studio/studio.webp: the studio in use, recorded and composed by a scene.
+"""Make docs/images/studio/studio.webp: the studio in use, recorded from a screen.
 
-    python -m scripts.studio_video            # needs Chromium, and the extras studio and media
+    python -m scripts.studio_video     # needs Chromium, Xvfb, and the extras studio and media
 
-It moves the pointer and types in headless Chromium. Every picture of the video is a screenshot, so
-that a slow machine makes the same video. A scene adds the pointer, the window and captions.
+Chromium has a window on a screen of Xvfb. ``screen.open`` records it while a script moves the
+pointer and types; what only waits is cut. A scene adds the pointer, the window and captions.
 """
 
 from __future__ import annotations
 
-import io
+import os
+import shutil
+import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from PIL import Image
+from playwright.sync_api import Page, sync_playwright
 
-from dala.media import Scene, gpu
-from tests.studio.page.driver import Driver, Studio, browser
+from dala.media import Scene, gpu, screen
+from tests.studio.page.driver import Driver, Studio
 
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "docs" / "images" / "studio" / "studio.webp"
@@ -32,42 +38,117 @@ tones = mix(vec3(0.1, 0.1, 0.4), vec3(1.2, 0.8, 0.4), luma)
 return rgba(mix(px.rgb, tones, amount), px.a)"""
 
 
-class Recorder:
-    """Pictures of a page, where the pointer was, and what the captions say."""
+@contextmanager
+def display() -> Iterator[str]:
+    """A screen that is not seen."""
+    ours, theirs = os.pipe()
+    words = ["Xvfb", "-displayfd", str(theirs), "-screen", "0", "1400x1000x24", "-noreset"]
+    xvfb = subprocess.Popen(words, pass_fds=[theirs], stderr=subprocess.DEVNULL)
+    os.close(theirs)
+    try:
+        with os.fdopen(ours) as said:
+            yield f":{said.readline().strip()}"
+    finally:
+        xvfb.terminate()
+        xvfb.wait()
 
-    def __init__(self) -> None:
-        self.driver: Driver
+
+@contextmanager
+def browser(shown: str) -> Iterator[Any]:
+    """Chromium with a window on a screen."""
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"),
+            headless=False,
+            env={**os.environ, "DISPLAY": shown},
+            args=["--no-sandbox", "--disable-dev-shm-usage", "--force-color-profile=srgb",
+                  "--window-position=0,0", "--disable-infobars"],
+        )  # fmt: skip
+        yield made
+        made.close()
+
+
+def found(shown: str, page: Page) -> tuple[int, int]:
+    """Return where a page begins on the screen: it is magenta for a moment."""
+    cover = page.evaluate_handle(
+        """() => {
+            const cover = document.body.appendChild(document.createElement("div"));
+            const style = { position: "fixed", inset: 0, zIndex: 99, background: "#f0f" };
+            Object.assign(cover.style, style);
+            return cover;
+        }"""
+    )
+    with screen.open(shown, fps=5, cursor=False, device="cpu") as source:
+        for frame in source:
+            off = np.abs(frame.numpy()[..., :3].astype(int) - (255, 0, 255)).max(-1)
+            rows, columns = np.nonzero(off < 16)
+            if rows.size > 0.98 * PAGE[0] * PAGE[1]:
+                break
+            page.wait_for_timeout(50)
+    cover.evaluate("cover => cover.remove()")
+    return int(columns.min()), int(rows.min())
+
+
+class Recorder:
+    """Pictures of a page on the screen, where the pointer was, and what the captions say."""
+
+    def __init__(self, shown: str, driver: Driver) -> None:
+        self.driver = driver
         self.frames: list[np.ndarray] = []
         self.pointer: list[tuple[float, float]] = []
         self.captions: list[tuple[int, str]] = []
         self.place = (PAGE[0] * 0.7, PAGE[1] * 0.75)
+        self._on = self._closed = False
+        self._taken = threading.Condition()
+        region = *found(shown, driver.page), *PAGE
+        self._thread = threading.Thread(target=self._record, args=(shown, region))
+        self._thread.start()
+
+    def _record(self, shown: str, region: tuple[int, int, int, int]) -> None:
+        """Take the pictures of the screen at their rate, and keep those on the record."""
+        with screen.open(shown, region=region, fps=FPS, cursor=False, device="cpu") as source:
+            for frame in source:
+                if self._closed:
+                    return
+                if not self._on:
+                    continue
+                whole = np.ascontiguousarray(frame.numpy()[..., :3])
+                small = gpu.resize(whole, size=(WINDOW[1], WINDOW[0]), method="area", device="cpu")
+                with self._taken:
+                    self.frames.append(np.asarray(small))
+                    self.pointer.append(self.place)
+                    self._taken.notify_all()
+
+    def close(self) -> None:
+        """End the recording."""
+        self._closed = True
+        self._thread.join()
 
     def caption(self, text: str) -> None:
         """Say something from now on."""
         self.captions.append((len(self.frames), text))
 
     def shoot(self, count: int = 1) -> None:
-        """Take pictures of what is there."""
-        for _ in range(count):
-            data = self.driver.page.screenshot()
-            whole = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
-            small = gpu.resize(whole, size=(WINDOW[1], WINDOW[0]), method="area", device="cpu")
-            self.frames.append(np.asarray(small))
-            self.pointer.append(self.place)
+        """Record some pictures."""
+        with self._taken:
+            wanted = len(self.frames) + count
+            self._on = True
+            if not self._taken.wait_for(lambda: len(self.frames) >= wanted, 20):
+                raise RuntimeError("the screen gives no pictures")
+            self._on = False
 
     def settle(self, milliseconds: int = 500) -> None:
         """Let the page catch up, off the record."""
         self.driver.page.wait_for_timeout(milliseconds)
 
     def glide(self, x: float, y: float, count: int = 6) -> None:
-        """Move the pointer, gently at both ends."""
+        """Move the pointer, gently at both ends, while the screen is recorded."""
         x0, y0 = self.place
         for number in range(1, count + 1):
             t = number / count
             t = t * t * (3 - 2 * t)
             self.place = (x0 + (x - x0) * t, y0 + (y - y0) * t)
             self.driver.page.mouse.move(*self.place)
-            self.settle(60)
             self.shoot()
 
     def to(self, selector: str, count: int = 6, dx: float = 0.5, dy: float = 0.5) -> None:
@@ -80,16 +161,14 @@ class Recorder:
         """Type, some letters a picture."""
         for at in range(0, len(text), letters):
             self.driver.page.keyboard.type(text[at : at + letters])
-            self.settle(90)
             self.shoot()
 
 
-def record(studio: Studio, chromium: object) -> Recorder:
+def record(studio: Studio, shown: str, chromium: object) -> Recorder:
     """Use the studio."""
-    made = Recorder()
     options = {"viewport": {"width": PAGE[0], "height": PAGE[1]}, "color_scheme": "dark"}
     with Driver(studio, chromium, **options) as driver:  # type: ignore[arg-type]
-        made.driver = driver
+        made = Recorder(shown, driver)
         page = driver.page
         studio.do("open", sample="coffee", kind="picture")
         driver.wait_frames()
@@ -168,6 +247,11 @@ def record(studio: Studio, chromium: object) -> Recorder:
         made.shoot(4)
 
         made.caption("Take the code home")
+        made.to("[role=tab]:has-text('coffee')", 8)
+        page.mouse.down()
+        page.mouse.up()
+        made.settle(1200)
+        made.shoot(3)
         made.to("text=Take it home")
         page.mouse.down()
         page.mouse.up()
@@ -178,7 +262,13 @@ def record(studio: Studio, chromium: object) -> Recorder:
         page.mouse.down()
         page.mouse.up()
         made.settle(700)
-        made.shoot(14)
+        made.shoot(4)
+        made.to("text=View", 5)
+        page.mouse.down()
+        page.mouse.up()
+        made.settle(700)
+        made.shoot(16)
+        made.close()
     return made
 
 
@@ -231,8 +321,8 @@ def compose(made: Recorder, path: Path) -> None:
 
 def main(target: str = str(OUT)) -> None:
     """Record, compose, and say how large it is."""
-    with Studio(ROOT) as studio, browser() as chromium:
-        made = record(studio, chromium)
+    with Studio(ROOT) as studio, display() as shown, browser(shown) as chromium:
+        made = record(studio, shown, chromium)
     compose(made, Path(target))
     print(f"{target}: {len(made.frames)} pictures, {Path(target).stat().st_size / 1e6:.2f} MB")
 

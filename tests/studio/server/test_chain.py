@@ -281,6 +281,35 @@ def test_a_runaway_kernel_is_stopped_and_reported(page, folder):
     page.until(lambda: page.state["chain"][0]["error"] is None)
 
 
+@pytest.mark.parametrize(
+    ("text", "fused"),
+    [
+        ("def f(px: Pixel, *, k=0.5): return rgba(px.rgb * k, px.a)", True),
+        ("def f(img: Image):\n    x = vec3(0.0)\n    for i in range(-1, 2):\n"
+         "        x = x + img[i, 0].rgb / 3.0\n    return rgba(x, 1.0)", True),
+        ("def half(x): return x * 0.5\ndef f(px: Pixel): return rgba(half(px.rgb), px.a)", True),
+        ("def f(px: Pixel, *, n=3):\n    x = 0.0\n    for i in range(n):\n        x = x + 0.01\n"
+         "    return rgba(px.rgb + x, px.a)", False),
+        ("def f(px: Pixel):\n    x = 0.0\n    for i in range(2000):\n        x = x + 0.00001\n"
+         "    return rgba(px.rgb + x, px.a)", False),
+    ],
+)  # fmt: skip
+def test_kernels_that_cannot_run_away_are_fused(session, folder, text, fused):
+    session.do({"do": "open", "path": "quarters.png"})
+    for card in ({"kind": "filter", "name": "invert"}, {"kind": "kernel", "text": text},
+                 {"kind": "filter", "name": "contrast", "params": {"value": 0.2}}):  # fmt: skip
+        session.do({"do": "add", **card})
+    links, problems = session._runner.prepare(session.active.contents.cards)
+    assert problems == []
+    made = np.asarray(session._runner.run(quarters(), links)).copy()
+    assert (session._runner.passes == 1) is fused
+    assert (session.active.contents.cards[1].kernel.kernel.limits is None) is fused
+    picture = quarters()
+    for link in links:
+        picture = np.asarray(session._runner._alone(picture, link)).copy()
+    assert np.abs(made.astype(int) - picture).max() <= 1
+
+
 def test_pictures_are_bounded(folder):
     from dala.studio.session import StudioSession
 

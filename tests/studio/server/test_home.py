@@ -364,6 +364,16 @@ def test_a_preset_can_be_exported(session, tmp_path):
     np.testing.assert_array_equal(made, result(session))
 
 
+def test_a_kernel_is_fused_in_an_exported_page(session):
+    from dala import web
+    from dala.studio.home.pages import page_chain
+
+    session.do({"do": "open", "path": "quarters.png"})
+    add(session, [*CARDS[-1:], {"kind": "kernel", "name": "color"}, *CARDS[-1:]])
+    found = page_chain(session.active, None, session.files, "cpu")
+    assert web.plan(found.filters).dispatches == 1
+
+
 def test_as_a_process_from_the_shell(session, tmp_path):
     """The script needs nothing of this process."""
     session.do({"do": "open", "sample": "coffee"})

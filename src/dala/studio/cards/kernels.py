@@ -17,6 +17,7 @@ from dala.budget import Limits
 from dala.errors import DalaError, KernelSyntaxError
 from dala.gpu.compute.kernel import Kernel, registered
 from dala.gpu.compute.kernels.filter import FilterParam, parameter_of
+from dala.gpu.compute.lang.declaration import KernelDecl
 from dala.gpu.compute.lang.parser import declare
 from dala.gpu.compute.lang.source import from_text
 from dala.media.filters.plans import check
@@ -27,6 +28,8 @@ from dala.studio.limits import StudioLimits
 _KNOWN: Final = ("dala", "__future__")
 _WORD: Final = re.compile(r"\w+|\S")
 _BOUNDS: Final = StudioLimits()
+#: The most runs of all loops of a kernel, multiplied, that need no limits of their own.
+_SHORT: Final = 1024
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,11 @@ def compile_kernel(text: str, limits: StudioLimits = _BOUNDS) -> CompiledKernel:
     name = _name(body)
     try:
         declaration = declare(from_text(body, name), lookup=registered)
-        bounds = Limits(limits.kernel_time, limits.kernel_iterations, limits.kernel_memory)
+        # A kernel with limits runs alone. One that cannot run away is fused with its neighbors, and
+        # stays under the limits of the chain.
+        bounds = None
+        if not _is_own(declaration, body) or not runs_short(body):
+            bounds = Limits(limits.kernel_time, limits.kernel_iterations, limits.kernel_memory)
         kernel = Kernel(name, declaration, bounds)
         if not kernel.inputs:
             message = "the first input must be the picture: def name(px: Pixel) or (img: Image)."
@@ -115,6 +122,44 @@ def compile_kernel(text: str, limits: StudioLimits = _BOUNDS) -> CompiledKernel:
         return CompiledKernel(text, None, (_at(text, 1 + skipped, 1, str(error)),))
     params = tuple(_described(p, kernel.doc) for p in map(parameter_of, kernel.params))
     return CompiledKernel(text, kernel, (), params)
+
+
+def runs_short(body: str) -> bool:
+    """Return whether the loops of a text have few runs for each pixel, whatever the parameters.
+
+    >>> runs_short("def f(img: Image): return sum(img[i, 0] for i in range(-4, 5))")
+    True
+    >>> runs_short("def f(px: Pixel, n=9): return sum(px for i in range(n))")
+    False
+    """
+    count = 1
+    for node in ast.walk(ast.parse(body)):
+        if isinstance(node, ast.While):
+            return False
+        if isinstance(node, ast.For | ast.comprehension):
+            runs = _runs(node.iter)
+            if runs is None:
+                return False
+            count *= max(runs, 1)
+    return count <= _SHORT
+
+
+def _is_own(declaration: KernelDecl, body: str) -> bool:
+    """Return whether a kernel calls nothing but functions of its own text."""
+    own = set(re.findall(r"^def\s+(\w+)", body, re.M))
+    called = declaration.helpers
+    return called.keys() <= own and all(_is_own(inner, body) for inner in called.values())
+
+
+def _runs(iterated: ast.expr) -> int | None:
+    """Return the number of runs of a loop over a range of plain numbers; None if it is not one."""
+    if not isinstance(iterated, ast.Call) or not isinstance(iterated.func, ast.Name):
+        return None
+    try:
+        given = [ast.literal_eval(argument) for argument in iterated.args]
+        return len(range(*given)) if iterated.func.id == "range" else None
+    except (ValueError, TypeError, OverflowError):
+        return None
 
 
 def plain_text(text: str) -> str:
