@@ -267,7 +267,7 @@ def record(studio: Studio, shown: str, chromium: object) -> Recorder:
         page.mouse.down()
         page.mouse.up()
         made.settle(700)
-        made.shoot(16)
+        made.shoot(30)
         made.close()
     return made
 
