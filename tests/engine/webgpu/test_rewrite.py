@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 import dala
 from dala import budget
 from dala.errors import DalaError
-from dala.gpu.compute import from_array, kernel
+from dala.gpu.compute import Pipeline, buffer_zeros, from_array, kernel
 from dala.gpu.compute.call.geometry import program_for
+from dala.gpu.compute.engines.webgpu.rewrite.ranges import are_ordinary
 from dala.gpu.compute.engines.webgpu.rewrite.straight import LoopVariants, without_slots
 from dala.gpu.compute.engines.webgpu.wgsl.shader import choose_pattern, write_shader
 from dala.gpu.compute.kernel import get
@@ -187,3 +190,45 @@ def test_table_in_place(device):
     wanted = run(get("gamma"), [image], image.shape, "u8", {"value": 1.7})
     get("gamma")(buffer, out=buffer, value=1.7)
     np.testing.assert_array_equal(buffer.numpy(), wanted)
+
+
+# parameters of any size ---------------------------------------------------------------------------
+@pytest.mark.parametrize("amount", [0.3, -7.0, 1e7, -1e30, 3e38])
+def test_parameters_of_any_size(device, amount):
+    """Large ones make infinities and NaN, which are stored as 255 or 0; alone and after a blur."""
+    shape = (9, 13, 4)
+    image = picture(shape)
+    image[:3] = 128  # inf - inf
+    got, wanted = both(get("sharpen"), [image], shape, params={"amount": amount})
+    assert np.abs(got - wanted).max() <= (1 if abs(amount) < 100 else 0)
+
+    def chain():
+        made = Pipeline()
+        source, middle, out = from_array(image), *(buffer_zeros(shape, "u8") for _ in range(2))
+        for name, reads, writes, params in (
+            ("blur", source, middle, {"radius": 1}),
+            ("sharpen", middle, out, {"amount": amount}),
+        ):
+            made.add({"op": "run_kernel", "kernel": name, "inputs": [reads], "output": writes,
+                      "params": params})  # fmt: skip
+        made.run()
+        return out.numpy().astype(int), middle.numpy()
+
+    got, blurred = chain()
+    with dala.device("reference"):
+        wanted = run(get("sharpen"), [blurred], shape, "u8", {"amount": amount})
+    assert np.abs(got - wanted).max() <= (1 if abs(amount) < 100 else 0)
+
+
+def test_ordinary_values():
+    """Sums and products of bytes and parameters are ordinary; quotients of them are not."""
+    made = kernel("""def k(px: Pixel, *, a: float, b: float):
+        return rgba(max(px.r * a + b, 0.25), max(px.g / a, 0.25), sqrt(px.b), px.a)""")
+    program, geometry = program_of(made, (8, 8, 4))
+    text = write_shader(program, geometry, ordinary=True).source
+    assert text.count("byte_of_unit(max(") == 1
+    assert text.count("byte_f32(") == 3  # its definition, and two uses
+    assert "byte_of_unit" not in write_shader(program, geometry).source
+    assert are_ordinary(["f32", "s32"], (1e6, 1e9))
+    for number in (1.1e6, -1e7, math.inf, math.nan):
+        assert not are_ordinary(["f32", "s32"], (number, 1))

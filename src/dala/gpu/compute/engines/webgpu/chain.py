@@ -8,6 +8,7 @@ rounded between stages as if they were stored, so that the result equals that of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from dala import budget
@@ -15,10 +16,12 @@ from dala.gpu.compute.engines.base import Link, Runner, Storage, Task, Tensor, V
 from dala.gpu.compute.engines.sampling.gauss import gaussian_weights
 from dala.gpu.compute.engines.stages import stage_by_stage
 from dala.gpu.compute.engines.symbols import fixed
+from dala.gpu.compute.engines.webgpu.rewrite.ranges import are_ordinary, ordinary_values
 from dala.gpu.compute.engines.webgpu.rewrite.simplify import simplify
 from dala.gpu.compute.engines.webgpu.rewrite.turns import without_single_turns
 from dala.gpu.compute.engines.webgpu.wgsl.blur import (
     TILE_RADIUS,
+    BlurShader,
     Finish,
     choose_tile,
     has_room,
@@ -34,12 +37,13 @@ from dala.gpu.compute.lang.ir import LOADED, For, Program, statements, values
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+    from dala.gpu.compute.engines.webgpu.pipelines import ComputePipeline
 
 #: The most images that a chain reads.
 MAX_INPUTS = 7
 
 #: The approximate cost of a pass through memory, in the units of ``BlurTile.work``.
-PASS_COST = 30
+PASS_COST = 25
 
 
 def make_chain(
@@ -66,7 +70,7 @@ def make_chain(
         return None
     if out.words and width % 4:
         return None
-    writer = _Writer(links, inputs)
+    writer = _Writer(links, inputs, ordinary=True)
     finish = writer.write()
     room = tile_bytes(engine.limits)
     if finish is None or not _pays(picture, radius, finish.reach, room):
@@ -75,12 +79,18 @@ def make_chain(
     order = [links[0].sources[0], *writer.beside]
     if len(order) > min(engine.max_bound_inputs, MAX_INPUTS):
         return None
-    shader = write_blur(picture, radius, finish, out, workgroup=engine.workgroup, room=room)
-    pipeline = engine.shader(shader.source, len(order), shader.block.packer.size, "indices")
     weights = gaussian_weights(radius, task["sigma"])[radius:].tolist()
-    numbers = shader.numbers(weights, height, width)
-    groups = shader.groups(height, width)
 
+    @cache
+    def made(ordinary: bool) -> tuple[BlurShader, ComputePipeline]:
+        """Return the shader for parameters of ordinary size, or for any."""
+        last = finish if ordinary else _Writer(links, inputs, ordinary=False).write()
+        assert last is not None
+        shader = write_blur(picture, radius, last, out, workgroup=engine.workgroup, room=room)
+        size = shader.block.packer.size
+        return shader, engine.shader(shader.source, len(order), size, "indices")
+
+    types = [param.type for program in programs for param in program.params]
     looping = any(isinstance(s, For) for p in programs for s in statements(p.body))
     apart: list[Runner] = []
 
@@ -91,7 +101,9 @@ def make_chain(
                 apart.append(stage_by_stage(engine, links))
             apart[0](given, output, params)
             return
-        block = engine.pack(shader.block, numbers, params)
+        shader, pipeline = made(are_ordinary(types, params))
+        block = engine.pack(shader.block, shader.numbers(weights, height, width), params)
+        groups = shader.groups(height, width)
         engine.dispatch(pipeline, [*(given[n] for n in order), output], block, groups)
 
     return run
@@ -110,8 +122,9 @@ def _picture(tensor: Tensor) -> ImageFormat:
 class _Writer:
     """Writes the programs of a chain as WGSL functions, and the calls that run them on a pixel."""
 
-    def __init__(self, links: Sequence[Link], inputs: Sequence[Tensor]) -> None:
+    def __init__(self, links: Sequence[Link], inputs: Sequence[Tensor], *, ordinary: bool) -> None:
         self._links = links
+        self._ordinary = ordinary
         self._inputs = inputs
         self._names = Names()
         self._offsets: set[Offset] = set()
@@ -177,6 +190,7 @@ class _Writer:
             params=tuple(self._param(number, p.name, p.component, p.type) for p in program.params),
             dims={v.attr: self._extent(link, v.attr) for v in used if v.op == "dim"},
             near=near,
+            ordinary=ordinary_values(program) if self._ordinary else frozenset(),
         )
         lines = body.lines()
         self._helpers |= body.helpers

@@ -22,6 +22,7 @@ from dala.gpu.compute.engines.scratch import scratch_memory
 from dala.gpu.compute.engines.webgpu.limits import STORAGE_BUFFERS
 from dala.gpu.compute.engines.webgpu.pipelines import ComputePipeline
 from dala.gpu.compute.engines.webgpu.pool import DeviceBuffer
+from dala.gpu.compute.engines.webgpu.rewrite.ranges import are_ordinary
 from dala.gpu.compute.engines.webgpu.rewrite.straight import MAX_VARIANTS, LoopVariants
 from dala.gpu.compute.engines.webgpu.wgsl.shader import CUT, OVER, Metering, Shader
 from dala.gpu.compute.lang.ir import For, Program, statements
@@ -70,7 +71,8 @@ class Dispatcher:
     """A program prepared for a geometry. Each call enqueues one dispatch, or runs metered ones."""
 
     __slots__ = (
-        "_bounds", "_engine", "_geometry", "_last", "_loops", "_program", "_unrolled", "_variants"
+        "_bounds", "_engine", "_geometry", "_last", "_loops", "_program", "_simpler", "_unrolled",
+        "_variants",
     )  # fmt: skip
 
     def __init__(self, engine: WebGPUEngine, program: Program, geometry: Geometry) -> None:
@@ -81,13 +83,18 @@ class Dispatcher:
         #: Bounds by parameters; only of programs with loops.
         self._bounds: dict[Values, LoopBounds] = {}
         self._unrolled = LoopVariants(program, software=engine.adapter.software)
-        #: By the arguments that alias the output, by how it is metered, and by the program.
-        self._variants: dict[tuple[tuple[int, ...], Metering | None, str], _Variant] = {}
+        #: The types of the parameters, if shaders are simpler for those of ordinary size.
+        self._simpler = None
+        if program.out.dtype == "u8":
+            self._simpler = [param.type for param in program.params]
+        #: By the arguments that alias the output, by how it is metered, by the program, and whether
+        #: the parameters are of ordinary size.
+        self._variants: dict[tuple[tuple[int, ...], Metering | None, str, bool], _Variant] = {}
         #: The parameters of the last call, its aliases, its variant and its block. Calls that
         #: repeat their parameters pass the same tuple.
         self._last: tuple[Values, tuple[int, ...], _Variant, bytes] | None = None
         if not self._unrolled.useful:  # else it depends on the parameters
-            self._variant((), None, program)
+            self._variant((), None, program, self._simpler is not None)
 
     def __call__(self, inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         """Run the program, or enqueue it."""
@@ -106,8 +113,9 @@ class Dispatcher:
         last = self._last
         if last is None or last[0] is not params or last[1] != aliased:
             program = self._unrolled.program(params)
-            found = self._variants.get((aliased, None, program.key))
-            variant = found or self._variant(aliased, None, program)
+            ordinary = self._simpler is not None and are_ordinary(self._simpler, params)
+            found = self._variants.get((aliased, None, program.key, ordinary))
+            variant = found or self._variant(aliased, None, program, ordinary)
             block = variant.shader.block.pack(variant.numbers, params)
             last = self._last = params, aliased, variant, block
         (shader, pipeline, _, groups), block = last[2:]
@@ -121,15 +129,19 @@ class Dispatcher:
         engine.owner.post(engine.device.dispatch, pipeline, bound, block, groups)
 
     def _variant(
-        self, aliased: tuple[int, ...], metering: Metering | None, program: Program
+        self,
+        aliased: tuple[int, ...],
+        metering: Metering | None,
+        program: Program,
+        ordinary: bool = False,
     ) -> _Variant:
         engine, geometry = self._engine, self._geometry
-        shader, pipeline = engine.compiled(program, geometry, aliased, metering)
+        shader, pipeline = engine.compiled(program, geometry, aliased, metering, ordinary)
         numbers = shader.block.numbers(geometry)
         made = _Variant(shader, pipeline, numbers, shader.groups(geometry))
         if len(self._variants) >= MAX_VARIANTS:
             self._variants.clear()
-        self._variants[aliased, metering, program.key] = made
+        self._variants[aliased, metering, program.key, ordinary] = made
         return made
 
     @contextmanager
@@ -193,7 +205,7 @@ class Dispatcher:
         """Dispatch, in pieces if asked for, wait for the end, and raise if the flag is set."""
         engine, scope = self._engine, budget.find_scope()
         program = self._program
-        found = self._variants.get((aliased, metering, program.key))
+        found = self._variants.get((aliased, metering, program.key, False))
         shader, pipeline, numbers, groups = found or self._variant(aliased, metering, program)
         first_at = shader.block.first
         assert first_at is not None

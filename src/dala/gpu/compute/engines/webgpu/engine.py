@@ -426,12 +426,13 @@ class WebGPUEngine(Engine):
         geometry: Geometry,
         aliased: tuple[int, ...],
         metering: Metering | None = None,
+        ordinary: bool = False,
     ) -> tuple[Shader, ComputePipeline]:
         """Return the shader and pipeline of a program; compile it on first use."""
-        key = (*shader_key(program, geometry, aliased), metering)
+        key = (*shader_key(program, geometry, aliased), metering, ordinary)
         found = self._compiled.get(key)
         if found is None:
-            shader = self._written(program, geometry, aliased, metering)
+            shader = self._written(program, geometry, aliased, metering, ordinary)
             self._check_limits(program, shader)
             try:
                 pipeline = self._owner.call(
@@ -455,6 +456,7 @@ class WebGPUEngine(Engine):
         geometry: Geometry,
         aliased: tuple[int, ...] = (),
         metering: Metering | None = None,
+        ordinary: bool = False,
     ) -> Shader:
         return write_shader(
             program,
@@ -464,6 +466,7 @@ class WebGPUEngine(Engine):
             metering=metering,
             software=self.adapter.software,
             buffers=self.limits[STORAGE_BUFFERS],
+            ordinary=ordinary,
         )
 
     def _check_limits(self, program: Program, shader: Shader) -> None:

@@ -2,8 +2,9 @@
 
 The front end emits explicit conversions between bytes and numbers. They are simplified: a byte that
 is only copied (often alpha) stays a byte, two constant factors are merged, the cast of a byte to a
-number is marked "byte", and the final conversion to a byte becomes the operation ``byte``. The
-minimum and maximum of bytes are taken before they are converted.
+number is marked "byte", and the final conversion to a byte becomes the operation ``byte``, marked
+"unit" if its argument is to be multiplied by 255. The minimum and maximum of bytes are taken before
+they are converted.
 """
 
 from __future__ import annotations
@@ -72,6 +73,8 @@ def simplify(program: Program) -> Program:
                 found = scaled_byte(whole)
                 if found is not None and found[1] == 1.0:
                     return found[0].args[0]
+                if whole.op == "mul" and _is(whole.args[1], 255.0):
+                    return Value("byte", "s32", whole.args[:1], "unit")
                 return Value("byte", "s32", (whole,))
         return None
 

@@ -27,7 +27,7 @@ from dala.gpu.compute.lang.ir import (
 )
 
 #: The most statements of an unrolled program, because longer ones compile slowly.
-MAX_UNROLLED: Final = 1500
+MAX_UNROLLED: Final = 2000
 #: The most variants of a program that are remembered.
 MAX_VARIANTS: Final = 64
 

@@ -5,11 +5,8 @@ memory into ``middle``, then the rows of ``middle`` into ``held``. Then each inv
 programs that follow (``Finish``) on a few pixels of ``held`` and stores the results. Programs read
 neighbors from ``held``.
 
-Both passes compute several neighboring pixels at once and read each pixel once for all of them.
-Rows in workgroup memory have a gap after every four pixels (``spread``), so that invocations which
-read four each access different memory banks. Between the passes, u8 pixels have 32 bits per number,
-or 16 where larger tiles are worth the conversions. The weights are members of the uniform block, so
-that every sigma can use the same shader.
+Both passes compute several neighboring pixels at once and read each pixel once for all of them. The
+weights are members of the uniform block, so that every sigma can use the same shader.
 """
 
 from __future__ import annotations
@@ -17,7 +14,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final
 
@@ -25,19 +22,18 @@ from dala.gpu.compute.engines.webgpu.limits import WORKGROUP_MEMORY
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
 from dala.gpu.compute.engines.webgpu.wgsl.offsets import Offset
 from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat
-from dala.gpu.compute.engines.webgpu.wgsl.shader import MAX_STATEMENTS, PACK, BlockLayout
+from dala.gpu.compute.engines.webgpu.wgsl.shader import PACK, BlockLayout
 
 #: The largest radius of a blur in one dispatch.
 TILE_RADIUS: Final = 16
 
-#: Workgroup memory of a tile: the size that every WebGPU device has. Some have a little less. Of
-#: more than twice as much, a tile takes half, so that several workgroups fit.
+#: Workgroup memory of a tile: the size that every WebGPU device has. Some have a little less.
 WORKGROUP_BYTES: Final = 16384
 MIN_WORKGROUP_BYTES: Final = 16000
-MAX_WORKGROUP_BYTES: Final = 32768
 
-#: Pixels that an invocation stores if the programs are short.
+#: Pixels that an invocation stores if the programs have at most this many statements.
 STRIP: Final = 4
+MAX_STATEMENTS: Final = 200
 
 _SIZES: Final = [
     (width, height)
@@ -54,8 +50,7 @@ def has_room(limits: Mapping[str, int]) -> bool:
 
 def tile_bytes(limits: Mapping[str, int]) -> int:
     """Return the workgroup memory that a tile may take on a device."""
-    most = limits[WORKGROUP_MEMORY]
-    return min(most, max(WORKGROUP_BYTES, min(most // 2, MAX_WORKGROUP_BYTES)))
+    return min(limits[WORKGROUP_MEMORY], WORKGROUP_BYTES)
 
 
 @dataclass(frozen=True)
@@ -69,8 +64,6 @@ class BlurTile:
     reach: int
     #: The number of rows that an invocation blurs at once.
     run: int
-    #: Whether u8 pixels have 16 bits per number between the passes.
-    packed: bool = True
 
     @property
     def rows(self) -> int:
@@ -83,44 +76,27 @@ class BlurTile:
         return self.width + 2 * self.reach + 2 * self.radius
 
     @property
-    def quads(self) -> int:
-        """The number of quads in a row of blurred pixels."""
-        return -(-(self.width + 2 * self.reach) // 4)
+    def held_pitch(self) -> int:
+        """The row stride of the blurred pixels, in whole quads."""
+        return -(-(self.width + 2 * self.reach) // 4) * 4
 
     @property
     def middle_pitch(self) -> int:
         """The row stride of the pixels blurred along columns."""
-        return spread(-(-(4 * self.quads + 2 * self.radius) // 4) * 4)
+        return -(-(self.held_pitch + 2 * self.radius) // 4) * 4
 
     def bytes(self, picture: ImageFormat) -> int:
         """Return the bytes of workgroup memory."""
-        picture = replace(picture, packed=self.packed)
-        middle, held = (
-            self.middle_pitch * picture.middle[1],
-            self.held_pitch(picture) * picture.held[1],
-        )
+        middle, held = self.middle_pitch * picture.middle[1], self.held_pitch * picture.held[1]
         return (middle + held) * self.rows
-
-    def held_pitch(self, picture: ImageFormat) -> int:
-        """Return the row stride of the blurred pixels; large ones have no gaps, to save memory."""
-        return spread(4 * self.quads) if picture.held[1] == 4 else 4 * self.quads
 
     @property
     def work(self) -> float:
-        """The approximate work for each output pixel; a tap of a pixel is one."""
+        """The approximate work for each output pixel."""
         taps, runs = 2 * self.radius + 1, -(-self.rows // self.run)
-        store, load = (3.0, 3.5) if self.packed else (1.0, 0.5)
-        reads = self.run + taps - 1
-        each = self.run * taps + 3 * reads + store * self.run
-        down = -(-self.columns * runs // 32) * 32 * each
-        items = -(-self.quads * self.rows // 32) * 32
-        across = items * (4 * taps + load * (3 + taps) + 4 * 3)
+        down = -(-self.columns * runs // 32) * 32 * (self.run * taps + 3 * (self.run + taps))
+        across = -(-self.held_pitch * self.rows // 128) * 128 * (taps + 3)
         return (down + across) / (self.width * self.height)
-
-
-def spread(column: int) -> int:
-    """Return the place of a column in a row of workgroup memory."""
-    return column + column // 4
 
 
 @cache
@@ -132,8 +108,7 @@ def choose_tile(
         tile
         for width, height in _SIZES
         for run in (4, 5, 6, 7, 8)
-        for packed in (False, True)
-        if (tile := BlurTile(width, height, radius, reach, run, packed)).bytes(picture) <= room
+        if (tile := BlurTile(width, height, radius, reach, run)).bytes(picture) <= room
     ]
     return min(fitting, key=lambda tile: tile.work, default=None)
 
@@ -198,7 +173,6 @@ def write_blur(
     """
     tile = choose_tile(picture, radius, finish.reach, room)
     assert tile is not None
-    picture = replace(picture, packed=tile.packed)
     workgroup = min(workgroup, -(-tile.width * tile.height // (64 * STRIP)) * 64)
     quads = out.words and not apart
     helpers = set(finish.helpers)
@@ -209,7 +183,7 @@ def write_blur(
     members += [("width", "i32"), ("height", "i32"), ("across", "u32"), ("zero", "u32")]
     members += finish.params
     middle, held = picture.middle, picture.held
-    reads = tile.middle_pitch * tile.rows, tile.held_pitch(picture) * tile.rows
+    reads = tile.middle_pitch * tile.rows, tile.held_pitch * tile.rows
     text = [
         f"// blur of radius {radius}: tiles of {tile.width} by {tile.height}",
         "struct Block {",
@@ -230,6 +204,8 @@ def write_blur(
         picture.middles(),
         picture.holding(),
         finish.functions,
+        _turning("turn_middle", middle[1]),
+        _turning("turn_held", held[1]),
         "// Where a row begins; beyond the border it is the outermost one.",
         "fn down(y: i32) -> u32 {",
         "    return u32(clamp(y, 0i, p.height - 1i) * p.width);",
@@ -254,6 +230,12 @@ def write_blur(
     form += "x" * (-struct.calcsize(form) % 16)
     params = tuple((i, type_) for i, (_, type_) in enumerate(finish.params))
     return BlurShader("\n".join(text), tile, BlockLayout((), params, 0, struct.Struct(form)))
+
+
+def _turning(name: str, size: int) -> str:
+    """Permute the entries of a quad, so that invocations access different memory banks."""
+    shift = {4: 5, 8: 4, 16: 3}[size]
+    return f"fn {name}(i: u32) -> u32 {{\n    return i ^ ((i >> {shift}u) & 3u);\n}}\n"
 
 
 def _sum(
@@ -287,11 +269,11 @@ def _down_columns(tile: BlurTile, picture: ImageFormat, workgroup: int) -> list[
         f"let x = u32(clamp(left - {before}i + i32(column), 0i, p.width - 1i));",
         f"let y = top - {before}i + i32(row);",
         *_sum(picture, tile.run, radius, "a", lambda k: f"fetch(down(y + {k}i) + x)"),
-        f"let place = row * {tile.middle_pitch}u + column + column / 4u;",
+        f"let place = row * {tile.middle_pitch}u + column;",
     ]
     for j in range(tile.run):
         alpha = f", t{j + radius}.w" if picture.channels == 4 else ""
-        place = f"place + {j * tile.middle_pitch}u"
+        place = f"turn_middle(place + {j * tile.middle_pitch}u)"
         line = f"middle[{place}] = to_middle(a{j}{alpha});"
         if j >= tile.rows - (runs - 1) * tile.run:
             line = f"if (row + {j}u < {tile.rows}u) {{ {line} }}"
@@ -300,23 +282,26 @@ def _down_columns(tile: BlurTile, picture: ImageFormat, workgroup: int) -> list[
 
 
 def _along_rows(tile: BlurTile, picture: ImageFormat, workgroup: int) -> list[str]:
-    def load(k: int) -> str:
-        return f"from_middle(middle[first + {spread(k)}u])"
+    def load(k: int) -> str:  # the entries of a quad are permuted
+        return f"from_middle(middle[g{k // 4} + ({k % 4}u ^ turn{k // 4})])"
 
+    quads, groups = tile.held_pitch // 4, -(-(4 + 2 * tile.radius) // 4)
     scale = f" * {picture.middle_scale:.9g}f" if picture.middle_scale != 1 else ""
-    pitch = tile.held_pitch(picture)
     lines = [
-        f"let row = item / {tile.quads}u;",
-        f"let quad = item % {tile.quads}u;",
-        f"let first = row * {tile.middle_pitch}u + quad * 5u;",
+        f"let row = item / {quads}u;",
+        f"let column = (item % {quads}u) * 4u;",
+        f"let g0 = row * {tile.middle_pitch}u + column;",
+        *(f"let g{q} = g0 + {4 * q}u;" for q in range(1, groups)),
+        *(f"let turn{q} = turn_middle(g{q}) - g{q};" for q in range(groups)),
         *_sum(picture, 4, tile.radius, "b", load),
-        f"let place = row * {pitch}u + quad * {pitch // tile.quads}u;",
+        f"let place = row * {tile.held_pitch}u + column;",
+        "let turn = turn_held(place) - place;",
     ]
     for j in range(4):
         alpha = f"t{j + tile.radius}.w" if picture.channels == 4 else ""
         value = picture.hold(f"b{j}{scale}", alpha)
-        lines.append(f"held[place + {j}u] = {value};")
-    return _each(tile.quads * tile.rows, workgroup, lines)
+        lines.append(f"held[place + ({j}u ^ turn)] = {value};")
+    return _each(quads * tile.rows, workgroup, lines)
 
 
 def _finish(
@@ -336,21 +321,20 @@ def _finish(
         {(kx + dx, ky + dy) for kx, ky in spots for dx, dy in finish.offsets},
         key=lambda offset: (offset[1], offset[0]),
     )
-    reach, pitch = tile.reach, tile.held_pitch(picture)
-    gaps = pitch > 4 * tile.quads
+    reach = tile.reach
     lines = []
     for c in sorted({x for x, _ in needed}):
-        at = f"at{_side(c)}"
-        lines.append(f"let {at} = u32(clamp(x {_plus(c)}, 0i, p.width - 1i) - left + {reach}i);")
-        lines.append(f"let column{_side(c)} = {at}{f' + {at} / 4u' if gaps else ''};")
+        lines.append(
+            f"let column{_side(c)} = u32(clamp(x {_plus(c)}, 0i, p.width - 1i) - left + {reach}i);"
+        )
     for r in sorted({y for _, y in needed}):
         lines.append(
             f"let row{_side(r)} = u32(clamp(y {_plus(r)}, 0i, p.height - 1i) - top + {reach}i) "
-            f"* {pitch}u;"
+            f"* {tile.held_pitch}u;"
         )
     names: dict[Offset, str] = {}
     for c, r in needed:
-        held = f"held[row{_side(r)} + column{_side(c)}]"
+        held = f"held[turn_held(row{_side(r)} + column{_side(c)})]"
         names[c, r] = f"n{_side(c)}{_side(r)}"
         lines.append(f"let {names[c, r]} = {picture.stored(held) if finish.calls else held};")
     if finish.calls and picture.dtype == "u8" and picture.channels > 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Set
 from typing import Final
 
 from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, Names, literal
@@ -32,7 +33,8 @@ class WgslExpressions:
 
     The arguments are WGSL names: of ``loaded`` elements and pixels, ``positions`` along the axes,
     functions that read images and arrays (``readers``), ``params`` and ``dims``. ``near`` are
-    neighbors that are already loaded, by argument, dx and dy.
+    neighbors that are already loaded, by argument, dx and dy. ``ordinary`` are floats that are
+    known to be neither NaN nor infinite.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class WgslExpressions:
         near: dict[tuple[int, int, int], str] | None = None,
         metering: Metering | None = None,
         apart: bool = False,
+        ordinary: Set[Value] = frozenset(),
     ) -> None:
         self.helpers: set[str] = set()
         self._program = program
@@ -61,6 +64,7 @@ class WgslExpressions:
         self._metering = metering
         #: Whether each loop is inside another that runs once, which compilers do not know.
         self._apart = apart
+        self._ordinary = ordinary
         self._slots: dict[Slot, str] = {}
         self._text: dict[Value, str] = {}
         self._read: list[dict[tuple[object, ...], str]] = [{}]
@@ -236,7 +240,7 @@ class WgslExpressions:
         return self._extreme("max", value, args)
 
     def _extreme(self, op: str, value: Value, args: list[str]) -> str:
-        if value.type not in FLOATS:
+        if value.type not in FLOATS or value in self._ordinary:
             return f"{op}({passed(args[0])}, {passed(args[1])})"
         other = value.args[1]
         if other.op == "const" and not math.isnan(other.attr):
@@ -253,7 +257,13 @@ class WgslExpressions:
         return f"bitcast<{WGSL_TYPE[value.type]}>({bare(args[0])})"
 
     def _byte(self, value: Value, args: list[str]) -> str:
-        return self._call("byte_f32", args)
+        ordinary = value.args[0] in self._ordinary
+        if value.attr == "unit":
+            # Saturated before the product with 255: many GPUs need no operation for that.
+            if ordinary:
+                return self._call("byte_of_unit", args)
+            args = [f"{args[0]} * 255.0f"]
+        return self._call("byte_of_number" if ordinary else "byte_f32", args)
 
     def _cast(self, value: Value, args: list[str]) -> str:
         source, target = value.args[0].type, value.type

@@ -76,6 +76,15 @@ fn byte_f32(x: f32) -> i32 {
     return i32(bitcast<u32>(inside * 1.00000011920929f + 8388608.0f) & 255u);
 }
 
+// The same for numbers that are not NaN, and for 0 to 1.
+fn byte_of_number(x: f32) -> i32 {
+    return i32(bitcast<u32>(clamp(x, 0.0f, 255.0f) * 1.00000011920929f + 8388608.0f) & 255u);
+}
+
+fn byte_of_unit(x: f32) -> i32 {
+    return i32(bitcast<u32>(clamp(x, 0.0f, 1.0f) * 255.000030517578f + 8388608.0f) & 255u);
+}
+
 fn pack_u8(bytes: vec4<i32>) -> u32 {
     let b = vec4<u32>(bytes) << vec4<u32>(0u, 8u, 16u, 24u);
     return (b.x | b.y) | (b.z | b.w);

@@ -133,7 +133,7 @@ fn from_middle(m: vec2<u32>) -> vec3<f32> {
         from_sixteen(m.x & 65535u), from_sixteen(m.x >> 16u), from_sixteen(m.y & 65535u));
 }
 """
-_MIDDLE["f32", 1] = """fn to_middle(c: f32) -> f32 {
+_MIDDLE["u8", 1] = _MIDDLE["f32", 1] = """fn to_middle(c: f32) -> f32 {
     return c;
 }
 
@@ -145,15 +145,11 @@ fn from_middle(m: f32) -> f32 {
 
 @dataclass(frozen=True)
 class ImageFormat:
-    """The dtype and channels of an image; ``planes`` is True if channels are separate planes.
-
-    ``packed`` is False if u8 pixels that are blurred along one axis have 32 bits per number.
-    """
+    """The dtype and channels of an image; ``planes`` is True if channels are separate planes."""
 
     dtype: str
     channels: int
     planes: bool = False
-    packed: bool = True
 
     @property
     def words(self) -> bool:
@@ -183,21 +179,16 @@ class ImageFormat:
         return "f32" if self.channels == 1 else f"vec{self.channels}<f32>"
 
     @property
-    def sixteen(self) -> bool:
-        """True if pixels that are blurred along one axis have 16 bits per number."""
-        return self.dtype == "u8" and self.channels > 1 and self.packed
-
-    @property
     def middle(self) -> tuple[str, int]:
         """The type and bytes of a pixel that is blurred along one axis."""
         if self.channels == 1:
             return "f32", 4
-        return ("vec2<u32>", 8) if self.sixteen else ("vec4<f32>", 16)
+        return ("vec2<u32>", 8) if self.dtype == "u8" else ("vec4<f32>", 16)
 
     @property
     def middle_scale(self) -> float:
         """The factor for numbers of the intermediate image."""
-        return 1 / 257 if self.sixteen else 1.0
+        return 1 / 257 if self.dtype == "u8" and self.channels > 1 else 1.0
 
     @property
     def held(self) -> tuple[str, int]:
@@ -222,9 +213,8 @@ class ImageFormat:
 
     def middles(self) -> str:
         """Return the functions ``to_middle(color, alpha)`` and ``from_middle``."""
-        if self.sixteen:
-            return _SIXTEEN + "\n" + _MIDDLE["u8", self.channels]
-        return _MIDDLE["f32", self.channels]
+        text = _MIDDLE[self.dtype, self.channels]
+        return _SIXTEEN + "\n" + text if self.middle[0] == "vec2<u32>" else text
 
     def hold(self, color: str, alpha: str) -> str:
         """Return the expression for a pixel in workgroup memory: u8 rounded, in one word."""
@@ -238,10 +228,9 @@ class ImageFormat:
         """Return the function ``word`` if :meth:`hold` calls it."""
         if self.dtype == "f32" or self.channels == 1:
             return ""
-        return (  # rounded as by byte_f32 in helpers.wgsl; the weights sum to 1
+        return (
             "fn word(c: vec3<f32>, a: f32) -> u32 {\n"
-            "    let b = bitcast<vec3<u32>>(c * 1.00000011920929f + 8388608.0f) "
-            "& vec3<u32>(255u);\n"
+            "    let b = vec3<u32>(c + 0.5f);\n"
             "    return (b.x | (b.y << 8u)) | ((b.z << 16u) | (bitcast<u32>(a) << 24u));\n}\n"
         )
 

@@ -51,7 +51,7 @@ STRIP: Final = 4
 TABLE_QUADS: Final = 4
 
 #: The most statements of a program in strips, because longer ones compile slowly.
-MAX_STATEMENTS: Final = 600
+MAX_STATEMENTS: Final = 800
 #: The same on a processor.
 MAX_SOFTWARE_STATEMENTS: Final = 200
 
@@ -195,13 +195,15 @@ def write_shader(
     metering: Metering | None = None,
     software: bool = False,
     buffers: int = MANY_BUFFERS,
+    ordinary: bool = False,
 ) -> Shader:
     """Return the shader of a program for geometries of this layout.
 
     ``aliased`` are arguments that are also the output. WebGPU does not allow binding a buffer for
     reading and for writing, so they are read through the output's binding. ``software`` is for
     adapters that compile and compute on a processor. ``buffers`` is the number of storage buffers
-    that the device binds; with more inputs, some are joined.
+    that the device binds; with more inputs, some are joined. ``ordinary`` is for parameters of
+    ordinary size (``rewrite/ranges.py``).
     """
     from dala.gpu.compute.engines.webgpu.rewrite.simplify import simplify
     from dala.gpu.compute.engines.webgpu.rewrite.turns import without_single_turns
@@ -225,7 +227,7 @@ def write_shader(
         simplify(program), geometry, pattern, workgroup, aliased, metering, buffers
     )
     # Where early ends are reported, a loop around must not end early.
-    return writer.write(looped=long, apart=many and metering is None)
+    return writer.write(looped=long, apart=many and metering is None, ordinary=ordinary)
 
 
 def emit(program: Program, layout: tuple[int, tuple[int, ...]]) -> str:
