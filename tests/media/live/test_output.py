@@ -366,6 +366,29 @@ def test_a_file_through_filters(tmp_path):
     )
 
 
+def test_filters_that_are_asked_for_each_frame(tmp_path):
+    """As a Background gives them: it is asked once for each frame, in order."""
+
+    class Stepwise:
+        def __init__(self):
+            self.asked = []
+
+        def filters(self, frame):
+            self.asked.append(float(frame.time))
+            return ["invert"] if len(self.asked) % 2 else []
+
+    video.write(tmp_path / "in.mp4", [picture(20)] * 6, fps=5)
+    work = Stepwise()
+    live.send(tmp_path / "in.mp4", tmp_path / "out", work, wait=True)
+    assert work.asked == pytest.approx([n / 5 for n in range(6)])
+    found = {round(level, -1) for level in levels(tmp_path / "out" / "live.m3u8")}
+    assert found <= {20, 240}
+    assert found
+    for wrong in (3, "blur", {"blur": 3}):
+        with pytest.raises(dala.ParameterError, match="process must be a list of filters, a Backg"):
+            live.send(tmp_path / "in.mp4", tmp_path / "no", wrong)
+
+
 def test_a_source_that_cannot_be_opened(tmp_path):
     with pytest.raises(VideoError, match="no such file"):
         live.send(tmp_path / "none.mp4", tmp_path / "out")

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from fractions import Fraction
 from functools import partial
 from os import PathLike
+from typing import Protocol
 
 from dala.errors import DalaError, FreedError, ParameterError, VideoError
 from dala.media.audio.arriving import LiveSound, sound_of_reader
@@ -21,12 +22,20 @@ from dala.media.live.output import RECONNECT, TIMEOUT, LiveOutput
 from dala.media.live.sending import Arrived, LiveRun, SourceRun
 from dala.media.notices import notify
 from dala.media.video.arguments import check_count, check_rate, check_seconds
+from dala.media.video.borrowed import BorrowedFrame
 from dala.media.video.chain import VideoChain
 from dala.media.video.files import open as open_video
 from dala.media.video.reader import Reader
 from dala.media.video.source import VideoFile
 from dala.media.video.timing import DEFAULT_RATE
 from dala.typing import ImageLike
+
+
+class FrameFilters(Protocol):
+    """What knows the filters of each frame, such as a ``Background``."""
+
+    def filters(self, frame: Frame | BorrowedFrame) -> Sequence[Filter]:
+        """Return the filters of the next frame; called once for each, in order."""
 
 
 def open(
@@ -95,7 +104,7 @@ def open(
 def send(
     source: VideoFile | Reader,
     url: str | PathLike[str],
-    process: Callable[[Frame], ImageLike] | Sequence[Filter] | None = None,
+    process: Callable[[Frame], ImageLike] | Sequence[Filter] | FrameFilters | None = None,
     *,
     seconds: float | None = None,
     device: str | None = None,
@@ -118,8 +127,9 @@ def send(
     Args:
         source: what ``video.open`` takes, or an open video, which is closed at the end.
         url: see :func:`open`.
-        process: a list of filters, as for ``FramePipeline``, or a function of a frame that returns
-            the picture to send; by default the frame is sent as it is.
+        process: a list of filters, as for ``FramePipeline``, a ``Background``, or a function of a
+            frame that returns the picture to send; by default the frame is sent as it is. Filters
+            and backgrounds read and write the planes of the video, which saves time.
         seconds: how long to send.
         device: where frames are processed; by default the current device.
         fps: the constant frame rate; by default that of the source.
@@ -134,10 +144,14 @@ def send(
     """
     length = seconds_of(call, seconds)
     destination_of(url, call)  # before a camera is switched on
-    chain = None
+    chain, work = None, process if callable(process) else None
     if process is not None and not callable(process):
-        chain = VideoChain(process, device=device, workers=1, range="limited")
-        process = partial(_filtered, chain)
+        found = process if isinstance(process, list | tuple) else getattr(process, "filters", None)
+        if found is None or isinstance(process, str | bytes):
+            expected = "a list of filters, a Background or a function of a frame"
+            raise ParameterError.invalid(call, "process", expected, process)
+        chain = VideoChain(found, device=device, workers=1, range="limited")
+        work = partial(_filtered, chain)
     planes = "native" if chain is not None else "rgba"
     if isinstance(source, Reader):
         reader = source
@@ -148,7 +162,7 @@ def send(
         if chain is not None:
             held.callback(chain.close)
         rate = check_rate(call, fps) if fps is not None else reader.fps or DEFAULT_RATE
-        first = _first(reader, process, call)
+        first = _first(reader, work, call)
         heard = _live_sound(reader, audio, call)
         sound = _file_sound(reader) if audio and heard is None else None
         if sound is not None:
@@ -160,7 +174,7 @@ def send(
             reconnect=reconnect, timeout=timeout, call=call,
         )  # fmt: skip
         render = None if sound is None else sound.render
-        run = SourceRun(output, reader, process, length, first, sound=render, heard=heard)
+        run = SourceRun(output, reader, work, length, first, sound=render, heard=heard)
         run.held.push(held.pop_all())
     return started(run, seconds is not None if wait is None else wait)
 
