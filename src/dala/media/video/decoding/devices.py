@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 
 from dala.errors import DalaError, ParameterError, VideoNotFound, did_you_mean
 from dala.media.notices import notify
+from dala.media.video.decoding import alsa
 from dala.media.video.source import VideoSource, pyav
 
 _SYSFS: Final = Path("/sys/class/video4linux")
@@ -64,7 +65,10 @@ def microphones() -> list[Microphone]:
     system = _system()
     if system is not None:
         return [Microphone(n, *found) for n, found in enumerate(_enumerated(system, "audio"))]
-    return linux_microphones(_ALSA)
+    found = linux_microphones(_ALSA)
+    if not found and alsa.has_server(os.environ, Path.home()):
+        found = [Microphone(0, _DEFAULT, _DEFAULT)]
+    return found
 
 
 def _system() -> str | None:
@@ -191,4 +195,5 @@ def microphone_source(microphone: Microphone, options: dict[str, str]) -> VideoS
         # Blocks of 20 ms instead of half a second.
         options = {"audio_buffer_size": "20", **options}
         return VideoSource(f"audio={microphone.device}", label, True, system, options)
+    alsa.prepare()
     return VideoSource(microphone.device, label, True, "alsa", options)
