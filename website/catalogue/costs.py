@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+from website.docstrings import table
+
 RESULTS = pathlib.Path(__file__).parents[2] / "benchmarks" / "results"
 #: Where each topic was measured, and on what.
 _PLACES = {
@@ -21,6 +23,19 @@ _PLACES = {
 def _results(topic: str) -> dict[str, Any]:
     path = RESULTS / f"{topic}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"results": {}}
+
+
+def section(name: str) -> Iterator[str]:
+    """Yield the section of a page about what a filter or operation costs, if it was measured."""
+    figures = list(rows(name))
+    if figures:
+        yield from (
+            "## Cost",
+            "",
+            "Minimum over interleaved rounds; [method](../../project/speed.md#method).",
+            "",
+        )
+        yield from table(("measured", "Dala", "peers"), figures)
 
 
 def rows(name: str) -> Iterator[tuple[str, str, str]]:

@@ -146,15 +146,7 @@ def _page(spec: FilterSpec, pictures: Pictures) -> Iterator[str]:
         )
         yield from ("The same works for videos: `dala filter in.mp4 out.mp4 ...`.", "")
     yield from ("## Notes", "", *(f"- {note}" for note in notes(spec)), "")
-    figures = list(costs.rows(spec.name))
-    if figures:
-        yield from (
-            "## Cost",
-            "",
-            "Minimum over interleaved rounds; [method](../../project/speed.md#method).",
-            "",
-        )
-        yield from table(("measured", "Dala", "peers"), figures)
+    yield from costs.section(spec.name)
     others = [s for s in specs()[spec.category] if s is not spec]
     listed = ", ".join(f"[`{s.name}`]({s.name}.md)" for s in others)
     yield from ("## See also", "", f"{spec.category}: {listed}.", "")

@@ -94,15 +94,7 @@ def _page(name: str) -> Iterator[str]:
         yield ""
     yield from ("## Python", "", "```py", *forms(name, kernel), "```", "")
     yield from (f"`dala kernels {name}` explains it in a terminal.", "")
-    figures = list(costs.rows(name))
-    if figures:
-        yield from (
-            "## Cost",
-            "",
-            "Minimum over interleaved rounds; [method](../../project/speed.md#method).",
-            "",
-        )
-        yield from table(("measured", "Dala", "peers"), figures)
+    yield from costs.section(name)
 
 
 def forms(name: str, kernel: Runnable) -> Iterator[str]:
