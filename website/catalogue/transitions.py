@@ -11,16 +11,16 @@ from website.docstrings import table
 
 IMAGES = pathlib.Path(__file__).parents[2] / "docs" / "images" / "transitions"
 
-#: Parameters that an example of each transition gives.
+#: The parameters that the picture of each transition shows, and its calls give.
 EXAMPLES: dict[str, dict[str, Any]] = {
     "cut": {},
     "dissolve": {},
     "fade": {"color": "white"},
-    "wipe": {"angle": 30, "softness": 0.2},
-    "slide": {"direction": "up"},
-    "push": {"direction": "right"},
-    "zoom": {"amount": 3, "center": (0.5, 0.4)},
-    "iris": {"center": (0.3, 0.5), "softness": 0.1},
+    "wipe": {"angle": 30, "softness": 0.15},
+    "slide": {},
+    "push": {"direction": "up"},
+    "zoom": {},
+    "iris": {"softness": 0.05},
     "luma": {"picture": "matte.png", "softness": 0.1},
 }
 
@@ -28,27 +28,23 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 def call(name: str) -> str:
     """Return the example of a transition in Python.
 
-    >>> call("iris")
-    'Transition("iris", 1, center=(0.3, 0.5), softness=0.1)'
+    >>> call("wipe")
+    'Transition("wipe", 1, angle=30, softness=0.15)'
     """
     given = [f'"{name}"'] if name == "cut" else [f'"{name}"', "1"]
     for key, value in EXAMPLES[name].items():
-        given.append(f'{key}="{value}"' if isinstance(value, str) else f"{key}={value!r}")
+        given.append(f'{key}="{value}"' if isinstance(value, str) else f"{key}={value}")
     return f"Transition({', '.join(given)})"
 
 
 def option(name: str) -> str:
     """Return the example of a transition as the option of ``dala concat``.
 
-    >>> option("iris")
-    '--transition iris=1,center=0.3:0.5,softness=0.1'
+    >>> option("wipe")
+    '--transition wipe=1,angle=30,softness=0.15'
     """
-    given = [f"{k}={_flat(v)}" for k, v in EXAMPLES[name].items()]
+    given = [f"{k}={v}" for k, v in EXAMPLES[name].items()]
     return f"--transition {','.join([name if name == 'cut' else f'{name}=1', *given])}"
-
-
-def _flat(value: Any) -> str:
-    return ":".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def pages(pictures: Pictures) -> dict[str, tuple[str, str]]:
@@ -65,7 +61,7 @@ def pages(pictures: Pictures) -> dict[str, tuple[str, str]]:
         "",
         'first = dala.samples.photo("coffee")',
         'second = gpu.resize(dala.samples.photo("chelsea"), size=(400, 600))',
-        'half = Transition("wipe", 1, angle=30, softness=0.2).mix(first, second, 0.5)',
+        'half = Transition("wipe", 1, angle=30, softness=0.15).mix(first, second, 0.5)',
         "```",
         "",
         "Timelines take a `Transition`, its name or a tuple: "
@@ -81,5 +77,8 @@ def pages(pictures: Pictures) -> dict[str, tuple[str, str]]:
         lines += ["```py", call(name), "```", ""]
         lines += ["```sh", f"dala concat a.mp4 b.mp4 -o out.mp4 {option(name)}", "```", ""]
         if (IMAGES / f"{name}.png").exists():
-            lines += [f"![{name}, in five steps](../../images/transitions/{name}.png)", ""]
+            lines += [
+                f"![{name} at a quarter, half and three quarters of its time](../../images/transitions/{name}.png)",
+                "",
+            ]
     return {"index": ("Transitions", "\n".join(lines))}
