@@ -840,6 +840,38 @@ def test_dispatches_of_a_batch_that_share_a_pipeline_buffers_or_numbers(engine):
     engine.release(y)
 
 
+@pytest.mark.parametrize("most", [0, 1 << 28], ids=["large", "small"])
+def test_scratch_memory_that_cannot_be_allocated(engine, monkeypatch, most):
+    """Large scratch memory is waited for, and its error is the call's; the engine goes on."""
+    monkeypatch.setattr(webgpu, "UNCHECKED_SCRATCH", most)
+    pipeline = engine.shader(read_text("clear.wgsl"), 0, 16)
+    out = put(engine, np.ones(4, "<u4"))
+    block = np.array([4, 0, 0, 0], "<u4").tobytes()
+
+    def run() -> None:
+        scratch = engine.scratch([64])
+        engine.dispatch_all([(pipeline, scratch, block, 1), (pipeline, [out], block, 1)], scratch)
+        assert all(buffer.handle.slot is None or most for buffer in scratch)
+
+    def refuse(buffer: Any, zero: bool) -> None:
+        raise RuntimeError("Not enough memory left")
+
+    run()
+    assert not np.frombuffer(engine.download(out), "<u4").any()
+    with monkeypatch.context() as patched:
+        patched.setattr(engine._device, "allocate", refuse)
+        if most == 0:
+            with pytest.raises(DeviceError, match="Not enough memory"):
+                run()
+        else:
+            run()
+            with pytest.raises(DeviceError, match="Not enough memory"):
+                engine.synchronize()
+    run()
+    engine.synchronize()
+    engine.release(out)
+
+
 # errors ---------------------------------------------------------------------------------------
 
 
