@@ -296,6 +296,7 @@ class NativeDevice:
         self._encoder = None
         used, self._used = self._used, 0
         self._offsets.clear()
+        self._owner.make_room()
         commands = encoder.finish()  # raises if a command was invalid or the device is lost
         if used:
             self.native.queue.write_buffer(self._uniform, 0, memoryview(self._blocks)[:used])

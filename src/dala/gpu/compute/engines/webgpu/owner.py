@@ -134,9 +134,8 @@ class Owner:
             return
         with self._room:
             self._full = True  # before the size is read, so that the thread sees it in time
-            while self._queue.qsize() > RESUME_QUEUED and not self._ended:
+            while self._full and self._queue.qsize() > RESUME_QUEUED and not self._ended:
                 self._room.wait()
-                self._full = True
         self.check()
 
     def _admit(self) -> None:
@@ -146,6 +145,11 @@ class Owner:
             self._room.notify_all()
 
     # for the thread itself --------------------------------------------------------------------
+
+    def make_room(self) -> None:
+        """Let threads enqueue, if there is some room: a long native call is about to begin."""
+        if self._full and self._queue.qsize() <= MAX_QUEUED - MAX_QUEUED // 4:
+            self._admit()
 
     def fail(self, error: BaseException) -> None:
         """Keep the error of work that no thread waits for, to raise it later."""
