@@ -35,6 +35,8 @@ _LOADS = {
 }
 #: Kinds of ``<link>`` that load a file.
 _LOADED_LINKS = {"stylesheet", "icon", "preload", "modulepreload", "manifest"}
+#: Code in a cell of a table where a pipe kept its backslash.
+_PIPE = re.compile(r"<code>[^<]*\\\|[^<]*</code>")
 #: A line of a paragraph that looks like an item of a list: its indentation in the source is wrong.
 _ITEM = re.compile(r"^(?:\d+\.|[-*]) .*", re.M)
 
@@ -158,6 +160,8 @@ def _page(site: pathlib.Path, path: pathlib.Path) -> Iterator[str]:
             yield f"id {anchor!r} is there {count} times"
     for picture in page.without_text:
         yield f"picture without alternative text: {picture}"
+    for code in _PIPE.findall(path.read_text(encoding="utf-8")):
+        yield f"a backslash before a pipe is shown: {code}"
     for line in page.lost_items:
         yield f"an item of a list is text: {line}"
     for name in page.loads:

@@ -356,9 +356,8 @@ def _text(annotation: Any) -> Any:
     if annotation is inspect.Signature.empty:
         return annotation
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-    return _Shown(
-        re.sub(r"\b(?:typing|collections\.abc|numpy|fractions)\.", "", text).replace("'", "")
-    )
+    text = re.sub(r"\b(?:builtins|typing|collections\.abc|numpy|fractions)\.", "", text)
+    return _Shown(text.replace("'", ""))
 
 
 class _Shown(str):

@@ -417,7 +417,7 @@ def test_a_crawl_finds_what_is_wrong(tmp_path):
     (tmp_path / "index.html").write_text(
         '<title>a</title><a href="b.html#c">x</a><a href="d.html">y</a>'
         '<img src="e.png"><script src="https://f.example/g.js"></script><p id="h"><p id="h">'
-        '<a href="../index.html">z</a><p>One:\n2. two</p>',
+        '<a href="../index.html">z</a><p>One:\n2. two</p><code>a \\| b</code>',
         encoding="utf-8",
     )
     (tmp_path / "b.html").write_text("<title></title>", encoding="utf-8")
@@ -433,6 +433,7 @@ def test_a_crawl_finds_what_is_wrong(tmp_path):
         "index.html: loads https://f.example/g.js",
         "index.html: id 'h' is there 2 times",
         "index.html: an item of a list is text: 2. two",
+        "index.html: a backslash before a pipe is shown: <code>a \\| b</code>",
         "s.css: loads https://i.example/j",
         "b.md: no Markdown beside the page",
         "b.md: not in llms.txt",
