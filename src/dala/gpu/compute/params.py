@@ -13,6 +13,7 @@ from dala.gpu.compute.lang.declaration import expected_numbers
 from dala.typing import Params, ParamValue
 
 _NUMBER_TYPES: Final = (int, float)
+_PLAIN_TYPES: Final = frozenset(_NUMBER_TYPES)
 
 
 @dataclass(frozen=True)
@@ -160,8 +161,9 @@ def _numbers(option: Parameter, value: ParamValue) -> tuple[int | float, ...] | 
         number = _number(option, value)
         return None if number is None else (number,) * option.size
     items: Sequence[object]
-    if type(value) is tuple and all(
-        isinstance(n, _NUMBER_TYPES) and not isinstance(n, bool) for n in value
+    if type(value) is tuple and (
+        _PLAIN_TYPES.issuperset(map(type, value))  # symbols of a recorded plan are other types
+        or all(isinstance(n, _NUMBER_TYPES) and not isinstance(n, bool) for n in value)
     ):
         items = value
     elif isinstance(value, str):
