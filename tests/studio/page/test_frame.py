@@ -148,6 +148,16 @@ def test_phone_width(picture: Driver) -> None:
         page.set_viewport_size({"width": 375, "height": 740})
         expect(page.get_by_test_id("card-blur")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= 375
+        picture.add("new kernel")  # whose lines are longer than the screen is wide
+        expect(page.get_by_test_id("editor").locator(".cm-content")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 375
+        close = page.get_by_role("button", name="Close the editor")
+        head, box = page.locator(".drawer-head b").bounding_box(), close.bounding_box()
+        assert head is not None
+        assert box is not None
+        assert abs(head["y"] + head["height"] / 2 - box["y"] - box["height"] / 2) < 8  # one line
+        close.click()
+        page.get_by_test_id("undo").click()
         picture.wait_pixel(0.2, 0.5, RED)
         page.get_by_test_id("add").click()
         box = page.get_by_role("dialog").bounding_box()

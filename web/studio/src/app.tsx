@@ -1,7 +1,7 @@
 // The page: top bar, stage, side panel, drawer.
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { Palette } from "./chain/palette";
 import { Chain } from "./chain/chain";
 import { PlanDialog } from "./chain/plan";
@@ -186,8 +186,12 @@ function Tabs(): JSX.Element {
 
 function TabView(props: { tab: Tab; active: boolean; onKeyDown: (event: KeyboardEvent) => void }): JSX.Element {
   const { tab, active } = props;
+  const root = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (active) root.current?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [active, tab.title]);
   return (
-    <div class={active ? "tab active" : "tab"} data-testid="tab" role="presentation">
+    <div ref={root} class={active ? "tab active" : "tab"} data-testid="tab" role="presentation">
       <button
         type="button"
         role="tab"
