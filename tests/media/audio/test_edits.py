@@ -144,6 +144,8 @@ def test_generated_sounds():
     square = audio.tone(1000, 0.001, shape="square", rate=RATE).samples[:, 0]
     assert square.tolist() == [1] * 4 + [-1] * 4
     assert audio.silence(0.5, rate=RATE, layout="5.1").samples.shape == (4000, 6)
+    together = audio.concat(audio.silence(0.5), audio.tone(440, 0.5), audio.noise(0.5))
+    assert (together.layout, float(together.duration)) == ("mono", 1.5)
     white = audio.noise(1, rate=RATE, seed=3, layout="stereo")
     assert white == audio.noise(1, rate=RATE, seed=3, layout="stereo")
     assert white != audio.noise(1, rate=RATE, seed=4, layout="stereo")

@@ -256,7 +256,7 @@ def test_only_the_loop_is_rendered(session, folder):
 
 
 def test_the_loop_of_a_scene_has_its_sound(session, folder):
-    audio.concat(audio.silence(0.5), audio.tone(440, 0.5), layout="mono").save(folder / "late.wav")
+    audio.concat(audio.silence(0.5), audio.tone(440, 0.5)).save(folder / "late.wav")
     data = {"dala": 1, "width": 32, "height": 32, "fps": 10, "duration": 1, "nodes": [
         {"type": "overlay", "color": "#c02040", "size": [32, 32]},
         {"type": "audio", "source": "late.wav"}]}  # fmt: skip

@@ -69,7 +69,7 @@ def tone(
     return _spread(wave * level, rate, layout)
 
 
-def silence(seconds: Seconds, *, rate: int = 48000, layout: str = "stereo") -> Audio:
+def silence(seconds: Seconds, *, rate: int = 48000, layout: str = "mono") -> Audio:
     """Return silence.
 
     >>> silence(2).duration
