@@ -45,6 +45,7 @@ CLIPS = {
     "pyramid": ({"options": {**KEYS, "bf": "5", "x264-params": "b-pyramid=normal"}}, ".mkv"),
     "uneven times": ({"options": KEYS, "stamps": UNEVEN, "time_base": Fraction(1, 600)}, ".mp4"),
     "transport stream": ({"options": KEYS}, ".ts"),
+    "flash": ({"options": KEYS}, ".flv"),
 }
 
 
@@ -65,7 +66,7 @@ def test_a_cut_has_exactly_its_frames(tmp_path, clip, first, last):
     found = frames(out)
     assert [number for number, _, _ in found] == list(range(first, last))
     assert made.frames == last - first
-    unit = Fraction(1, 1000) if suffix == ".mkv" else 0  # milliseconds
+    unit = Fraction(1, 1000) if suffix in (".mkv", ".flv") else 0  # milliseconds
     for (_, time, picture), (_, before, wanted) in zip(found, source[first:last], strict=True):
         assert abs(time - (before - start)) <= unit
         assert np.abs(picture - wanted).mean() < 3
@@ -129,6 +130,10 @@ def test_what_cannot_be_joined_is_encoded_and_says_why(tmp_path):
     assert (made.copied, made.encoded) == (False, 15)
     assert "only H.264 can" in made.reason
     assert [number for number, _, _ in frames(out)] == list(range(5, 20))
+    path = encode(tmp_path / "in.h264", numbered(40), rate=25, options=KEYS)
+    out, made = cut(tmp_path, path, Fraction(15, 25), Fraction(33, 25))
+    assert made.reason == "it cannot be sought"
+    assert [number for number, _, _ in frames(out)] == list(range(15, 33))
     path = encode(tmp_path / "in.mp4", numbered(40), rate=10, options=KEYS)
     for more, why in (({"encode": True}, "as asked"), ({"codec": "hevc"}, "is not a key frame")):
         out, made = cut(tmp_path, path, Fraction(15, 10), Fraction(33, 10), **more)

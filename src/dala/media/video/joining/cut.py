@@ -107,7 +107,7 @@ def cut_video(
             try:
                 return _smart(path, out, start, end, file.step, span.problem, audio, options, call)
             except Unfit as unfit:
-                reason = f"{reason}; {unfit}"
+                reason = f"{reason}; {unfit}" if str(unfit) != reason else reason
     finally:
         file.close()
     count, seconds = _encode(path, out, start, end, audio, codec, options, device, call)

@@ -25,6 +25,10 @@ class PacketsRefused(VideoError):
     """The container does not take the packets. Encoded again, the pictures may fit."""
 
 
+class Unseekable(VideoError):
+    """A file in which no place can be gone to, such as a raw stream."""
+
+
 class PacketSpan(NamedTuple):
     """The packets of a part of a video."""
 
@@ -78,12 +82,24 @@ class PacketFile:
         return int(stamp) * Fraction(packet.time_base) - self.zero
 
     def seek(self, time: Fraction) -> None:
-        """Go to a key frame at or before a time."""
+        """Go to a key frame at or before a time.
+
+        Raises:
+            Unseekable: the container cannot be sought.
+        """
+        av = pyav()
+        base = Fraction(self.video.time_base)
         # The first packet is decoded before it is shown, and transport streams seek by that time.
-        at = self.zero + (time if time > 0 else -1)
-        self.container.seek(
-            int(at / Fraction(self.video.time_base)), stream=self.video, backward=True
-        )
+        targets = [(time, True)] if time > 0 else [(Fraction(-1), True)]
+        failed: Exception | None = None
+        for at, backward in (*targets, (Fraction(0), True), (Fraction(0), False)):
+            try:
+                stamp = int((at + self.zero) / base)
+                self.container.seek(stamp, stream=self.video, backward=backward)
+                return
+            except (av.FFmpegError, OSError) as error:  # FLV refuses times before its first
+                failed = error
+        raise Unseekable("it cannot be sought") from failed
 
     def packets(self, streams: list[AvObject]) -> Iterator[AvObject]:
         """Yield the packets of streams from where the file is, all with decoding times.
@@ -133,7 +149,10 @@ class PacketFile:
 
     def span(self, start: Fraction, end: Fraction) -> PacketSpan:
         """Look at the packets between two times, and whether they can be copied alone."""
-        self.seek_key(start)
+        try:
+            self.seek_key(start)
+        except Unseekable as error:
+            return PacketSpan(start, 0, str(error), Fraction(0))
         shown: list[tuple[Fraction, bool]] = []
         for packet in self.packets([self.video]):
             shown.append((self.time_of(packet), bool(packet.is_keyframe)))

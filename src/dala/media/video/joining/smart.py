@@ -21,7 +21,7 @@ from dala.media.video.chunks.stitching import decoding_times
 from dala.media.video.decoding.input import ffmpeg_message
 from dala.media.video.encode import repeatable_options
 from dala.media.video.joining.avc import AvcHeaders, is_header, is_idr, units, with_lengths
-from dala.media.video.joining.packets import EARLIER, PacketFile
+from dala.media.video.joining.packets import EARLIER, PacketFile, Unseekable
 from dala.media.video.source import AvObject, pyav
 from dala.typing import PathLike
 
@@ -112,7 +112,10 @@ def smart_cut(
         held.callback(decoded.close)
         if not audio:
             file.sounds = []
-        plan = _plan(file, start, end)
+        try:
+            plan = _plan(file, start, end)
+        except Unseekable as error:
+            raise Unfit(str(error)) from error
         try:
             encoder = _Encoder(decoded, plan.headers, options)
             head = encoder.encode(plan.head)
