@@ -193,7 +193,8 @@ def scene(folder: pathlib.Path) -> dict[str, dict[str, Times]]:
     def moviepy(preset: str) -> None:
         python = os.environ.get("DALA_MOVIEPY", sys.executable)
         out = str(folder / "moviepy.mp4")
-        subprocess.run([python, "-c", MOVIEPY, *names, preset, out], check=True)
+        # It leaves files where it runs.
+        subprocess.run([python, "-c", MOVIEPY, *names, preset, out], check=True, cwd=folder)
 
     rows: dict[str, dict[str, Times]] = {}
     pictures: dict[str, list[AvObject]] = {}
