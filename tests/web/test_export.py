@@ -49,6 +49,13 @@ def test_formulas_give_the_numbers_of_plain_plans(chain):
         assert same(made.at(width, height), plain), (width, height)
 
 
+def test_numbers_of_filters_stay_controls():
+    """A shader that is chosen by the size of a parameter must note it as a guard."""
+    made = dala.web.plan([("blur", {"radius": 2}), ("sharpen", {"amount": 0.3}), "brightness"])
+    assert [c.name for c in made.live] == ["radius", "amount", "value"]
+    assert made.notes == []
+
+
 def test_every_filter_is_a_formula_of_the_size():
     """Code between a picture's size and the plan keeps symbols; see docs/design/web.md."""
     lost = []

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from dala.gpu.compute.engines.base import Values
-from dala.gpu.compute.engines.symbols import is_symbolic
 from dala.gpu.compute.lang.ir import FLOATS, Program, Value, values
 
 #: The largest parameter of ordinary size.
@@ -27,9 +26,10 @@ _SIZES: Final[dict[str, Callable[..., float]]] = {
 
 
 def are_ordinary(types: Sequence[str], params: Values) -> bool:
-    """Return True if all floats among the parameters, of these types, are of ordinary size."""
-    if is_symbolic(*params):
-        return False
+    """Return True if all floats among the parameters, of these types, are of ordinary size.
+
+    Where they are symbols, the comparisons are guards: an exported plan refuses larger values.
+    """
     return all(
         -MAX_PARAM <= number <= MAX_PARAM
         for number, type_ in zip(params, types, strict=True)
