@@ -72,14 +72,14 @@ def listed(versions: list[str]) -> list[dict[str, str | list[str]]]:
     """Return the contents of ``versions.json``: newest first, then ``dev``.
 
     >>> [(v["version"], v["title"], v["aliases"]) for v in listed(["dev", "0.1.0"])]
-    [('0.1.0', '0.1.0', ['latest']), ('dev', 'dev (not released)', [])]
+    [('0.1.0', '0.1.0', ['latest']), ('dev', 'dev', [])]
     """
     released = sorted((name for name in versions if name != DEV), key=order, reverse=True)
     latest = newest(versions)
     return [
         {
             "version": name,
-            "title": f"{DEV} (not released)" if name == DEV else name,
+            "title": name,
             "aliases": [LATEST] if name == latest else [],
         }
         for name in (*released, *([DEV] if DEV in versions else []))
