@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import re
 from collections.abc import Iterator
 from unittest import mock
 
@@ -67,7 +68,9 @@ def _page(name: str) -> Iterator[str]:
     remarks = [line for line in lines if not line.startswith(" ") and line != "examples:"]
     if examples:
         yield from ("## Examples", "", "```sh", *map(_commented, examples), "```", "")
-    yield from (*remarks, "")
+    # The help text names pages by their file.
+    yield from (re.sub(r"\bdocs/([\w/-]+)\.md", r"[\1](../../\1.md)", line) for line in remarks)
+    yield ""
     link = linker(f"catalogue/commands/{name}.md")
     if PYTHON[name]:
         yield from (f"In Python: {', '.join(map(link, PYTHON[name]))}.", "")
