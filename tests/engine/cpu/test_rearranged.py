@@ -94,6 +94,46 @@ def test_factors_and_terms_join(expression, products, sums):
         assert_like_reference(kernel(text), [data], SHAPE, "u8", {"a": a, "b": 2.0})
 
 
+@pytest.mark.parametrize(
+    ("expression", "clamped"),
+    [
+        ("px.r * px.g * 2.0", False),
+        ("sqrt(px.r) + abs(a - px.g)", False),
+        ("smoothstep(a, b, px.r) * px.g", False),
+        ("max(px.r * a, 0.0) * b * b", False),  # b * b is a square
+        ("(3.0 - 2.0 * px.r) * px.g", False),
+        ("min(px.r, px.g) + max(px.b * a, 0.125)", False),
+        ("(1.0 - 2.0 * px.r) * px.g", True),
+        ("px.r * px.g * a", True),
+        ("px.r - px.g * px.b", True),
+        ("sqrt(px.r) * b - px.g * px.g", True),
+    ],
+)
+def test_values_that_are_never_negative_are_not_clamped(expression, clamped):
+    text = f"def k(px: Pixel, *, a=0.5, b=2.0): return rgba(px.r, {expression}, px.b, px.a)"
+    result = analyzed(text).result[1]
+    assert (result.attr == "in_range") == clamped
+    data = image_of(SHAPE, "u8")
+    data[0], data[1] = 0, 255
+    for a, b in ((0.5, 2.0), (0.0, 0.0), (-3.0, 1e38), (np.inf, -np.inf), (1e38, np.inf)):
+        assert_like_reference(kernel(text), [data], SHAPE, "u8", {"a": a, "b": b})
+    gray = f"def k(px: Pixel, *, a=0.5, b=2.0): return {expression}"
+    for a, b in ((0.5, 2.0), (np.inf, -np.inf)):
+        assert_like_reference(kernel(gray), [data], SHAPE[:2], "u8", {"a": a, "b": b})
+
+
+def test_the_first_byte_of_a_word_is_clamped():
+    """NaN is stored as 0, with nothing in the bytes above."""
+    roots = "sqrt(px.r * a - a), sqrt(px.g * a - a)"
+    text = f"def k(px: Pixel, *, a=0.0): return rgba({roots}, px.b, px.a)"
+    first, second, *_ = analyzed(text).result
+    assert (first.attr, second.attr) == ("in_range", "in_range_or_nan")
+    data = image_of(SHAPE, "u8")
+    for shape in (SHAPE, (9, 67, 3)):
+        given = np.ascontiguousarray(data[..., : shape[2]])
+        assert_like_reference(kernel(text), [given], shape, "u8", {"a": 3.0})
+
+
 def test_chroma_key_keeps_colors_without_despill():
     analysis = analyzed(get("chroma_key"))
     assert analysis.zero is not None

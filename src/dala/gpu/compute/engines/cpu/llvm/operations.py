@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from dala.errors import UnsupportedOperation
+from dala.gpu.compute.engines.cpu.llvm.bytes.gentle import OR_NAN
 from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS, math_function, vector_exp
 from dala.gpu.compute.engines.cpu.llvm.text import TYPES, FunctionText, constant
 from dala.gpu.compute.lang.ir import FLOATS, Value
@@ -60,6 +61,8 @@ class InstructionWriter:
         self.fused: Mapping[Value, int] = {}
         #: Quotients to emit as products with the reciprocal of a uniform divisor.
         self.products: Collection[Value] = frozenset()
+        #: The intrinsic that converts a vector of floats to ints, defined for all of them; or "".
+        self.truncation = ""
         #: The LLVM name of each value emitted so far.
         self.names: dict[Value, str] = {}
         self._splats: dict[str, str] = {}
@@ -294,6 +297,8 @@ class InstructionWriter:
             letter = "u" if target in _UNSIGNED else "s"
             if v.attr == "in_range":
                 return self.let(f"fpto{letter}i {have} {a} to {want}")
+            if v.attr == OR_NAN and vector and self.truncation:
+                return self._truncated(a, have, want)
             suffix = f"{self._suffix(target, vector)}.{self._suffix(source, vector)}"
             name = self.f.module.intrinsic(f"fpto{letter}i.sat.{suffix}", want, have)
             return self.let(f"call {want} {name}({have} {a})")
@@ -304,6 +309,14 @@ class InstructionWriter:
         if _BITS[source] > _BITS[target]:
             return self.let(f"trunc {have} {a} to {want}")
         return self.let(f"{'zext' if unsigned else 'sext'} {have} {a} to {want}")
+
+    def _truncated(self, a: str, have: str, want: str) -> str:
+        """Emit the CPU's conversion of floats, of which NaN becomes the lowest int."""
+        mask = self.truncation.startswith("x86.avx512")
+        more = (f"{want} zeroinitializer", "i16 -1", "i32 4") if mask else ()
+        kinds = (have, want, "i16", "i32")[: 1 + len(more)]
+        name = self.f.module.intrinsic(self.truncation, want, *kinds)
+        return self.let(f"call {want} {name}({', '.join((f'{have} {a}', *more))})")
 
     def _bits(self, v: Value, args: list[str], vector: bool) -> str:
         have, want = self.kind(v.args[0].type, vector), self.kind(v.type, vector)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
+
+_AVX512: Final = "x86.avx512.mask.cvttps2dq.512"
+_AVX: Final = "x86.avx.cvtt.ps2dq.256"
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,8 @@ class Machine:
     pair_product: str = ""
     #: Products of unsigned and signed bytes, added in pairs.
     byte_product: str = ""
+    #: Converts floats to ints; NaN becomes the lowest int, whose lowest byte is 0.
+    truncation: str = ""
 
     @staticmethod
     def of(features: Mapping[str, bool]) -> Machine:
@@ -30,12 +36,12 @@ class Machine:
         if features.get("avx512f") and features.get("avx512bw"):
             lookup = "x86.avx512.vpermi2var.qi.512" if features.get("avx512vbmi") else ""
             names = ("pmulhu.w", "pmul.hr.sw", "pmaddw.d", "pmaddubs.w")
-            products = [f"x86.avx512.{name}.512" for name in names]
-            return Machine(64, products[0], lookup, *products[1:])
+            upper, *others = (f"x86.avx512.{name}.512" for name in names)
+            return replace(Machine(64, upper, lookup, *others), truncation=_AVX512)
         if features.get("avx512f"):
-            return Machine(64, "")
+            return Machine(64, "", truncation=_AVX512)
         if features.get("avx2"):
             names = ("pmulhu.w", "pmul.hr.sw", "pmadd.wd", "pmadd.ub.sw")
-            products = [f"x86.avx2.{name}" for name in names]
-            return Machine(32, products[0], "", *products[1:])
+            upper, *others = (f"x86.avx2.{name}" for name in names)
+            return replace(Machine(32, upper, "", *others), truncation=_AVX)
         return Machine(32, "")

@@ -110,6 +110,7 @@ class RowFunction(ValueReader):
         self.loaded: dict[_Loaded, str] = {}
         self.outer: list[dict[_Loaded, str]] = []
         self.emitter.fused, self.emitter.products = analysis.fused, analysis.products
+        self.emitter.truncation = spec.machine.truncation
 
     def size(self, argument: int) -> int:
         """Return the bytes of a pixel of an argument or of the output."""

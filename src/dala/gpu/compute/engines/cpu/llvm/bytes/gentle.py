@@ -15,6 +15,9 @@ from dala.gpu.compute.lang.ir import Block, For, If, SetSlot, Value, statements
 
 #: The largest number that is stored as 255: bytes are rounded by adding a half.
 LARGEST: Final = 255.5
+#: The attribute of a conversion to an int of a number that is in range, or NaN: the byte of that
+#: is 0.
+OR_NAN: Final = "in_range_or_nan"
 
 #: Operations whose result changes little if an operand does: the operands for which this holds.
 _GENTLE: Final = {
@@ -38,8 +41,10 @@ def scaled_by_constant(v: Value) -> tuple[Value, float] | None:
 
 def rounded_value(v: Value) -> Value | None:
     """Return what a stored byte is rounded from, clamped and cut off: see ``rewrite.py``."""
-    if v.op != "cast" or v.attr != "in_range":
+    if v.op != "cast" or v.attr not in ("in_range", OR_NAN):
         return None
+    if v.attr == OR_NAN:
+        return v.args[0].args[2]
     v = v.args[0]
     for end in (LARGEST, 0.0):
         if v.op != "select" or v.args[2].op != "const" or v.args[2].attr != end:

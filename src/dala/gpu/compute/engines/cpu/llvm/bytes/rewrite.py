@@ -5,7 +5,7 @@
   ``(r * a - k) + g * b``, two fused multiply-adds.
 - The 255 of a stored byte joins the factors of what is stored, and the half that rounds it joins
   the last sum or product: ``clamp(x * amount * 255, 0, 255) + 0.5`` is ``clamp(x * (amount * 255)
-  + 0.5, 0, 255.5)``.
+  + 0.5, 0, 255.5)``. Values that cannot be below 0 need no lower clamp.
 
 Only values that :mod:`~dala.gpu.compute.engines.cpu.llvm.bytes.gentle` finds are changed.
 """
@@ -20,9 +20,11 @@ import numpy as np
 
 from dala.gpu.compute.engines.cpu.llvm.bytes.gentle import (
     LARGEST,
+    OR_NAN,
     GentleValues,
     scaled_by_constant,
 )
+from dala.gpu.compute.engines.cpu.llvm.bytes.ranges import Ranges
 from dala.gpu.compute.engines.cpu.llvm.weighted_sums import needed_values, stored_value
 from dala.gpu.compute.lang.ir import Block, Value
 
@@ -46,7 +48,11 @@ def rewritten(
     if any(not isinstance(s, Value) for s in block.body):
         return block, result
     writer = _Rewriter(GentleValues(block, result, partial), varying)
-    results = tuple(writer.copy(v) if partial else writer.stored(v) for v in result)
+    packed = len(result) > 1  # the first byte of a word must not have bits above it
+    results = tuple(
+        writer.copy(v) if partial else writer.stored(v, alone=bool(c) or not packed)
+        for c, v in enumerate(result)
+    )
     return Block(list(needed_values(results))), results
 
 
@@ -90,6 +96,7 @@ class _Rewriter:
         self.gentle = gentle
         self.varying = varying
         self.made: dict[Value, Value] = {}
+        self.ranges = Ranges()
 
     def copy(self, v: Value) -> Value:
         """Return a value, rewritten."""
@@ -153,13 +160,17 @@ class _Rewriter:
         return value
 
     # bytes --------------------------------------------------------------------------------------
-    def stored(self, v: Value) -> Value:
-        """Return a stored byte, rewritten."""
+    def stored(self, v: Value, *, alone: bool) -> Value:
+        """Return a stored byte, rewritten; ``alone``: only its lowest eight bits count."""
         inner = stored_value(v)
         if inner is None or inner not in self.varying or not self._changeable(inner):
             return self.copy(v)
         scaled = self.scaled(inner, _Factor(255.0))
         total = Value("add", "f32", (scaled, _number(0.5)))
+        if alone and self.ranges.of(total)[0] >= 0:
+            beyond = Value("gt", "bool", (total, _number(LARGEST)))
+            total = Value("select", "f32", (beyond, _number(LARGEST), total))
+            return Value("cast", v.type, (total,), OR_NAN)
         for rule, end in (("gt", 0.0), ("lt", LARGEST)):
             within = Value(rule, "bool", (total, _number(end)))
             total = Value("select", "f32", (within, total, _number(end)))
