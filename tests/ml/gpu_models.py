@@ -1,7 +1,7 @@
 """Runs in a process of its own, on SwiftShader, for test_gpu_provider.py: prints a JSON line.
 
-The arguments are the names of models. Each runs on the inputs of its known answers, on the WebGPU
-provider and on the CPU.
+The arguments are the names of models. Each runs on the input of its known answers, or on a
+photograph, on the WebGPU provider and on the CPU.
 """
 
 import json
@@ -11,22 +11,30 @@ import numpy as np
 from PIL import Image
 
 from dala.ml.gpu import load_model
+from dala.ml.prepare import preprocess
 from dala.ml.runtime import providers
 from tests.ml.test_landmarks import INPUTS, KNOWN
 
 
-def tensor(name):
-    picture, part, scale = INPUTS[name]
+def opened(picture):
     path = KNOWN / "hands.png" if picture == "hands" else KNOWN.parents[1] / f"photos/{picture}.png"
     with Image.open(path) as image:
-        values = np.asarray(image.convert("RGB"))[part].astype(np.float32)
+        return np.asarray(image.convert("RGB"))
+
+
+def tensor(name, model):
+    if name not in INPUTS:
+        return preprocess(opened("astronaut"), model=model).numpy()
+    picture, part, scale = INPUTS[name]
+    values = opened(picture)[part].astype(np.float32)
     return (values / 255 if scale == "unit" else values / 127.5 - 1)[None]
 
 
 def apart(name):
     """The largest difference of the two providers, relative to the largest value of an output."""
     with load_model(name, "webgpu", pull=False) as gpu, load_model(name, "cpu", pull=False) as cpu:
-        got, wanted = gpu.run(tensor(name)), cpu.run(tensor(name))
+        given = tensor(name, cpu)
+        got, wanted = gpu.run(given), cpu.run(given)
         assert gpu.provider == "webgpu"
     return {k: float(np.abs(got[k] - v).max() / np.abs(v).max()) for k, v in wanted.items()}
 

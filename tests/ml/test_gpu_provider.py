@@ -102,12 +102,16 @@ def test_backgrounds(found):
     assert found["background"]["changed"] > 1
 
 
+#: The larger ones take SwiftShader many minutes; ``benchmarks.gpu.models`` compares them on a GPU.
+SMALL = ["blazeface", "blazeface_back", "facemesh", "hands", "iris", "selfie"]
+
+
 @pytest.mark.long  # SwiftShader compiles the shaders of each for a minute
-@pytest.mark.parametrize("name", ["facemesh", "iris", "hands"])
-def test_landmarks_as_on_the_cpu(weights, monkeypatch, name):
+@pytest.mark.parametrize("name", SMALL)
+def test_models_as_on_the_cpu(weights, monkeypatch, name):
     monkeypatch.setenv("DALA_MODELS", str(weights))
     if find_weights(name) is None:
         pytest.skip(f"the weights of {name} are not on this machine")
-    result = on_swiftshader("tests.ml.gpu_landmarks", name, timeout=1200, DALA_MODELS=str(weights))
+    result = on_swiftshader("tests.ml.gpu_models", name, timeout=1200, DALA_MODELS=str(weights))
     assert result[name]
     assert max(result[name].values()) < 1e-3

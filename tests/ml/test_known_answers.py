@@ -1,6 +1,8 @@
 """The models with their real weights, on photographs with known results."""
 
 import asyncio
+import importlib
+import inspect
 
 import numpy as np
 import pytest
@@ -18,6 +20,37 @@ def near(got, wanted, within):
 
 def test_available_models():
     assert {"mobilenet_v2", "yolo_v5", "blazeface", "posenet", "deeplab"} <= set(available_models())
+
+
+#: The test of each model's known answers on the CPU.
+TESTED = {
+    "blazeface": "known_answers.blazeface",
+    "blazeface_back": "known_answers.blazeface",
+    "blazepose": "landmarks.as_in_tensorflow_js",
+    "blazepose_detector": "landmarks.as_in_tensorflow_js",
+    "deeplab": "known_answers.deeplab",
+    "facemesh": "landmarks.as_in_tensorflow_js",
+    "hands": "landmarks.as_in_tensorflow_js",
+    "iris": "landmarks.as_in_tensorflow_js",
+    "mobilenet_v2": "known_answers.mobilenet",
+    "movenet": "movenet.as_in_tensorflow_js",
+    "movenet_multi": "movenet.several_people_as_in_tensorflow_js",
+    "nanodet": "nanodet.as_in_tensorflow_js",
+    "palms": "landmarks.as_in_tensorflow_js",
+    "posenet": "known_answers.posenet",
+    "selfie": "known_answers.selfie_as_in_tensorflow_js",
+    "u2netp": "known_answers.u2netp",
+    "yolo_v5": "known_answers.yolo",
+}
+
+
+def test_every_model_has_known_answers():
+    assert sorted(TESTED) == available_models()
+    for name, test in TESTED.items():
+        module, _, function = test.partition(".")
+        found = importlib.import_module(f"tests.ml.test_{module}")
+        text = inspect.getsource(getattr(found, f"test_{function}"))
+        assert f'"{name}"' in text or name in getattr(found, "INPUTS", ()), name
 
 
 def test_mobilenet(real, photo):
@@ -94,6 +127,10 @@ def test_blazeface(real, photo):
     assert len(face.keypoints) == 6
     (far,) = real("blazeface_back").predict(photo("astronaut"))
     near(far.score, 0.88, 0.03)
+    near(far.box, (172, 73, 277, 178), 5)
+    # MediaPipe's pose on the same photograph: the eyes and the nose
+    spots = [tuple(p) for p in far.keypoints if p.name in ("left_eye", "right_eye", "nose")]
+    near(spots, [(205, 103), (249, 112), (223, 128)], 10)
 
 
 def test_letterboxed_faces(real, photo):
@@ -190,6 +227,11 @@ def test_u2netp(real, photo):
     assert matte.alpha.shape == (300, 451)
     assert matte.alpha[150, 200] > 0.9
     assert matte.alpha[20, 430] < 0.2
+    near(matte.alpha.mean(), 0.623, 0.02)
+    # Another network finds nearly the same cat.
+    cat = real("deeplab").predict(photo("chelsea")).mask("cat") > 0.5
+    front = matte.alpha > 0.5
+    assert (front & cat).sum() > 0.75 * (front | cat).sum()
 
 
 def test_model_in_a_pipeline(real, photo, weights, engine_id):
