@@ -22,6 +22,7 @@ RAMP = (40.0, 40.0)  # where alpha starts and over how much chroma it rises, in 
 
 #: A matrix of ``warp_affine``: where an output pixel is in the input.
 TURN = (0.9925, -0.1219, 60.0, 0.1219, 0.9925, -40.0)
+SHRINK = (0.7, 0.0, 100.3, 0.0, 0.7, 50.2)
 
 Run = Callable[[], Any]
 
@@ -51,6 +52,8 @@ class Row:
     inputs: tuple[Any, ...] = ()
     shape: tuple[int, ...] = (HEIGHT, WIDTH, 4)
     note: str = ""
+    #: Of the frame and of the result.
+    dtype: str = "u8"
 
 
 class Scene:
@@ -60,8 +63,21 @@ class Scene:
         self.frame = self.picture((HEIGHT, WIDTH, 4))
         self.frame[:] = _frame()
 
-    def picture(self, shape: tuple[int, ...]) -> Any:
-        return np.asarray(buffer_zeros(shape, "u8"))
+    def picture(self, shape: tuple[int, ...], dtype: str = "u8") -> Any:
+        return np.asarray(buffer_zeros(shape, dtype))
+
+    @cached_property
+    def floats(self) -> Any:
+        """The frame in f32, 0 to 1."""
+        made = self.picture(self.frame.shape, "f32")
+        made[:] = self.frame / np.float32(255)
+        return made
+
+    @cached_property
+    def opencv_floats(self) -> Any:
+        from benchmarks.filters.opencv import OpenCV
+
+        return OpenCV(self.floats)
 
     @cached_property
     def opencv(self) -> Any:
@@ -169,6 +185,13 @@ def rows(s: Scene) -> list[Row]:
                 "halide": Peer(lambda o: s.halide.sharpen(o, 0.5)),
             },
             {"opencv": 1.5},
+        ),
+        Row(
+            "sharpen 0.5, f32",
+            _one("sharpen", amount=0.5),
+            {"opencv": Peer(lambda o: s.opencv_floats.sharpen(o, 0.5))},
+            {"opencv": 1.0},
+            dtype="f32",
         ),
         Row(
             "grayscale",
@@ -320,6 +343,21 @@ def rows(s: Scene) -> list[Row]:
             shape=smaller,
         ),
         Row(
+            "resize to half, area",
+            _one("resize", method="area"),
+            {"opencv": Peer(lambda o: s.opencv.resize(o, "area"))},
+            {"opencv": 1.0},
+            shape=(HEIGHT // 2, WIDTH // 2, 4),
+        ),
+        Row(
+            "resize to half, area, f32",
+            _one("resize", method="area"),
+            {"opencv": Peer(lambda o: s.opencv_floats.resize(o, "area"))},
+            {"opencv": 1.0},
+            shape=(HEIGHT // 2, WIDTH // 2, 4),
+            dtype="f32",
+        ),
+        Row(
             "resize to 4K, bicubic",
             _one("resize", method="bicubic"),
             {
@@ -334,6 +372,12 @@ def rows(s: Scene) -> list[Row]:
             "warp_affine, 7 degrees",
             _one("warp_affine", matrix=TURN),
             {"opencv": Peer(lambda o: s.opencv.warp(o, TURN), 2)},
+            {"opencv": 1.0},
+        ),
+        Row(
+            "warp_affine, scaled by 0.7",
+            _one("warp_affine", matrix=SHRINK),
+            {"opencv": Peer(lambda o: s.opencv.warp(o, SHRINK), 2)},
             {"opencv": 1.0},
         ),
         Row(

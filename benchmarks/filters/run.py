@@ -15,7 +15,8 @@ from dala.gpu.compute import Pipeline, buffer_zeros, from_dlpack, run_kernel
 
 
 def _ours(s: Scene, row: Row, out: Any) -> Run:
-    source, target = from_dlpack(s.frame), from_dlpack(out)
+    source = from_dlpack(s.frame if row.dtype == "u8" else s.floats)
+    target = from_dlpack(out)
     first, params = row.stages[0]
     if first == "copy":
         spec = {"op": "copy_buffer", "src": source, "dst": target}
@@ -44,12 +45,15 @@ def _ours(s: Scene, row: Row, out: Any) -> Run:
 def _difference(ours: Any, theirs: Any, mean: bool) -> float:
     if ours.ndim == 3 and theirs.ndim == 3 and theirs.shape[2] < ours.shape[2]:
         ours = ours[..., : theirs.shape[2]]
-    distance = np.abs(ours.astype(np.int16) - theirs)
+    if ours.dtype == np.uint8:
+        distance = np.abs(ours.astype(np.int16) - theirs)
+    else:
+        distance = np.abs(ours - theirs) * 255
     return float(distance.mean() if mean else distance.max())
 
 
 def _measure(s: Scene, row: Row, rounds: int) -> dict[str, Any]:
-    mine = s.picture(row.shape)
+    mine = s.picture(row.shape, row.dtype)
     try:
         entrants = {"dala": _ours(s, row, mine)}
         entrants["dala"]()
@@ -59,7 +63,7 @@ def _measure(s: Scene, row: Row, rounds: int) -> dict[str, Any]:
         return {"failed": f"{type(error).__name__}: {error}"}
     checked, left_out = {}, {}
     for name, peer in row.peers.items():
-        theirs = s.picture(peer.shape or row.shape)
+        theirs = s.picture(peer.shape or row.shape, row.dtype)
         try:
             run = peer.make(theirs)
             run()
