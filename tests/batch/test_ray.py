@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -17,9 +18,11 @@ import dala
 from dala import batch
 from dala.batch.events import Event, Failed, Finished
 from dala.batch.jobs import BatchJob
+from dala.batch.manifest import Manifest
 from dala.batch.runners import Resources, make_runner
 from dala.batch.runners import ray as ray_runner
 from dala.batch.runners.ray import RayRunner
+from dala.batch.tasks import BatchTask
 from dala.cli import main
 from dala.errors import BatchError
 from dala.media import video
@@ -193,6 +196,36 @@ def test_an_address_without_ray(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{port}")
     with pytest.raises(BatchError, match=rf"no Ray can be used at 127.0.0.1:{port}"):
         job(folder, "none").run(on="ray")
+
+
+def test_a_cluster_that_can_grow_is_asked_for_room(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ray.autoscaler import sdk
+
+    asked: list[tuple[int, dict[str, float]]] = []
+
+    def request(bundles: list[dict[str, float]]) -> None:
+        asked.append((len(bundles), bundles[0] if bundles else {}))
+
+    monkeypatch.setattr(sdk, "request_resources", request)
+    made = job(folder, "grown")
+    task = next(step for step in made.tasks(Manifest(made.work)) if isinstance(step, BatchTask))
+    runner = RayRunner("ray", Resources(workers=5, threads=2, gpus=0.5, memory=1000))
+    runner._ray = True
+    runner._nodes["a"] = ray_runner._Node("a", "a", room=2)
+    for number in range(4):
+        runner.submit(replace(task, id=str(number)))
+        runner._grow()
+    # There is room for two: nothing is asked before the third, and the same not twice.
+    bundle = {"CPU": 2.0, "GPU": 0.5, "memory": 1000.0}
+    assert asked == [(3, bundle), (4, bundle)]
+    for number in range(4, 9):
+        runner.submit(replace(task, id=str(number)))
+        runner._grow()
+    assert asked[2:] == [(5, bundle)]  # no more than workers
+    runner.stop(cancel=True)
+    assert asked[3:] == [(0, {})]
 
 
 def test_memory_of_this_process_is_refused() -> None:

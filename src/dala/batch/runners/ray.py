@@ -127,6 +127,8 @@ class RayRunner:
         )
         self._looked = self._asked = 0.0
         self._since = 0.0
+        #: Workers for which the cluster was asked to have room.
+        self._requested = 0
 
     # connecting -------------------------------------------------------------------------------
     def start(self) -> str:
@@ -225,6 +227,32 @@ class RayRunner:
             self._start_actor(min(open_nodes, key=lambda n: len(n.slots)))
             slots += 1
 
+    def _grow(self) -> None:
+        """Ask a cluster that adds machines by itself for room for the tasks that wait.
+
+        Actors are bound to machines, so Ray does not see by itself that there could be more. The
+        driver gives twice as many tasks as there is room for: the cluster doubles until it is as
+        large as it may be, or tasks run out.
+        """
+        usable = [n for n in self._nodes.values() if n.alive and not n.refused]
+        room = sum(n.room for n in usable)
+        busy = sum(s.task is not None for s in self._slots)
+        wanted = self._limit(busy + len(self._waiting))
+        if wanted > max(room, self._requested):
+            self._request(wanted)
+
+    def _request(self, workers: int) -> None:
+        """Set for how many workers the cluster should have room; 0 for no wish."""
+        bundle = {"CPU": self._cpus, "GPU": self._gpus}
+        if self._resources.memory:
+            bundle["memory"] = float(self._resources.memory)
+        needed = {name: amount for name, amount in bundle.items() if amount}
+        self._requested = workers
+        with contextlib.suppress(Exception):  # of a cluster that cannot be asked
+            from ray.autoscaler.sdk import request_resources
+
+            request_resources(bundles=[needed] * workers)
+
     def _start_actor(self, node: _Node) -> None:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -298,6 +326,7 @@ class RayRunner:
             now = time.monotonic()
             if now - self._looked >= _LOOK:
                 self._look()
+                self._grow()
                 self._give_up()
             events += self._deal()
             if self._waiting:
@@ -435,6 +464,8 @@ class RayRunner:
         slots = list(self._slots)
         self._nodes.clear()
         self._waiting.clear()
+        if self._requested:
+            self._request(0)  # machines that are idle may go
         for slot in slots:
             with contextlib.suppress(Exception):
                 self._ray.kill(slot.actor)
