@@ -9,7 +9,7 @@ processes (user and system, by ``getrusage``) are reported, minimum over the rou
 that others use, only the latter can be compared. Videos are made by repeating the packets of ten
 seconds. An estimate is what ``job.plan()`` said just before the run that it is compared with.
 ``--pictures`` filters so many pictures of 64x48 and samples the memory of the driver. What is not
-measured again stays in ``results/batch.json``.
+measured again stays in ``results/batch.json``. The figures in ``docs/batch.md`` are written too.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from dala.media.video.joining.packets import CopiedPart, PacketFile, copy_packet
 CHAIN = ["--blur", "3", "--saturation", "1.2"]
 FILTERS = [("blur", {"radius": 3}), ("saturation", {"value": 1.2})]
 SECONDS = 10
+GUIDE = Path(__file__).parent.parent / "docs" / "batch.md"
 
 
 def film(folder: Path, minutes: float, size: tuple[int, int], name: str = "long") -> Path:
@@ -247,6 +248,70 @@ def pictures(count: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def publish(found: dict[str, Any]) -> None:
+    """Write the figures into the guide, between two comments."""
+    lines = []
+    if "overhead" in found:
+        part = found["overhead"]
+        width, height = part["size"]
+        lines += [
+            f"`blur` and `saturation` on {part['minutes']:g} minutes of {width}x{height}, H.264"
+            f"{_busy(part)}:", "", "| | seconds | CPU seconds |", "|---|---|---|",
+            *_rows(part["rows"]), "",
+            f"The job takes {part['overhead_cpu']:+.1%} CPU time and {part['overhead']:+.1%} time.",
+            "",
+        ]  # fmt: skip
+    if "two_workers" in found:
+        part = found["two_workers"]
+        width, height = part["size"]
+        lines += [
+            f"{part['minutes']:g} minutes of {width}x{height} in parts of 15 seconds, one encoder "
+            f"thread{_busy(part)}: two workers are {part['times']:.2f} times as fast as one.", "",
+            "| | seconds | CPU seconds |", "|---|---|---|", *_rows(part["rows"]), "",
+        ]  # fmt: skip
+    if "estimates" in found:
+        part = found["estimates"]
+        lines += [
+            f"Estimates of `plan()`, each beside the run after it{_busy(part)}:", "",
+            "| job | seconds: estimated, measured | CPU seconds: estimated, measured | bytes |",
+            "|---|---|---|---|",
+        ]  # fmt: skip
+        for kind in ("videos", "images", "detect"):
+            for row in part[kind]:
+                pairs = zip(row["estimated"], row["measured"], row["off"], strict=True)
+                cells = [f"{guess:g}, {real:g} ({off:+.0%})" for guess, real, off in pairs]
+                bytes_off = row["bytes_estimated"] / max(1, row["bytes_measured"]) - 1
+                size = "" if kind == "detect" else f"{bytes_off:+.0%}"
+                lines.append(f"| `{kind}` | {cells[0]} | {cells[1]} | {size} |")
+        lines.append("")
+    if "pictures" in found:
+        part = found["pictures"]
+        marks = part["memory_mb"]
+        few = [marks[0], *marks[len(marks) // 4 :: max(1, len(marks) // 4)]]
+        curve = ", ".join(f"{memory:g} MB after {done:,}" for done, memory in few)
+        lines += [
+            f"{part['pictures']:,} pictures of 64x48 in {part['tasks']} tasks took "
+            f"{part['seconds']:.0f} s{_busy(part)}, each {part['cpu_ms_of_workers']:g} ms of a "
+            f"processor in the workers and {part['cpu_ms_of_driver']:g} ms in the driver. The "
+            f"memory of the driver: {curve}; the most was {max(m for _, m in marks):g} MB.",
+        ]  # fmt: skip
+    text = GUIDE.read_text()
+    head, begin, rest = text.partition("<!-- figures of benchmarks.batch -->\n")
+    _, end, tail = rest.partition("<!-- end of figures -->")
+    assert begin
+    assert end
+    GUIDE.write_text(head + begin + "\n".join(lines).rstrip() + "\n" + end + tail)
+
+
+def _busy(part: dict[str, Any]) -> str:
+    return "" if not part["others"] else f" (others used {part['others']:.0%} of the machine)"
+
+
+def _rows(rows: dict[str, dict[str, Any]]) -> list[str]:
+    return [f"| {name} | {row['seconds']:g} | {row['cpu_seconds']:g} |" for name, row in
+            rows.items()]  # fmt: skip
+
+
 def main() -> None:
     """Run all rows, or some."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -277,6 +342,7 @@ def main() -> None:
         kept[name] = {**found, "others": others, "load": round(os.getloadavg()[0], 1), "date": when}
         print(f"others used {0 if others is None else others:.0%} of the machine\n", flush=True)
     write("batch", kept, ("av",))
+    publish(kept)
 
 
 if __name__ == "__main__":
