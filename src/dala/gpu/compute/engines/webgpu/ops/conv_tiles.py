@@ -176,14 +176,13 @@ def _mask(tile: ConvTile) -> int:
 
 
 def _fetching(tile: ConvTile, at: str, declare: bool) -> str:
+    """Return the loads of a slice into registers."""
     text = []
     var = "var " if declare else ""
     for i, guard in _loads(tile.pixel_units, tile.threads):
-        if declare:
-            text.append(f"var pixels{i} = vec4<$T>();")
         wanted = f"{at} + channel{i} < end" + (f" && {guard}" if guard else "")
         call = f"fetch_pixels(at{i} + i32({at}) * plane, inside{i})"
-        text.append(f"pixels{i} = vec4<$T>();" if not declare else "")
+        text.append(f"{var}pixels{i} = vec4<$T>();")
         text.append(f"if ({wanted}) {{ pixels{i} = {call}; }}")
     for i, guard in _loads(tile.weight_units, tile.threads):
         k = f"{at} * {tile.places}u + part{i} * 4u"
@@ -193,10 +192,11 @@ def _fetching(tile: ConvTile, at: str, declare: bool) -> str:
             text.append(f"if ({guard}) {{ weights{i} = {call} }}")
         else:
             text.append(f"{var}weights{i} = {call}")
-    return _lines([line for line in text if line])
+    return _lines(text)
 
 
 def _storing(tile: ConvTile) -> str:
+    """Return the stores of a slice from registers to workgroup memory."""
     text = []
     for i, guard in _loads(tile.pixel_units, tile.threads):
         store = f"pixels[entry{i}] = pixels{i};"
@@ -221,6 +221,7 @@ def _sums(tile: ConvTile) -> str:
 
 
 def _products(tile: ConvTile, unrolled: bool) -> str:
+    """Return the steps along a slice: a channel at a time, all positions of the window."""
     fours = tile.outputs // 4
     text: list[str] = []
     for n in range(tile.slice) if unrolled else range(1):
@@ -260,6 +261,7 @@ def _products(tile: ConvTile, unrolled: bool) -> str:
 
 
 def _results(tile: ConvTile, quads: bool, bias: bool) -> str:
+    """Return the stores of the sums, which have four outputs in a vector, as four neighbors."""
     text: list[str] = []
     for h in range(tile.each // 4):
         far = h * (tile.outputs // tile.each) * 4
@@ -279,10 +281,10 @@ def _results(tile: ConvTile, quads: bool, bias: bool) -> str:
                 sums = ", ".join(f"s{r}_{x}_{h}.{c}" for x in range(RUN))
                 added = " + vec4<$T>(more)" if bias else ""
                 text += [
-                    f"    let row{r} = tile_y * {tile.down}u + ty * {tile.rows}u + {r}u;",
-                    f"    if (row{r} < p.out_height) {{",
+                    f"    let down{r} = tile_y * {tile.down}u + ty * {tile.rows}u + {r}u;",
+                    f"    if (down{r} < p.out_height) {{",
                     f"        let v = vec4<$T>({sums}){added};",
-                    f"        let at = line + row{r} * p.out_width + x;",
+                    f"        let at = line + down{r} * p.out_width + x;",
                 ]
                 if quads:
                     text.append("        if (x < p.out_width) { out[at / 4u] = v; }")
@@ -293,7 +295,7 @@ def _results(tile: ConvTile, quads: bool, bias: bool) -> str:
                     ]
                 text.append("    }")
             text.append("}")
-    return _lines([line.replace("let row", "let down").replace("row", "down") for line in text])
+    return _lines(text)
 
 
 @cache
