@@ -7,6 +7,7 @@ import pytest
 
 import dala
 from dala.gpu.compute import from_array
+from dala.gpu.compute.engines.webgpu import copying
 from dala.gpu.compute.engines.webgpu.copying import pieces
 from dala.gpu.compute.engines.webgpu.ops import conv, conv_tiles, gemm
 from dala.gpu.compute.engines.webgpu.ops.reshape import matrices
@@ -205,3 +206,27 @@ def test_pieces_cover_a_download(nbytes):
         sum(length for _, length in found[:n]) for n in range(len(found))
     ]
     assert all(start % 256 == 0 and length > 0 for start, length in found)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5, 8])
+def test_copies_by_several_threads(monkeypatch, threads):
+    """Parts of all sizes; an error of a part is raised, after all parts are done."""
+    monkeypatch.setattr(copying, "_cores", lambda: 2 * threads)
+    monkeypatch.setattr(copying, "PART_BYTES", 100)
+    rng = np.random.default_rng(10)
+    for size in (1, 99, 100, 501, 800, 1000, 4097):
+        source, target = rng.integers(0, 256, size, np.uint8), np.zeros(size, np.uint8)
+        copying.copy_bytes(target, source)
+        assert np.array_equal(target, source)
+    target.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        copying.copy_bytes(target, source)
+
+
+def test_copies_where_no_thread_starts(monkeypatch):
+    monkeypatch.setattr(copying, "_cores", lambda: 16)
+    monkeypatch.setattr(copying, "PART_BYTES", 100)
+    monkeypatch.setattr(copying, "_jobs", lambda: None)
+    source, target = np.arange(250, dtype=np.uint8), np.zeros(250, np.uint8)
+    copying.copy_bytes(target, source)
+    assert np.array_equal(target, source)

@@ -402,6 +402,7 @@ KINDS: Final = (
     TileKind(64, 4, 16, 4, 2, speed=0.90, wait=1.0),
     TileKind(32, 4, 28, 4, 2, speed=0.85, wait=1.0),
     TileKind(32, 4, 16, 4, 1, speed=0.68, wait=0.8),
+    TileKind(32, 8, 8, 4, 1, speed=0.76, wait=0.85),
 )
 
 #: Microseconds to begin, more than a matrix product takes: there is more code to load.

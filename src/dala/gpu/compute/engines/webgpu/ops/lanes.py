@@ -13,6 +13,10 @@ from dala.gpu.compute.engines.webgpu.wgsl.numbers import SIZE
 #: Units per lane before an axis is split, and the number of lanes that keeps a device busy.
 UNITS: Final = 32
 ENOUGH_LANES: Final = 1 << 22
+#: Where the work for a unit is small: lanes from which on each gets so many units, which leaves
+#: less for the next pass.
+BUSY_LANES: Final = 1 << 17
+LONG_UNITS: Final = 128
 
 Layout: TypeAlias = tuple[int, int, int]
 
@@ -49,14 +53,24 @@ def width_of(kind: str, layout: Layout) -> int:
     return 4 if SIZE[kind] == 4 and fits else 1
 
 
-def split(kind: str, layout: Layout) -> tuple[int, int]:
-    """Return the length and number of pieces of the middle axis; 1 if enough lanes are busy."""
+def split(kind: str, layout: Layout, *, light: bool = False) -> tuple[int, int]:
+    """Return the length and number of pieces of the middle axis; 1 if enough lanes are busy.
+
+    ``light`` says that the work for a unit is small, so that fewer lanes are enough.
+
+    >>> split("f32", (1, 1 << 26, 1)), split("f32", (1, 1 << 26, 1), light=True)
+    ((32768, 2048), (131072, 512))
+    """
     outer, n, inner = layout
     width = width_of(kind, layout)
     units = -(-n // width) if inner == 1 else n
     across = inner if inner == 1 else inner // width
     lanes = lanes_of(units, across)
-    splits = max(1, min(units // (lanes * UNITS), ENOUGH_LANES // (outer * across * lanes)))
+    splits = min(units // (lanes * UNITS), ENOUGH_LANES // (outer * across * lanes))
+    if light:
+        fewer = max(units // (lanes * LONG_UNITS), BUSY_LANES // (outer * across * lanes))
+        splits = min(splits, fewer)
+    splits = max(1, splits)
     length = -(-n // splits)
     if inner == 1:
         length = -(-length // 4) * 4

@@ -136,7 +136,7 @@ def add_passes(
     """Add passes until the middle axis is reduced to one."""
     outer, n, inner = layout
     while True:
-        length, splits = split(kind, (outer, n, inner))
+        length, splits = split(kind, (outer, n, inner), light=True)
         to = target
         if splits > 1:
             to = dispatches.temporary(outer * splits * inner * SIZE[kind])
