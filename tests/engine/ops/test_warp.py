@@ -219,6 +219,29 @@ def test_any_warp(engine_id, source, size, channels, dtype, method, border, seed
         assert_close(mine, wanted, engine_id, "program")
 
 
+#: Level ones: enlarged, mirrored, reduced (long parts of rows), a single pixel, partly outside.
+LEVEL = (
+    (0.7, 0.0, 10.3, 0.0, 0.7, 1.2),
+    (-1.1, 0.0, 598.4, 0.0, 1.2, -3.0),
+    (2.6, 0.0, 0.2, 0.0, 0.4, 1.1),
+    (0.0, 0.0, 5.5, 0.0, 0.0, 2.5),
+    (1.0, 0.25, 2.0, 0.0, 1.0, 6.5),
+)
+
+
+@pytest.mark.parametrize("channels", [3, 4])
+@pytest.mark.parametrize("dtype", ["u8", "f32"])
+def test_level_warps(engine_id, channels, dtype):
+    """Rows whose pixels are all between the same two rows, in several batches."""
+    image = noise((9, 601, channels))
+    image = image if dtype == "u8" else (image / np.float32(255)).astype(np.float32)
+    for matrix in LEVEL:
+        with dala.device("reference"):
+            expected = warp("warp_affine", image, matrix=matrix, size=(8, 530))
+        got = warp("warp_affine", image, matrix=matrix, size=(8, 530))
+        assert_close(got, expected, engine_id, "program")
+
+
 def test_native_code_stays_in_bounds(monkeypatch):
     """The CPU's code with every load and store checked."""
     monkeypatch.setattr(cpu_warp, "compile_native", partial(compile_native, checked=True))
@@ -231,6 +254,9 @@ def test_native_code_stays_in_bounds(monkeypatch):
             for shape in ((11, 13, channels), (1, 1, channels), (2, 3, channels)):
                 params = {"size": (30, 300), "method": method, "border": border}
                 warp("warp_affine", noise(shape), matrix=matrix, **params)
+        for level in LEVEL:
+            for shape in ((9, 601, 3), (9, 601, 4), (2, 2, 4)):
+                warp("warp_affine", noise(shape), matrix=level, size=(8, 530))
 
 
 # calls -----------------------------------------------------------------------------------------

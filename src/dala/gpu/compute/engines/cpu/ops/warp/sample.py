@@ -52,6 +52,8 @@ CONSTANT, CLAMP, REFLECT, WRAP = 0, 1, 2, 3
 AFFINE, PERSPECTIVE, MAP = 0, 1, 2
 #: Pixels of a batch.
 BATCH: Final = 256
+#: The most pixels of a row that a batch reads, if rows are mixed first.
+SPAN: Final = 2 * BATCH
 
 
 @native
@@ -177,6 +179,43 @@ def sample_gray(
 
 
 @native
+def mixable(
+    whole_x: Array[i32], whole_y: Array[i32], count: i64, width: i64, height: i64
+) -> Vector:
+    """Return whether a level batch is inside the picture, and reads a short part of two rows.
+
+    Positions of an affine warp rise or fall along a row.
+    """
+    low = i64(min(whole_x[0], whole_x[count - 1]))
+    high = i64(max(whole_x[0], whole_x[count - 1]))
+    y = i64(whole_y[0])
+    return low >= 0 and high < width - 1 and high - low < SPAN and y >= 0 and y < height - 1
+
+
+@native(fast=True)
+def mix_rows(
+    source: Array[T], at: i64, pitch: i64, part_y: f32, mixed: Array[f32], count: i64,
+    *, T: type,  # noqa: N803
+) -> None:  # fmt: skip
+    """Interpolate between a row and the one below it."""
+    for i in independent(range(count)):
+        above, below = f32(source[at + i]), f32(source[at + pitch + i])
+        mixed[i] = above + (below - above) * part_y
+
+
+@native(fast=True)
+def sample_across(
+    mixed: Array[f32], first: i64, whole_x: Array[i32], part_x: Array[f32], out: Array[T], at: i64,
+    count: i64, *, T: type, channels: int,  # noqa: N803
+) -> None:  # fmt: skip
+    """Sample a row of pixels that begins at a column."""
+    for i in range(count):
+        x = (i64(whole_x[i]) - first) * channels
+        left, right = load(mixed, x, 4), load(mixed, x + channels, 4)
+        store_pixel(out, at + i * channels, left + (right - left) * part_x[i], channels=channels)
+
+
+@native
 def prefetch_rows(
     source: Array[T], whole_x: Array[i32], whole_y: Array[i32], width: i64, height: i64, count: i64,
     *, T: type, channels: int,  # noqa: N803
@@ -210,6 +249,9 @@ def warp(
     whole_x, part_x = local(i32, BATCH), local(f32, BATCH)
     whole_y, part_y = local(i32, BATCH), local(f32, BATCH)
     stored, reach = local(T, 4), static(1 if method == BICUBIC else 0)
+    # Where all pixels of a row are between the same two rows, these are mixed first.
+    mixes = static(kind == AFFINE and method == BILINEAR and channels > 1)
+    mixed = local(f32, (SPAN + 2) * 4 if mixes else 1)
     store_pixel(stored, 0, beyond, channels=channels)
     for y in range(start, end):
         begin = 0
@@ -245,6 +287,14 @@ def warp(
                     source, whole_x, part_x, whole_y, part_y, width, out[first:], count,
                     method=method,
                 )  # fmt: skip
+            elif mixes and matrix[3] == 0.0 and mixable(whole_x, whole_y, count, width, height):
+                left = i64(min(whole_x[0], whole_x[count - 1]))
+                wide = i64(max(whole_x[0], whole_x[count - 1])) - left + 2
+                at = (i64(whole_y[0]) * width + left) * channels
+                mix_rows(source, at, width * channels, part_y[0], mixed, wide * channels)
+                sample_across(
+                    mixed, left, whole_x, part_x, out, first * channels, count, channels=channels
+                )
             else:
                 for i in range(count):
                     v = sample(
