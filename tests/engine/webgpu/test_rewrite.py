@@ -12,7 +12,8 @@ from dala import budget
 from dala.errors import DalaError
 from dala.gpu.compute import Pipeline, buffer_zeros, from_array, kernel
 from dala.gpu.compute.call.geometry import program_for
-from dala.gpu.compute.engines.webgpu.rewrite.ranges import are_ordinary
+from dala.gpu.compute.engines.webgpu.rewrite.ranges import are_ordinary, find_ranges
+from dala.gpu.compute.engines.webgpu.rewrite.simplify import simplify
 from dala.gpu.compute.engines.webgpu.rewrite.straight import LoopVariants, without_slots
 from dala.gpu.compute.engines.webgpu.wgsl.shader import choose_pattern, write_shader
 from dala.gpu.compute.kernel import get
@@ -220,15 +221,52 @@ def test_parameters_of_any_size(device, amount):
     assert np.abs(got - wanted).max() <= (1 if abs(amount) < 100 else 0)
 
 
-def test_ordinary_values():
-    """Sums and products of bytes and parameters are ordinary; quotients of them are not."""
+def test_ranges():
+    """Sums and products of bytes and parameters have one; quotients by bytes have not."""
     made = kernel("""def k(px: Pixel, *, a: float, b: float):
-        return rgba(max(px.r * a + b, 0.25), max(px.g / a, 0.25), sqrt(px.b), px.a)""")
+        return rgba(max(px.r * a + b, 0.25), max(a / px.g, 0.25), sqrt(px.b), px.a)""")
     program, geometry = program_of(made, (8, 8, 4))
     text = write_shader(program, geometry, ordinary=True).source
     assert text.count("byte_of_unit(max(") == 1
     assert text.count("byte_f32(") == 3  # its definition, and two uses
     assert "byte_of_unit" not in write_shader(program, geometry).source
+    # A Gaussian is never above 1, whatever its sigma.
+    program, geometry = program_of(get("denoise"), (8, 8, 4))
+    straight = LoopVariants(program).program((1, 2.0, 0.1))
+    text = write_shader(straight, geometry, ordinary=True).source
+    assert text.count("exp_below_zero(") == 10
+    assert "exp_f32(" not in text
+
+
+def test_range_rules():
+    """Bounds hold for the values that the reference engine computes."""
+    made = kernel("""def k(px: Pixel, *, s: float, t: float):
+        a = px.r * 2.0 - px.g
+        b = a * a * (-0.5 / (s * s)) - abs(t)
+        c = max(min(a, 0.75), b) / (1.0 + abs(t))
+        return rgba(b, c, floor(a * t), px.a)""")
+    program, _ = program_of(made, (8, 8, 4))
+    found = list(find_ranges(simplify(program)).items())
+    by_op = {
+        op: [r for v, r in found if v.op == op] for op in ("neg", "mul", "sub", "div", "floor")
+    }
+    assert by_op["floor"][0].size >= 2e6
+    quotient = next(r for v, r in found if v.op == "div" and v.args[0].op == "const")
+    assert quotient.high <= 0.0
+    assert quotient.low == pytest.approx(-0.5e12)
+    below = next(r for v, r in found if v.op == "sub" and v.args[1].op == "abs")
+    assert below.high <= 0.0
+
+
+def test_gaussians_of_any_sigma(device):
+    shape = (9, 13, 4)
+    for sigma in (0.001, 0.02, 0.1, 1000.0):
+        params = {"radius": 1, "sigma_space": 3.0, "sigma_color": sigma}
+        got, wanted = both(get("denoise"), [picture(shape)], shape, params=params)
+        assert np.abs(got - wanted).max() <= 1
+
+
+def test_ordinary_parameters():
     assert are_ordinary(["f32", "s32"], (1e6, 1e9))
-    for number in (1.1e6, -1e7, math.inf, math.nan):
+    for number in (1.1e6, -1e7, 0.0, 1e-9, math.inf, math.nan):
         assert not are_ordinary(["f32", "s32"], (number, 1))

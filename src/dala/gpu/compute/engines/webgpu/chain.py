@@ -16,7 +16,7 @@ from dala.gpu.compute.engines.base import Link, Runner, Storage, Task, Tensor, V
 from dala.gpu.compute.engines.sampling.gauss import gaussian_weights
 from dala.gpu.compute.engines.stages import stage_by_stage
 from dala.gpu.compute.engines.symbols import fixed
-from dala.gpu.compute.engines.webgpu.rewrite.ranges import are_ordinary, ordinary_values
+from dala.gpu.compute.engines.webgpu.rewrite.ranges import are_ordinary, find_ranges
 from dala.gpu.compute.engines.webgpu.rewrite.simplify import simplify
 from dala.gpu.compute.engines.webgpu.rewrite.turns import without_single_turns
 from dala.gpu.compute.engines.webgpu.wgsl.blur import (
@@ -101,7 +101,7 @@ def make_chain(
                 apart.append(stage_by_stage(engine, links))
             apart[0](given, output, params)
             return
-        shader, pipeline = made(are_ordinary(types, params))
+        shader, pipeline = made(engine.depends_on_values and are_ordinary(types, params))
         block = engine.pack(shader.block, shader.numbers(weights, height, width), params)
         groups = shader.groups(height, width)
         engine.dispatch(pipeline, [*(given[n] for n in order), output], block, groups)
@@ -190,7 +190,7 @@ class _Writer:
             params=tuple(self._param(number, p.name, p.component, p.type) for p in program.params),
             dims={v.attr: self._extent(link, v.attr) for v in used if v.op == "dim"},
             near=near,
-            ordinary=ordinary_values(program) if self._ordinary else frozenset(),
+            ranges=find_ranges(program) if self._ordinary else None,
         )
         lines = body.lines()
         self._helpers |= body.helpers

@@ -109,6 +109,7 @@ class WebGPUEngine(Engine):
     chain_method = "one dispatch"
     fuses_operations = True
     queued = True
+    depends_on_values = True  # shaders may be chosen by the values of parameters
 
     def __init__(
         self,
@@ -470,8 +471,7 @@ class WebGPUEngine(Engine):
         )
 
     def _check_limits(self, program: Program, shader: Shader) -> None:
-        limits = self.limits
-        most = limits[STORAGE_BUFFERS]
+        limits, most = self.limits, self.limits[STORAGE_BUFFERS]
         own = 1 if shader.block.first is None else 2  # the output, and a flag
         if shader.inputs + own > most:  # inputs of one type share a buffer
             metered = "" if own == 1 else " with limits or long loops"

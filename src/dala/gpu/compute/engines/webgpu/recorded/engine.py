@@ -17,7 +17,6 @@ from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 from dala.gpu.compute.engines.webgpu.ffi import ShaderChecks
 from dala.gpu.compute.engines.webgpu.limits import DEFAULT, STORAGE_BUFFERS, largest_buffer
 from dala.gpu.compute.engines.webgpu.pipelines import ComputePipeline
-from dala.gpu.compute.engines.webgpu.rewrite.straight import LoopVariants
 from dala.gpu.compute.engines.webgpu.wgsl.shader import BlockLayout, Shader, shader_key
 from dala.gpu.compute.lang.ir import Program
 
@@ -71,6 +70,9 @@ class RecordingEngine(WebGPUEngine):
     >>> engine.allocate(16, zero=True).handle.nbytes, engine.recording.steps
     (16, [])
     """
+
+    #: A page has one shader for every value of a slider.
+    depends_on_values = False
 
     def __init__(self, shaders: ShaderCache | None = None) -> None:
         self._written_shaders = {} if shaders is None else shaders
@@ -144,18 +146,15 @@ class RecordingEngine(WebGPUEngine):
                 "not have. Use 32-bit types."
             )
 
-        variants = LoopVariants(program)
-
         def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
             given = [_buffer(storage) for storage in inputs]
             out = _buffer(output)
             aliased = tuple(i for i, buffer in enumerate(given) if buffer is out)
-            chosen = variants.program(params)
-            key = shader_key(chosen, geometry, aliased)
+            key = shader_key(program, geometry, aliased)
             shader = self._written_shaders.get(key)
             if shader is None:
-                shader = self._written_shaders[key] = self._written(chosen, geometry, aliased)
-            self._check(chosen, shader)
+                shader = self._written_shaders[key] = self._written(program, geometry, aliased)
+            self._check(program, shader)
             block = self.pack(shader.block, shader.block.numbers(geometry), params)
             buffers = (*(given[i] for i in shader.bound), out)
             made = RecordedDispatch(shader.source, buffers, block, shader.groups(geometry))

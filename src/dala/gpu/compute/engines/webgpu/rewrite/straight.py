@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Final
 
 from dala.gpu.compute.engines.base import Values
-from dala.gpu.compute.engines.symbols import is_symbolic
 from dala.gpu.compute.engines.unroll import has_loops, loop_params, unroll, wrap
 from dala.gpu.compute.engines.webgpu.wgsl.shader import MAX_SOFTWARE_COPIED, length
 from dala.gpu.compute.lang.ir import (
@@ -27,7 +26,7 @@ from dala.gpu.compute.lang.ir import (
 )
 
 #: The most statements of an unrolled program, because longer ones compile slowly.
-MAX_UNROLLED: Final = 2000
+MAX_UNROLLED: Final = 2500
 #: The most variants of a program that are remembered.
 MAX_VARIANTS: Final = 64
 
@@ -53,8 +52,6 @@ class LoopVariants:
         if not self.useful:
             return self._program
         given = tuple(params[i] for i in self._known)
-        if is_symbolic(*given):
-            return self._program
         found = self._made.get(given)
         if found is None:
             if len(self._made) >= MAX_VARIANTS:

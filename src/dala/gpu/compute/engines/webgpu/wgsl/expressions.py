@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Set
 from typing import Final
 
+from dala.gpu.compute.engines.webgpu.rewrite.ranges import Ranges
 from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, Names, literal
 from dala.gpu.compute.engines.webgpu.wgsl.shader import Metering
 from dala.gpu.compute.lang.ir import FLOATS, Program, Slot, Value
@@ -33,8 +33,8 @@ class WgslExpressions:
 
     The arguments are WGSL names: of ``loaded`` elements and pixels, ``positions`` along the axes,
     functions that read images and arrays (``readers``), ``params`` and ``dims``. ``near`` are
-    neighbors that are already loaded, by argument, dx and dy. ``ordinary`` are floats that are
-    known to be neither NaN nor infinite.
+    neighbors that are already loaded, by argument, dx and dy. Floats with a range (``ranges``) are
+    neither NaN nor infinite.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class WgslExpressions:
         near: dict[tuple[int, int, int], str] | None = None,
         metering: Metering | None = None,
         apart: bool = False,
-        ordinary: Set[Value] = frozenset(),
+        ranges: Ranges | None = None,
     ) -> None:
         self.helpers: set[str] = set()
         self._program = program
@@ -64,7 +64,7 @@ class WgslExpressions:
         self._metering = metering
         #: Whether each loop is inside another that runs once, which compilers do not know.
         self._apart = apart
-        self._ordinary = ordinary
+        self._ranges = ranges or {}
         self._slots: dict[Slot, str] = {}
         self._text: dict[Value, str] = {}
         self._read: list[dict[tuple[object, ...], str]] = [{}]
@@ -124,6 +124,10 @@ class WgslExpressions:
             return text
         if op in _BUILTIN:
             return f"{op}({bare(args[0])})"
+        if op == "exp":
+            found = self._ranges.get(value.args[0])
+            if found is not None and found.high <= 0.0:
+                return self._call("exp_below_zero", args)
         if op in _WITH_HELPER:
             return self._call(f"{op}_{value.args[0].type}", args)
         return str(getattr(self, f"_{op}")(value, args))
@@ -240,7 +244,7 @@ class WgslExpressions:
         return self._extreme("max", value, args)
 
     def _extreme(self, op: str, value: Value, args: list[str]) -> str:
-        if value.type not in FLOATS or value in self._ordinary:
+        if value.type not in FLOATS or value in self._ranges:
             return f"{op}({passed(args[0])}, {passed(args[1])})"
         other = value.args[1]
         if other.op == "const" and not math.isnan(other.attr):
@@ -257,7 +261,7 @@ class WgslExpressions:
         return f"bitcast<{WGSL_TYPE[value.type]}>({bare(args[0])})"
 
     def _byte(self, value: Value, args: list[str]) -> str:
-        ordinary = value.args[0] in self._ordinary
+        ordinary = value.args[0] in self._ranges
         if value.attr == "unit":
             # Saturated before the product with 255: many GPUs need no operation for that.
             if ordinary:

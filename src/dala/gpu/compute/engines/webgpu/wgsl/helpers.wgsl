@@ -235,6 +235,15 @@ fn over_power_f32(a: f32, x: f32) -> f32 {
     return select(found, x, isnan_f32(x));
 }
 
+// The same for x <= 0 that is not NaN; results below 2e-38 become that.
+fn exp_below_zero(x: f32) -> f32 {
+    let y = max(x, -86.9f);
+    let bits = bitcast<u32>(y * 1.44269504f + 12582912.0f) ^ p.zero;
+    let n = bitcast<f32>(bits) - 12582912.0f;
+    let r = hide_f32(y - n * 0.693359375f) - n * -2.12194440e-4f;
+    return exp_core_f32(r) * bitcast<f32>((bits << 23u) + 0x3f800000u);
+}
+
 fn log_f32(x: f32) -> f32 {
     let bits = bitcast<u32>(x);
     if ((bits << 1u) == 0u) { return bits_f32(0xff800000u); }

@@ -228,9 +228,10 @@ class ImageFormat:
         """Return the function ``word`` if :meth:`hold` calls it."""
         if self.dtype == "f32" or self.channels == 1:
             return ""
-        return (
+        return (  # as byte_f32 in helpers.wgsl; weights sum to 1, so that nothing saturates
             "fn word(c: vec3<f32>, a: f32) -> u32 {\n"
-            "    let b = vec3<u32>(c + 0.5f);\n"
+            "    let up = c * 1.00000011920929f + 8388608.0f;\n"
+            "    let b = bitcast<vec3<u32>>(up) & vec3<u32>(255u);\n"
             "    return (b.x | (b.y << 8u)) | ((b.z << 16u) | (bitcast<u32>(a) << 24u));\n}\n"
         )
 

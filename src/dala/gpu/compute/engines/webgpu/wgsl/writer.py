@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from dala.gpu.compute.engines.webgpu.rewrite.ranges import ordinary_values
+from dala.gpu.compute.engines.webgpu.rewrite.ranges import find_ranges
 from dala.gpu.compute.engines.webgpu.wgsl.body import WgslBody
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
 from dala.gpu.compute.engines.webgpu.wgsl.loads import READ_BY_FUNCTION
@@ -54,7 +54,7 @@ class ShaderWriter(Quads):
             near=self.near,
             metering=self.metering,
             apart=apart,
-            ordinary=ordinary_values(program) if ordinary else frozenset(),
+            ranges=find_ranges(program) if ordinary else None,
         )
         if apart:
             self.member("once", lambda g: 1)
