@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,12 @@ import pytest
 from dala.media import FramePipeline
 from dala.studio.catalogue.presets import PRESETS, presets
 from tests.studio.server.conftest import quarters
+
+
+def test_the_guide_names_them():
+    text = (Path(__file__).parents[3] / "docs" / "studio.md").read_text(encoding="utf-8")
+    for title, _, _ in PRESETS.values():
+        assert title.lower() in text
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))
