@@ -84,9 +84,15 @@ print("fine")
 
 
 @pytest.mark.long
-def test_suite_of_the_cpu_engine():
+@pytest.mark.parametrize(
+    ("tests", "chosen"),
+    [
+        (["tests/engine", "tests/gpu/raster", "tests/null"], "cpu or raster"),
+        (["tests/gpu/surface", "tests/media/filters"], "not webgpu"),
+    ],
+    ids=["engine", "surfaces and filters"],
+)
+def test_suite_of_the_cpu_engine(tests, chosen):
     """The whole CPU suite, sanitized. Tests of what that changes take the fixture unsanitized."""
-    tests = ["tests/engine", "tests/gpu/raster", "tests/null"]
-    chosen = ["-k", "cpu or raster"]
-    done = run("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests, *chosen)
+    done = run("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests, "-k", chosen)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
