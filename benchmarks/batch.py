@@ -160,7 +160,7 @@ def estimates(scale: float, size: tuple[int, int], rounds: int) -> dict[str, Any
         folder = Path(name)
         (folder / "film").mkdir()
         source = film(folder / "film", 2 * scale, size)
-        photos(folder / "photos", round(6000 * scale), (320, 240))
+        photos(folder / "photos", round(4000 * scale), (320, 240))
         astronaut = dala.samples.photo("astronaut").numpy()[..., :3]
         with video.write(folder / "faces.mp4", fps=25, options={"g": 50}) as sink:
             for number in range(round(2400 * scale)):
@@ -287,7 +287,7 @@ def publish(found: dict[str, Any]) -> None:
     if "pictures" in found:
         part = found["pictures"]
         marks = part["memory_mb"]
-        few = [marks[0], *marks[len(marks) // 4 :: max(1, len(marks) // 4)]]
+        few = [*marks[:: max(1, len(marks) // 4)], marks[-1]]
         curve = ", ".join(f"{memory:g} MB after {done:,}" for done, memory in few)
         lines += [
             f"{part['pictures']:,} pictures of 64x48 in {part['tasks']} tasks took "
