@@ -1,7 +1,7 @@
 """Models on a GPU: answers beside the CPU provider's, ``predict`` beside the bare captured session.
 
-Usage: ``python -m benchmarks.gpu.models [NAME...] [--device webgpu] [--out FILE]``. Weights are
-searched as by ``load_model`` and in ``../shared/models``. For each model:
+Usage: ``python -m benchmarks.gpu.models [NAME...] [--device webgpu] [--seconds S] [--out FILE]``.
+Weights are searched as by ``load_model`` and in ``../shared/models``. For each model:
 
 - ``difference``: the largest difference of an output from the CPU provider's, relative to its range
 - ``predict``: ``model.predict`` on a tensor in host memory, with the result read and decoded
@@ -35,7 +35,7 @@ from dala.ml.weights.find import find_weights
 BESIDE = pathlib.Path(__file__).parents[3] / "shared" / "models"
 
 
-def timed(run: Any, seconds: float = 2.0) -> dict[str, float]:
+def timed(run: Any, seconds: float) -> dict[str, float]:
     """Return the minimum and the median in milliseconds."""
     for _ in range(3):
         run()
@@ -48,7 +48,7 @@ def timed(run: Any, seconds: float = 2.0) -> dict[str, float]:
     return {"min_ms": min(times), "median_ms": statistics.median(times)}
 
 
-def taking_turns(contestants: dict[str, Any], seconds: float = 3.0) -> dict[str, dict[str, float]]:
+def taking_turns(contestants: dict[str, Any], seconds: float) -> dict[str, dict[str, float]]:
     """Time contestants in turn, as differences of a few percent need it."""
     for run in contestants.values():
         run()
@@ -72,7 +72,7 @@ def photograph() -> Any:
     return np.ascontiguousarray(wide[100:820, 128:1408])
 
 
-def study(name: str, picture: Any) -> dict[str, Any]:
+def study(name: str, picture: Any, seconds: float) -> dict[str, Any]:
     with load_model(name, "webgpu", pull=False) as gpu, load_model(name, "cpu", pull=False) as cpu:
         buffer = from_array(picture)
         tensor = dala.ml.preprocess(buffer, model=gpu)
@@ -97,7 +97,7 @@ def study(name: str, picture: Any) -> dict[str, Any]:
             bound.inputs[port].update_inplace(np.ascontiguousarray(tensor.numpy()))
             return [value.numpy() for value in bound.outputs.values()]
 
-        times = taking_turns({"run": lambda: gpu.run(host), "bare": bare})
+        times = taking_turns({"run": lambda: gpu.run(host), "bare": bare}, 1.5 * seconds)
         return {
             "provider": gpu.provider,
             "capture": gpu.info["capture"],
@@ -108,10 +108,10 @@ def study(name: str, picture: Any) -> dict[str, Any]:
             "answer_cpu": str(cpu.predict(buffer))[:200],
             **times,
             "overhead": times["run"]["median_ms"] / times["bare"]["median_ms"],
-            "predict": timed(lambda: gpu.predict(host)),
-            "crossing": timed(crossing),
-            "frame": timed(lambda: gpu.predict(buffer)),
-            "cpu": timed(lambda: cpu.run(host)),
+            "predict": timed(lambda: gpu.predict(host), seconds),
+            "crossing": timed(crossing, seconds),
+            "frame": timed(lambda: gpu.predict(buffer), seconds),
+            "cpu": timed(lambda: cpu.run(host), seconds),
         }
 
 
@@ -120,6 +120,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--device", default="gpu")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of each timing")
     parser.add_argument("--out", help="a JSON file instead of benchmarks/results/gpu_models.json")
     args = parser.parse_args()
     if BESIDE.is_dir():
@@ -132,7 +133,7 @@ def main() -> int:
             rows[name] = {"missing": "the weights are not on this machine"}
             continue
         try:
-            rows[name] = study(name, picture)
+            rows[name] = study(name, picture, args.seconds)
         except Exception as error:  # the others are still worth their time
             rows[name] = {"failed": f"{type(error).__name__}: {error}"}
         print(name, json.dumps(rows[name]), flush=True)
