@@ -112,16 +112,16 @@ def test_convolutions_over_tiles_of_the_image(webgpu_engine, monkeypatch, case):
 
 def test_tiles_follow_the_convolution():
     """Large images take the largest tile, small ones share the sum; all fit every device."""
-    large = conv_tiles.Problem(64, 64, 1, 512, 512, (3, 3), (1, 1))
+    large = conv_tiles.ConvSizes(64, 64, 1, 512, 512, (3, 3), (1, 1))
     found = conv_tiles.choose(large, 4, 16384, 256)
     assert found is not None
     assert (found.tile.outputs, found.shares) == (64, 1)
-    deep = conv_tiles.Problem(256, 256, 1, 14, 14, (3, 3), (1, 1))
+    deep = conv_tiles.ConvSizes(256, 256, 1, 14, 14, (3, 3), (1, 1))
     assert conv_tiles.choose(deep, 4, 16384, 256).shares > 1
     for window in ((1, 1), (3, 3), (2, 5), (7, 7)):
         for stride in ((1, 1), (2, 2), (3, 1)):
             for channels in (1, 3, 4, 70):
-                problem = conv_tiles.Problem(33, channels, 2, 31, 30, window, stride)
+                problem = conv_tiles.ConvSizes(33, channels, 2, 31, 30, window, stride)
                 plan = conv_tiles.choose(problem, 4, 16384, 256)
                 if plan is not None:
                     assert plan.tile.nbytes(4) <= 16384

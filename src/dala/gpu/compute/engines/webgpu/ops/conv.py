@@ -154,7 +154,7 @@ def tiled(engine: WebGPUEngine, task: Task) -> conv_tiles.ConvPlan | None:
         return None
     x, weight = task.inputs[0].shape, task.inputs[1].shape
     images = x[0] if len(x) == 4 else 1
-    problem = conv_tiles.Problem(
+    problem = conv_tiles.ConvSizes(
         outputs=weight[0] // task["groups"],
         channels=weight[1],
         planes=images * task["groups"],

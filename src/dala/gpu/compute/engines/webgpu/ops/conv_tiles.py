@@ -426,7 +426,7 @@ class ConvPlan:
 
 
 @dataclass(frozen=True)
-class Problem:
+class ConvSizes:
     """The sizes of a convolution: outputs and channels of one part, and how many there are."""
 
     outputs: int
@@ -439,13 +439,13 @@ class Problem:
 
 
 def choose(
-    problem: Problem, itemsize: int, room: int, threads: int, kinds: tuple[TileKind, ...] = KINDS
+    problem: ConvSizes, itemsize: int, room: int, threads: int, kinds: tuple[TileKind, ...] = KINDS
 ) -> ConvPlan | None:
     """Return the plan that the cost model finds fastest, or None if no tile fits.
 
     ``room`` is the workgroup memory, ``threads`` the most invocations of a workgroup.
 
-    >>> problem = Problem(64, 64, 1, 512, 512, (3, 3), (1, 1))
+    >>> problem = ConvSizes(64, 64, 1, 512, 512, (3, 3), (1, 1))
     >>> choose(problem, 4, 16384, 256).shares
     1
     """
@@ -463,7 +463,7 @@ def choose(
 
 
 def estimate(
-    kind: TileKind, tile: ConvTile, problem: Problem, shares: int, share: int, itemsize: int
+    kind: TileKind, tile: ConvTile, problem: ConvSizes, shares: int, share: int, itemsize: int
 ) -> float:
     """Return the estimated microseconds, by the cost model of :mod:`.gemm`."""
     across, down, over = tile.count(problem.outputs, problem.height, problem.width)
