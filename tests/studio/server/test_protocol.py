@@ -35,7 +35,7 @@ def test_the_state_has_the_documented_keys(session):
     block = next(
         b
         for b in re.findall(r"```json\n(.*?)```", PAGE.read_text(), re.S)
-        if '"chain"' in b and '"tabs"' in b
+        if '"active"' in b and '"tabs"' in b
     )
     documented = json.loads(block)
     session.do({"do": "open", "path": "quarters.png"})
