@@ -19,6 +19,12 @@ struct Block {
 var<workgroup> middle: array<vec2<u32>, 1280>;
 var<workgroup> held: array<u32, 1024>;
 
+// Return the same number, hidden from the compiler (p.zero is 0): some compilers regroup sums and
+// products, which is wrong where rounding or infinities matter.
+fn hide_f32(x: f32) -> f32 {
+    return bitcast<f32>(bitcast<u32>(x) ^ p.zero);
+}
+
 fn unpack_u8(word: u32) -> vec4<i32> {
     return vec4<i32>((vec4<u32>(word) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(255u));
 }
@@ -35,10 +41,6 @@ fn from_byte(byte: i32) -> f32 {
 fn byte_f32(x: f32) -> i32 {
     let inside = min(select(0.0f, x, x > 0.0f), 255.0f);
     return i32(bitcast<u32>(inside * 1.00000011920929f + 8388608.0f) & 255u);
-}
-
-fn byte_of_unit(x: f32) -> i32 {
-    return i32(bitcast<u32>(clamp(x, 0.0f, 1.0f) * 255.000030517578f + 8388608.0f) & 255u);
 }
 
 fn pack_u8(bytes: vec4<i32>) -> u32 {
@@ -80,7 +82,8 @@ fn from_middle(m: vec2<u32>) -> vec4<f32> {
 }
 
 fn word(c: vec3<f32>, a: f32) -> u32 {
-    let b = vec3<u32>(c + 0.5f);
+    let up = c * 1.00000011920929f + 8388608.0f;
+    let b = bitcast<vec3<u32>>(up) & vec3<u32>(255u);
     return (b.x | (b.y << 8u)) | ((b.z << 16u) | (bitcast<u32>(a) << 24u));
 }
 
@@ -92,20 +95,23 @@ fn stage_1(px_1: vec4<i32>) -> vec4<i32> {
     let t5 = select(0.0f, 0.5f, t3);
     let t6 = select(f32(t1), 1.0f, t3);
     let t7 = select(255.0f, t2, t3);
-    let t8 = min(max(from_byte(px_1.x) * 0.003921569f, 0.0f), 1.0f) * 255.0f;
-    let t9 = min(max(from_byte(px_1.y) * 0.003921569f, 0.0f), 1.0f) * 255.0f;
-    let t10 = min(max(from_byte(px_1.z) * 0.003921569f, 0.0f), 1.0f) * 255.0f;
-    let t11 = byte_f32(div_f32(floor((floor(t8 + 0.5f) * t4) + t5) * t6, t7) * 255.0f);
-    let t12 = byte_f32(div_f32(floor((floor(t9 + 0.5f) * t4) + t5) * t6, t7) * 255.0f);
-    let t13 = byte_f32(div_f32(floor((floor(t10 + 0.5f) * t4) + t5) * t6, t7) * 255.0f);
-    let t14 = from_byte(t11);
-    let t15 = t14 * 0.003921569f;
-    let t16 = from_byte(t12);
-    let t17 = t16 * 0.003921569f;
-    let t18 = from_byte(t13);
-    let t19 = t18 * 0.003921569f;
-    let t20 = ((t14 * 0.001172549f) + (t16 * 0.0023019607f)) + (t18 * 0.00044705882f);
-    return vec4<i32>(byte_of_unit(t15 + ((t15 - t20) * p.param_1_value)), byte_of_unit(t17 + ((t17 - t20) * p.param_1_value)), byte_of_unit(t19 + ((t19 - t20) * p.param_1_value)), px_1.w);
+    let t8 = from_byte(px_1.x) * 0.003921569f;
+    let t9 = select(t8, 0.0f, t8 < hide_f32(0.0f));
+    let t10 = from_byte(px_1.y) * 0.003921569f;
+    let t11 = select(t10, 0.0f, t10 < hide_f32(0.0f));
+    let t12 = from_byte(px_1.z) * 0.003921569f;
+    let t13 = select(t12, 0.0f, t12 < hide_f32(0.0f));
+    let t14 = floor((select(t9, 1.0f, t9 > hide_f32(1.0f)) * 255.0f) + 0.5f);
+    let t15 = floor((select(t11, 1.0f, t11 > hide_f32(1.0f)) * 255.0f) + 0.5f);
+    let t16 = floor((select(t13, 1.0f, t13 > hide_f32(1.0f)) * 255.0f) + 0.5f);
+    let t17 = from_byte(byte_f32(div_f32(floor((t14 * t4) + t5) * t6, t7) * 255.0f));
+    let t18 = t17 * 0.003921569f;
+    let t19 = from_byte(byte_f32(div_f32(floor((t15 * t4) + t5) * t6, t7) * 255.0f));
+    let t20 = t19 * 0.003921569f;
+    let t21 = from_byte(byte_f32(div_f32(floor((t16 * t4) + t5) * t6, t7) * 255.0f));
+    let t22 = t21 * 0.003921569f;
+    let t23 = ((t17 * 0.001172549f) + (t19 * 0.0023019607f)) + (t21 * 0.00044705882f);
+    return vec4<i32>(byte_f32((t18 + ((t18 - t23) * p.param_1_value)) * 255.0f), byte_f32((t20 + ((t20 - t23) * p.param_1_value)) * 255.0f), byte_f32((t22 + ((t22 - t23) * p.param_1_value)) * 255.0f), px_1.w);
 }
 
 fn turn_middle(i: u32) -> u32 {
