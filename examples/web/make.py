@@ -8,6 +8,7 @@ as ``python -m http.server -d examples/web``.
 from __future__ import annotations
 
 import io
+import shutil
 import sys
 from pathlib import Path
 
@@ -69,7 +70,8 @@ def small(name: str) -> bytes:
 def main(folder: Path) -> None:
     for name, (filters, picture, title, sliders) in PAGES.items():
         page = folder / name
-        page.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(page, ignore_errors=True)  # shaders that are no longer written
+        page.mkdir(parents=True)
         source = folder / f"{name}.jpg"
         source.write_bytes(small(picture))
         dala.web.export(filters, page, title=title, picture=source, sliders=sliders)
