@@ -13,7 +13,7 @@ import dala
 from dala import batch, samples
 from dala.batch.events import Failed, Finished, Progressed
 from dala.batch.planning import calibration
-from dala.batch.planning.calibration import Sampled, Speed, calibrate
+from dala.batch.planning.calibration import MeasuredSpeed, Sampled, calibrate
 from dala.batch.planning.plans import BatchPlan
 from dala.batch.runners import Resources
 from dala.batch.tasks import BatchTask, Result
@@ -162,7 +162,7 @@ def test_samples_that_fail_leave_no_estimate(monkeypatch):
 def test_chunks_are_whole():
     """Three chunks take two workers as long as four."""
     plan = BatchPlan("videos", chunks=3)
-    plan.estimate(Speed(0.1, 0.05, 10.0, 2.0, 1.5, 2), 300, Resources(workers=2))
+    plan.estimate(MeasuredSpeed(0.1, 0.05, 10.0, 2.0, 1.5, 2), 300, Resources(workers=2))
     assert plan.minutes == pytest.approx((20 + 2) / 60)
     assert plan.worker_minutes == pytest.approx((30 + 2) / 60)
     assert plan.cpu_minutes == pytest.approx((15 + 3) / 60)

@@ -82,9 +82,10 @@ fn exp_f32(x: f32) -> f32 {
     let bits = bitcast<u32>(sum) ^ p.zero;
     let n = bitcast<f32>(bits) - 12582912.0f;
     let r = hide_f32(y - n * 0.693359375f) - n * -2.12194440e-4f;
-    // 2^(n - 1), because there is no 2^128; n is at least -125.
+    // 2^(n - 1), because there is no 2^128; n is at least -125. Doubling comes first: some GPUs make
+    // numbers below the smallest normal one 0, also between two steps.
     let half = select(bitcast<f32>((bits << 23u) + 0x3f000000u), 0.0f, below);
-    return (exp_core_f32(r) * half) * 2.0f;
+    return (exp_core_f32(r) * 2.0f) * half;
 }
 
 fn read_img(x: i32, y: i32, dx: i32, dy: i32) -> vec4<i32> {

@@ -33,10 +33,10 @@ _PROCESSES: Final = 8
 
 
 @dataclass(frozen=True)
-class Speed:
+class MeasuredSpeed:
     """What a frame or picture takes in each of some processes that run at the same time.
 
-    >>> Speed(0.01, 0.02, 500.0, 1.0, 1.5, 2).seconds
+    >>> MeasuredSpeed(0.01, 0.02, 500.0, 1.0, 1.5, 2).seconds
     0.01
     """
 
@@ -113,7 +113,9 @@ class _Run:
         return late or all(one.settled for one in self.active)
 
 
-def calibrate(resources: Resources, limit: int, sample: Callable[[str], BatchTask]) -> Speed | None:
+def calibrate(
+    resources: Resources, limit: int, sample: Callable[[str], BatchTask]
+) -> MeasuredSpeed | None:
     """Measure a piece of a job in processes of this machine; None if it cannot be done.
 
     Args:
@@ -144,7 +146,7 @@ def calibrate(resources: Resources, limit: int, sample: Callable[[str], BatchTas
     seconds, cpu, size, start, start_cpu = (
         sum(values) / len(speeds) for values in zip(*speeds, strict=True)
     )
-    return Speed(seconds, cpu, size, start, start_cpu, len(speeds))
+    return MeasuredSpeed(seconds, cpu, size, start, start_cpu, len(speeds))
 
 
 def _happened(run: _Run, event: Event) -> BatchTask | None:
@@ -230,10 +232,10 @@ class Sampled(Generic[S]):
         return [item for _, item in sorted(self._kept, key=lambda pair: pair[0])]
 
 
-def together(speed: Speed, frames: float, chunks: int, workers: int) -> float:
+def together(speed: MeasuredSpeed, frames: float, chunks: int, workers: int) -> float:
     """Return the seconds of a run with so many processes, each with whole chunks to do.
 
-    >>> together(Speed(0.01, 0.01, 0.0, 1.0, 1.0, 2), 3000, 3, 2)
+    >>> together(MeasuredSpeed(0.01, 0.01, 0.0, 1.0, 1.0, 2), 3000, 3, 2)
     21.0
     """
     cores = os.cpu_count() or 1

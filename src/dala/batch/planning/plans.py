@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 
-from dala.batch.planning.calibration import Speed, together
+from dala.batch.planning.calibration import MeasuredSpeed, together
 from dala.batch.report import Failure, counted
 from dala.batch.runners import Resources
 from dala.batch.runners.local import worker_count
@@ -44,7 +44,7 @@ class BatchPlan:
     #: Files that cannot be read.
     unreadable: list[Failure] = field(default_factory=list)
 
-    def estimate(self, speed: Speed, frames: float, resources: Resources) -> None:
+    def estimate(self, speed: MeasuredSpeed, frames: float, resources: Resources) -> None:
         """Fill in the estimates, from the speed that a calibration measured.
 
         Args:

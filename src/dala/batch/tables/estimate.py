@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from dala.batch import storage
-from dala.batch.planning.calibration import Sampled, Speed
+from dala.batch.planning.calibration import MeasuredSpeed, Sampled
 from dala.batch.planning.calibration import calibrate as measure
 from dala.batch.planning.plans import BatchPlan
 from dala.batch.tasks import BatchTask, int_of, list_of, text_of
@@ -62,7 +62,7 @@ class Looked:
         plan.frames = round(total)
         plan.estimate(mixed, total, self._job.resources())
 
-    def _measured(self, sampled: Sampled[BatchTask], chunks: int) -> Speed | None:
+    def _measured(self, sampled: Sampled[BatchTask], chunks: int) -> MeasuredSpeed | None:
         numbers, kept = itertools.count(), sampled.kept
         middle = len(kept) // 2
 
