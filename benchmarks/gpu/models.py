@@ -3,7 +3,7 @@
 Usage: ``python -m benchmarks.gpu.models [NAME...] [--device webgpu] [--seconds S] [--out FILE]``.
 Weights are searched as by ``load_model`` and in ``../shared/models``. For each model:
 
-- ``difference``: the largest difference of an output from the CPU provider's, relative to its range
+- ``difference``: the largest difference of an output from the CPU provider's, by its largest number
 - ``predict``: ``model.predict`` on a tensor in host memory, with the result read and decoded
 - ``run``: ``model.run``, the same without decoding
 - ``bare``: the captured session alone: update the input, run, read the outputs
@@ -79,7 +79,7 @@ def study(name: str, picture: Any, seconds: float) -> dict[str, Any]:
         host = np.ascontiguousarray(tensor.numpy())
         got, want = gpu.run(host), cpu.run(host)
         differences = {
-            key: float(np.abs(got[key] - want[key]).max() / max(1e-6, np.ptp(want[key])))
+            key: float(np.abs(got[key] - want[key]).max() / max(1e-6, np.abs(want[key]).max()))
             for key in want
         }
         session = gpu._session
