@@ -19,7 +19,7 @@ from typing import Final, TypeAlias, cast
 import numpy as np
 
 from dala.batch import storage
-from dala.batch.tasks import Json, JsonObject, list_of, object_of, text_of
+from dala.batch.tasks import Json, JsonObject, object_of, text_of
 from dala.errors import ParameterError
 from dala.gpu.compute.kernel import Kernel, KernelFunction, kernel, registered
 from dala.gpu.compute.runnable import Runnable
@@ -273,8 +273,3 @@ def params_of(chain: Sequence[Json], name: str) -> JsonObject | None:
         if isinstance(item, dict) and item.get("filter") == name:
             return object_of(item, "params")
     return None
-
-
-def spec_chain(spec: JsonObject) -> list[Json]:
-    """Return the packed chain of a task's settings."""
-    return list_of(spec, "chain")

@@ -97,11 +97,6 @@ class Template:
         self._call = call
 
     @property
-    def names_many(self) -> bool:
-        """Whether different inputs can have different results."""
-        return _FIELD.search(self.text) is not None
-
-    @property
     def keeps_folders(self) -> bool:
         """Whether inputs of different folders below one root have different results.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -124,9 +123,3 @@ def _fits(node: Node, takes: object) -> bool:
         return len(decoder.tracks) == 1 and bool(takes(decoder.codec))
     finally:
         decoder.close()
-
-
-def sound_ends(nodes: Iterable[Node]) -> list[Fraction]:
-    """Return the times at which nodes end that are only heard."""
-    ends = (n.clip.natural_end(n.length()) for n in nodes if isinstance(n, AudioNode))
-    return [end for end in ends if end is not None]
