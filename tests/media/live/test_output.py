@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import itertools
 import threading
@@ -14,6 +15,7 @@ import pytest
 import dala
 from dala.errors import FreedError, ShapeError, VideoError
 from dala.media import Frame, Scene, live, video
+from dala.media.live.muxing import Muxer
 from dala.media.notices import collected
 from tests.media.live.receivers import (
     PATIENCE,
@@ -79,6 +81,28 @@ def test_hls(tmp_path):
     assert stats["bytes"] > 1000
     assert stats["latency_ms"] > 0
     assert sink.state == "closed"
+
+
+@pytest.mark.parametrize("by_itself", [False, True])
+def test_an_end_that_cannot_be_written_is_reported(tmp_path, monkeypatch, by_itself):
+    def full(muxer: Muxer) -> None:
+        ending(muxer)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    ending = Muxer.close
+    monkeypatch.setattr(Muxer, "close", full)
+    with collected() as notices:
+        if by_itself:
+            with Scene(*SIZE, fps=8) as scene:
+                scene.live(tmp_path / "show", seconds=0.25)
+        else:
+            sink = live.open(tmp_path / "show", SIZE, fps=8)
+            send(sink)
+            sink.close()
+            sink.close()
+    (said,) = notices
+    assert "No space left on device" in said
+    assert said.endswith("The end of the stream was not sent.")
 
 
 def test_udp():

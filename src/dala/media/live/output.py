@@ -308,12 +308,20 @@ class LiveOutput(Closing):
 
     # the end ----------------------------------------------------------------------------------
     def close(self) -> None:
-        """Send what waits and end the stream; closing twice is fine. A lost one just ends."""
+        """Send what waits and end the stream; closing twice is fine.
+
+        What keeps the end from being sent is reported, unless the loss of the receiver was before.
+        """
         if self._closed:
             return
         self._closed = True
-        if self._home.here:
-            self._connection.finish(self._timeout)
+        if not self._home.here:
+            return
+        ended = self._connection.finish(self._timeout)
+        known = self._lost_at is not None or self.error is not None
+        if not known and (not ended or self._connection.error is not None):
+            why = connection_error(self._call, self.where, self._connection.error)
+            notify(f"{why} The end of the stream was not sent.")
 
     def __exit__(
         self,

@@ -73,8 +73,10 @@ class LiveRun(Closing):
             self._error = error
         finally:
             for close in (self.output.close, self.held.close):
-                with suppress(Exception):
+                try:
                     close()
+                except Exception as error:
+                    self._error = self._error or error
             self._done.set()
 
     @property
