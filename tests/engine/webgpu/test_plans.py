@@ -7,8 +7,6 @@ import pytest
 
 import dala
 from dala.gpu.compute import from_array
-from dala.gpu.compute.engines.webgpu import copying
-from dala.gpu.compute.engines.webgpu.copying import pieces
 from dala.gpu.compute.engines.webgpu.ops import conv, conv_tiles, gemm
 from dala.gpu.compute.engines.webgpu.ops.reshape import matrices
 from dala.gpu.compute.kernel import get
@@ -196,37 +194,3 @@ def test_transposes_as_matrices():
                 count, rows, columns, inner = found
                 turned = a.reshape(count, rows, columns, inner).transpose(0, 2, 1, 3)
                 assert np.array_equal(wanted, turned.ravel())
-
-
-@pytest.mark.parametrize("nbytes", [1, 1 << 20, (8 << 20) + 3, (33 << 20) - 1, 300 << 20])
-def test_pieces_cover_a_download(nbytes):
-    found = pieces(nbytes)
-    assert sum(length for _, length in found) == nbytes
-    assert [start for start, _ in found] == [
-        sum(length for _, length in found[:n]) for n in range(len(found))
-    ]
-    assert all(start % 256 == 0 and length > 0 for start, length in found)
-
-
-@pytest.mark.parametrize("threads", [1, 2, 5, 8])
-def test_copies_by_several_threads(monkeypatch, threads):
-    """Parts of all sizes; an error of a part is raised, after all parts are done."""
-    monkeypatch.setattr(copying, "_cores", lambda: 2 * threads)
-    monkeypatch.setattr(copying, "PART_BYTES", 100)
-    rng = np.random.default_rng(10)
-    for size in (1, 99, 100, 501, 800, 1000, 4097):
-        source, target = rng.integers(0, 256, size, np.uint8), np.zeros(size, np.uint8)
-        copying.copy_bytes(target, source)
-        assert np.array_equal(target, source)
-    target.flags.writeable = False
-    with pytest.raises(ValueError, match="read-only"):
-        copying.copy_bytes(target, source)
-
-
-def test_copies_where_no_thread_starts(monkeypatch):
-    monkeypatch.setattr(copying, "_cores", lambda: 16)
-    monkeypatch.setattr(copying, "PART_BYTES", 100)
-    monkeypatch.setattr(copying, "_jobs", lambda: None)
-    source, target = np.arange(250, dtype=np.uint8), np.zeros(250, np.uint8)
-    copying.copy_bytes(target, source)
-    assert np.array_equal(target, source)

@@ -27,8 +27,8 @@ PIECE_BYTES: Final = 8 << 20
 
 Bytes = npt.NDArray[np.uint8]
 
-#: Target and source of a part, and the queue that receives None or an error once it is copied.
-Job: TypeAlias = "tuple[Bytes, Bytes, SimpleQueue[Exception | None]]"
+#: Target and source of a part, and the copy that it belongs to.
+Job: TypeAlias = "tuple[Bytes, Bytes, _Parts]"
 
 
 def pieces(nbytes: int) -> list[tuple[int, int]]:
@@ -54,24 +54,64 @@ def copy_bytes(target: Bytes, source: Bytes) -> None:
         np.copyto(target, source)
         return
     length = -(-source.size // threads // 64) * 64
-    done: SimpleQueue[Exception | None] = forks.simple_queue()
     starts = range(length, source.size, length)
-    for start in starts:
-        jobs.put((target[start : start + length], source[start : start + length], done))
-    failure: BaseException | None = None
+    copied = _Parts()
     try:
+        for start in starts:
+            jobs.put((target[start : start + length], source[start : start + length], copied))
         np.copyto(target[:length], source[:length])
-    except BaseException as error:
-        failure = error
-    left = len(starts)
-    while left:  # also after Ctrl-C: threads still use the memory
+        copied.wait(len(starts))
+    except BaseException:  # also Ctrl-C
+        copied.stop()
+        raise
+
+
+class _Parts:
+    """The parts of one copy that threads have begun and ended.
+
+    Ctrl-C may arrive between any two operations of the thread that waits. So nothing is counted
+    there: what a wait loses is only that something changed.
+    """
+
+    __slots__ = ("_begun", "_changed", "_ended", "_stopped")
+
+    def __init__(self) -> None:
+        self._begun: list[None] = []
+        self._ended: list[Exception | None] = []
+        self._changed: SimpleQueue[None] = forks.simple_queue()
+        self._stopped = False
+
+    def run(self, target: Bytes, source: Bytes) -> None:
+        """Copy a part, unless the copy was stopped. Never raises."""
+        failure = None
+        self._begun.append(None)  # before the test, so that stop() sees it
         try:
-            failure = done.get() or failure
-            left -= 1
-        except KeyboardInterrupt as error:
+            if not self._stopped:
+                np.copyto(target, source)
+        except Exception as error:
             failure = error
-    if failure is not None:
-        raise failure
+        self._ended.append(failure)
+        self._changed.put(None)
+
+    def wait(self, count: int) -> None:
+        """Wait until this many parts have ended, and raise the error of one that failed."""
+        while len(self._ended) < count:
+            self._changed.get()
+        for failure in self._ended:
+            if failure is not None:
+                raise failure
+
+    def stop(self) -> None:
+        """Begin no further part, and wait for those that threads are copying."""
+        self._stopped = True
+        interrupt = None
+        while len(self._ended) < len(self._begun):
+            try:
+                self._changed.get()
+            except KeyboardInterrupt as error:  # threads still use the memory
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
 
 
 @cache
@@ -96,15 +136,9 @@ def _jobs() -> SimpleQueue[Job] | None:
 
 def _copy(jobs: SimpleQueue[Job]) -> None:
     while True:
-        target, source, done = jobs.get()
-        failure = None
-        try:
-            np.copyto(target, source)
-        except Exception as error:
-            failure = error
-        del target, source  # waiting, it must not keep memory
-        done.put(failure)
-        del done, failure
+        target, source, parts = jobs.get()
+        parts.run(target, source)
+        del target, source, parts  # waiting, it must not keep memory
 
 
 def _after_fork() -> None:
