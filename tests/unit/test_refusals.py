@@ -10,6 +10,7 @@ from dala import errors
 from dala.gpu.compute import (
     Buffer,
     Kernel,
+    Pipeline,
     add,
     buffer,
     buffer_from_binary,
@@ -23,7 +24,9 @@ from dala.gpu.compute import (
     run_kernel,
     scale,
     sigmoid,
+    submit,
 )
+from dala.gpu.compute.kernel import get as find_kernel
 
 
 @pytest.fixture(autouse=True)
@@ -374,13 +377,41 @@ def test_invalid_parameter(refuses, canvas, value, message):
     )
 
 
-def test_params_must_be_a_dict(refuses, canvas):
-    refuses(
-        errors.ParameterError,
-        ValueError,
-        "relu: params must be a dict, got list. Write {'name': value}.",
-        lambda: run_kernel("relu", [canvas], canvas, ["slope", 1]),
-    )
+@pytest.mark.parametrize(
+    ("params", "got"),
+    [
+        (["slope", 1], "list"),
+        ([("slope", 1)], "list"),
+        ([], "list"),
+        ("", "str"),
+        (0, "int"),
+        (False, "bool"),
+        (None, "None"),
+        (np.zeros(0), "ndarray"),
+    ],
+)
+@pytest.mark.parametrize("name", ["relu", "softmax"])
+def test_params_must_be_a_dict(refuses, canvas, name, params, got):
+    """Also those that are empty, and of kernels as of operations, every time."""
+    out = buffer_zeros(canvas.shape)
+    run_kernel(name, [canvas], out)  # later calls find its plan
+    spec = {"op": "run_kernel", "kernel": name, "inputs": [canvas], "output": out}
+    calls = [
+        lambda: run_kernel(name, [canvas], out, params),
+        lambda: find_kernel(name).new_output([canvas], params),
+    ]
+    if params is not None:  # specs may say that there are none
+        calls += [
+            lambda: submit({**spec, "params": params}),
+            lambda: Pipeline().add({**spec, "params": params}),
+        ]
+    for call in calls:
+        refuses(
+            errors.ParameterError,
+            ValueError,
+            f"{name}: params must be a dict, got {got}. Write {{'name': value}}.",
+            call,
+        )
 
 
 def test_int_parameter(refuses, canvas):

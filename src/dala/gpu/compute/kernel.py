@@ -31,7 +31,7 @@ from dala.gpu.compute.lang import source as sources
 from dala.gpu.compute.lang.declaration import KernelDecl, ParamDecl
 from dala.gpu.compute.lang.markers import Vector
 from dala.gpu.compute.lang.parser import declare
-from dala.gpu.compute.params import check_params
+from dala.gpu.compute.params import check_mapping
 from dala.gpu.compute.runnable import NO_PARAMS, InstanceDoc, Runnable
 from dala.typing import Params
 
@@ -102,6 +102,7 @@ class Kernel(Runnable):
         self, inputs: Sequence[Buffer], output: Buffer, params: Params
     ) -> tuple[BoundCall, Values]:
         """Check a call; return it ready to compile, with its parameter values."""
+        check_mapping(self.name, params)
         call = self._bind(inputs, output, number_kinds(self.decl, params))
         assert call.program is not None
         return call, pack(self.decl, call.program.params, params)
@@ -122,8 +123,8 @@ class Kernel(Runnable):
     ) -> ReadyCall:
         """Check and compile a call, or find its cached plan. Runs nothing."""
         decl = self.decl
-        if params and not isinstance(params, Mapping):
-            check_params(self.name, params, ())
+        if type(params) is not dict:
+            check_mapping(self.name, params)
         numbers = number_kinds(decl, params) if decl.generic else ()
         try:
             key = (numbers, output._key, *[b._key for b in inputs])
@@ -154,6 +155,7 @@ class Kernel(Runnable):
 
     def new_output(self, inputs: Sequence[Buffer], params: Params) -> Buffer:
         """Return a new buffer of the inputs' broadcast shape and the result's dtype."""
+        check_mapping(self.name, params)
         if self.decl.args:
             check_count(self, len(inputs))
         buffers = [b for b in inputs if isinstance(b, Buffer)]

@@ -29,7 +29,13 @@ from dala.gpu.compute.call.plans import BoundCall, ReadyCall, Values
 from dala.gpu.compute.convert import count_of
 from dala.gpu.compute.engines.base import Engine, Task, Tensor
 from dala.gpu.compute.kernel import Kernel
-from dala.gpu.compute.params import CheckedValue, CheckedValues, Parameter, check_values
+from dala.gpu.compute.params import (
+    CheckedValue,
+    CheckedValues,
+    Parameter,
+    check_mapping,
+    check_values,
+)
 from dala.gpu.compute.runnable import MAX_PLANS, NO_PARAMS, Runnable
 from dala.typing import NDArray, Params
 
@@ -252,6 +258,8 @@ class Operation(Runnable):
         self, inputs: Sequence[Buffer], output: Buffer, params: Params = NO_PARAMS
     ) -> ReadyCall:
         """Check and prepare a call, or find its cached plan. Runs nothing."""
+        if type(params) is not dict:
+            check_mapping(self.name, params)
         values = self.check_params(params) if params else self._defaults
         try:
             key = (values, output._key, *[b._key for b in inputs])

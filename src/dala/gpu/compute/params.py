@@ -80,12 +80,16 @@ class CheckedParams(dict[str, CheckedValue]):
         super().__init__((name, value) for name, value in self.pairs if value is not None)
 
 
+def check_mapping(kernel: str, params: Params) -> None:
+    """Raise if the parameters of a call are not a mapping, also if they are empty or None."""
+    if not isinstance(params, (dict, Mapping)):  # dicts first: an ABC's isinstance is slow
+        got = None if params is None else type(params)
+        raise ParameterError.invalid(kernel, "params", "a dict", got, "Write {'name': value}.")
+
+
 def check_params(kernel: str, params: Params, known: Iterable[str]) -> None:
     """Raise if the parameters are not a mapping, or the kernel does not know one of the names."""
-    if not isinstance(params, Mapping):
-        raise ParameterError.invalid(
-            kernel, "params", "a dict", type(params), "Write {'name': value}."
-        )
+    check_mapping(kernel, params)
     names = list(known)
     for name in params:
         if name not in names:
@@ -113,10 +117,8 @@ def check_values(kernel: str, options: Sequence[Parameter], params: Params) -> C
     """Return every parameter with its checked value, in order of declaration."""
     if type(params) is CheckedParams and params.kernel == kernel:
         return params.pairs
-    if params and not (
-        isinstance(params, (dict, Mapping))  # dicts first: an ABC's isinstance is slow
-        and params.keys() <= {o.name for o in options}
-    ):
+    check_mapping(kernel, params)
+    if params and not params.keys() <= {o.name for o in options}:
         check_params(kernel, params, [o.name for o in options])
     return tuple(
         [
@@ -130,9 +132,7 @@ def check_values(kernel: str, options: Sequence[Parameter], params: Params) -> C
 
 def _value(kernel: str, option: Parameter, value: ParamValue) -> CheckedValue:
     if value is None:
-        if option.required:
-            raise missing(kernel, option.name)
-        return option.default
+        raise missing(kernel, option.name)
     kind = option.type
     if kind in ("int", "float"):
         number = _number(option, value)

@@ -8,6 +8,7 @@ from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.call.plans import BoundCall, Values
 from dala.gpu.compute.call.spec import FullSpec, Spec, check_copy, read_spec
 from dala.gpu.compute.kernel import get as find_kernel
+from dala.gpu.compute.params import check_mapping
 from dala.typing import ParamValue
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Stage:
 
     def _bind(self, spec: FullSpec) -> None:
         kernel = find_kernel(spec["kernel"], "Pipeline.add")
+        check_mapping(kernel.name, spec["params"])
         params = dict(spec["params"])
         self.call, self.values = kernel.bind(spec["inputs"], spec["output"], params)
         self.kernel, self.params = kernel, params
