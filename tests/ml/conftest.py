@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from dala.ml.convert.onnx_file import Graph
 from dala.ml.models import find_model
 from dala.ml.weights.find import cache_folder, find_weights
+from tests.ml.answers import read_photo
 from tests.support.engines import dala_device, engine_id, pytest_generate_tests
 
 __all__ = ["dala_device", "engine_id", "pytest_generate_tests"]
@@ -26,25 +26,42 @@ FOLDERS = [
 @pytest.fixture(scope="session")
 def weights():
     """The folder with the real weights; skips the test if there is none."""
-    for place in FOLDERS:
-        if (place / "mobilenet_v2.onnx").is_file():
-            return place
-    pytest.skip("the models' weights are not on this machine: dala models pull --all")
+    place = weights_folder()
+    if place is None:
+        pytest.skip("the models' weights are not on this machine: dala models pull --all")
+    return place
+
+
+def weights_folder():
+    """Return the folder with the real weights; None if there is none."""
+    return next((place for place in FOLDERS if (place / "mobilenet_v2.onnx").is_file()), None)
 
 
 @pytest.fixture
-def real(weights, monkeypatch):
-    """A function that loads real models by name."""
-    from dala.ml.gpu import load_model
+def here(monkeypatch):
+    """A function that skips the test unless the weights of a model are here or in the package."""
+    place = weights_folder()
+    if place is not None:
+        monkeypatch.setenv("DALA_MODELS", str(place))
 
-    monkeypatch.setenv("DALA_MODELS", str(weights))
-    opened = []
-
-    def load(name, **options):
+    def need(name):
         steps = find_model(name).steps
         for part in (name, steps.detector) if steps else (name,):
             if find_weights(part) is None:
-                pytest.skip(f"the weights of {part} are not in {weights}")
+                pytest.skip(f"no weights of {part} on this machine: dala models pull {part}")
+
+    return need
+
+
+@pytest.fixture
+def real(here):
+    """A function that loads real models by name."""
+    from dala.ml.gpu import load_model
+
+    opened = []
+
+    def load(name, **options):
+        here(name)
         opened.append(load_model(name, pull=False, **options))
         return opened[-1]
 
@@ -56,13 +73,7 @@ def real(weights, monkeypatch):
 @pytest.fixture(scope="session")
 def photo():
     """A function that reads photographs by name, as RGB."""
-
-    def read(name):
-        folder = Path(__file__).with_name("known") if name == "hands" else ROOT / "tests" / "photos"
-        with Image.open(folder / f"{name}.png") as image:
-            return np.asarray(image.convert("RGB"))
-
-    return read
+    return read_photo
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dala.ml.weights.find import find_weights
+from tests.ml.answers import CHECKS
 
 DRIVERS = [
     Path(p) / "vk_swiftshader_icd.json"
@@ -102,16 +102,10 @@ def test_backgrounds(found):
     assert found["background"]["changed"] > 1
 
 
-#: The larger ones take SwiftShader many minutes; ``benchmarks.gpu.models`` compares them on a GPU.
-SMALL = ["blazeface", "blazeface_back", "facemesh", "hands", "iris", "selfie"]
-
-
 @pytest.mark.long  # SwiftShader compiles the shaders of each for a minute
-@pytest.mark.parametrize("name", SMALL)
-def test_models_as_on_the_cpu(weights, monkeypatch, name):
-    monkeypatch.setenv("DALA_MODELS", str(weights))
-    if find_weights(name) is None:
-        pytest.skip(f"the weights of {name} are not on this machine")
-    result = on_swiftshader("tests.ml.gpu_models", name, timeout=1200, DALA_MODELS=str(weights))
-    assert result[name]
-    assert max(result[name].values()) < 1e-3
+@pytest.mark.parametrize("name", CHECKS)
+def test_known_answers(here, name):
+    here(name)
+    found = on_swiftshader("tests.ml.gpu_models", name, timeout=1200)
+    assert found["apart"]
+    assert max(found["apart"].values()) < 1e-3

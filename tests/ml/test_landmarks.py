@@ -1,7 +1,6 @@
 """Faces, hands and bodies by several models: regions, known answers, pictures that are hard."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +16,7 @@ from dala.ml.results import Face, Faces, Hand, Hands, Keypoint
 from dala.ml.results.names import MESH_POINTS
 from dala.ml.runtime.session import Session
 from dala.ml.weights.find import ensure_weights
-
-KNOWN = Path(__file__).with_name("known")
+from tests.ml.answers import KNOWN
 
 
 def xy(points):
@@ -151,36 +149,6 @@ def test_heatmaps_refine_points():
 
 
 # known answers ------------------------------------------------------------------------------------
-#: Photograph, the part of it, and whether values are 0 to 1 or -1 to 1.
-INPUTS = {
-    "facemesh": ("astronaut", np.s_[30:222, 130:322], "unit"),
-    "iris": ("astronaut", np.s_[69:133, 171:235], "unit"),
-    "hands": ("hands", np.s_[64:288, 10:234], "unit"),
-    "palms": ("hands", np.s_[40:296, :256], "signed"),
-    "blazepose": ("astronaut", np.s_[::2, ::2], "unit"),
-    "blazepose_detector": ("astronaut", np.s_[0:448:2, 0:448:2], "signed"),
-}
-
-
-@pytest.mark.parametrize("name", INPUTS)
-def test_as_in_tensorflow_js(real, photo, name):
-    """The outputs of TensorFlow.js 4 (its CPU backend) for the same input."""
-    picture, part, scale = INPUTS[name]
-    tensor = photo(picture)[part].astype(np.float32)
-    tensor = tensor / 255 if scale == "unit" else tensor / 127.5 - 1
-    found = real(name, provider="cpu").run(tensor[None])
-    with np.load(KNOWN / "landmarks_tfjs.npz") as known:
-        wanted = {key.partition(" ")[2]: known[key] for key in known if key.split()[0] == name}
-    assert set(wanted) == set(found)
-    for key, want in wanted.items():
-        got = found[key][0]
-        if name in ("palms", "blazepose_detector"):  # the forty best
-            got = got[np.argsort(-got[:, 0], kind="stable")[: len(want)]]
-        elif got.size > want.size:
-            got = got.reshape(-1)[::97]
-        assert np.allclose(got, want, rtol=1e-4, atol=2e-3), key
-
-
 @pytest.fixture(scope="module")
 def mediapipe():
     """Results of MediaPipe 0.10.14's own face mesh, hands and pose on whole photographs."""

@@ -1,7 +1,6 @@
 """MoveNet: the operators of its graph, its points by hand, and the results of TensorFlow.js."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import onnxruntime
@@ -12,8 +11,6 @@ from dala.ml.convert.tfjs import convert_tfjs
 from dala.ml.models import movenet, movenet_multi
 from dala.ml.models.posenet import PARTS
 from dala.ml.prepare import Placement
-
-KNOWN = Path(__file__).with_name("known") / "movenet_tfjs.npz"
 
 
 def run(nodes, arrays, outputs, x, dtype="DT_FLOAT"):
@@ -257,24 +254,8 @@ def test_several_people_by_hand():
 
 
 # with the real weights ----------------------------------------------------------------------------
-def whole(model, picture):
-    """Return the output for a picture in whole numbers, as TensorFlow takes it."""
-    tensor = dala.ml.preprocess(picture, model=model, device="cpu").numpy()
-    (found,) = model.run(np.rint(tensor)).values()
-    return found[0]
-
-
-def test_as_in_tensorflow_js(real, photo):
-    """The rows of TensorFlow.js 4 (its CPU backend) for the same input."""
-    model = real("movenet", provider="cpu")
-    with np.load(KNOWN) as known:
-        assert np.allclose(whole(model, photo("astronaut"))[0], known["rows"], atol=1e-4)
-    found = model.predict(photo("astronaut"))
-    (person,) = found
-    assert np.allclose(tuple(person["nose"]), (221, 121), atol=4)
-    assert np.allclose(tuple(person["left_eye"]), (246, 101), atol=4)
-    assert np.allclose(tuple(person["right_eye"]), (204, 99), atol=4)
-    drawn = found.draw(photo("astronaut"))
+def test_skeletons_are_drawn(real, photo):
+    drawn = real("movenet").predict(photo("astronaut")).draw(photo("astronaut"))
     assert (drawn != photo("astronaut")).any(axis=2).mean() > 0.005
 
 
@@ -282,6 +263,7 @@ def test_photographs_without_people(real, photo):
     model = real("movenet")
     assert model.predict(photo("chelsea")) == []
     assert model.predict(photo("coffee")) == []
+    assert real("movenet_multi").predict(photo("coffee")) == []
 
 
 def test_letterbox(real, photo):
@@ -290,18 +272,3 @@ def test_letterbox(real, photo):
     wide[:, 200:712] = photo("astronaut")
     (person,) = real("movenet").predict(wide)
     assert np.allclose(tuple(person["left_eye"]), (446, 101), atol=12)
-
-
-def test_several_people_as_in_tensorflow_js(real, photo):
-    """The astronaut beside her mirror image; the rows of TensorFlow.js 4 (its CPU backend)."""
-    two = np.concatenate([photo("astronaut"), photo("astronaut")[:, ::-1]], axis=1)
-    model = real("movenet_multi", provider="cpu")
-    with np.load(KNOWN.with_name("movenet_multi_tfjs.npz")) as known:
-        assert np.allclose(whole(model, two)[:2], known["rows"][:2], atol=1e-4)
-    found = model.predict(two)
-    assert len(found) == 2
-    eyes = sorted((p["left_eye"].x, p["right_eye"].x) for p in found)
-    assert np.allclose(eyes, [(246, 204), (1023 - 204, 1023 - 246)], atol=10)
-    assert np.allclose([p["left_eye"].y for p in found], 101, atol=10)
-    nobody = real("movenet_multi").predict(photo("coffee"))
-    assert nobody == []

@@ -156,7 +156,8 @@ def test_pull_stopped_by_a_signal(registry, tmp_path, name):
         "time.sleep(60)\n"
     )
     started = tmp_path / "started"
-    environment = {**os.environ, "PYTHONPATH": str(fake), "STARTED": str(started)}
+    path = os.pathsep.join(filter(None, [str(fake), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": path, "STARTED": str(started)}
     code = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from dala.cli import main; sys.exit(main(['models', 'pull', 'blazeface']))"

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import Array, i64, u8
 from dala.gpu.compute.engines.cpu.sanitize import CAN_FENCE
+
+TESTS = Path(__file__).parents[2]
+ROOT = TESTS.parent
 
 pytestmark = pytest.mark.skipif(not CAN_FENCE, reason="this system cannot protect pages so")
 
@@ -21,9 +25,9 @@ def last(a: Array[u8], at: i64) -> i64:
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "DALA_SANITIZE": "1", "DALA_THREADS": "1"}
+    environment = {**os.environ, "DALA_SANITIZE": "1"}
     return subprocess.run(
-        [sys.executable, *command], capture_output=True, text=True, env=environment
+        [sys.executable, *command], capture_output=True, text=True, env=environment, cwd=ROOT
     )
 
 
@@ -83,16 +87,42 @@ print("fine")
     assert done.stdout == "fine\n", done.stderr
 
 
+#: The whole CPU suite in pieces, each with what ``-k`` chooses of it.
+PIECES = {
+    "engine": (["engine", "gpu/raster", "null"], "not webgpu and not reference"),
+    "surfaces and filters": (["gpu/surface", "media/filters"], "not webgpu"),
+    "presenters and shaders": (["gpu/presenters", "gpu/shaders"], "not webgpu"),
+    "scenes": (["media/scene", "media/transitions"], "not webgpu"),
+    "videos": (["media/video", "media/audio", "media/live", "media/sources"], "not webgpu"),
+    "text and pictures": (["media/text", "media/pictures", "media/test_*.py"], "not webgpu"),
+    "models": (["ml"], "not webgpu"),
+    "command line": (["cli"], "not webgpu"),
+    "batch": (["batch"], "not webgpu"),
+    "studio and pages": (["studio", "web"], "not webgpu"),
+    "small parts": (["unit", "leaks", "../src"], "not webgpu"),
+    "examples": (["e2e"], "not webgpu"),
+    "faults and fuzzing": (["faults", "fuzz"], "not webgpu"),
+}
+
+
+def files(pattern: str) -> list[Path]:
+    """Return the files that an entry of PIECES stands for, or the folder."""
+    return [TESTS / pattern] if "*" not in pattern else sorted(TESTS.glob(pattern))
+
+
+def test_every_test_is_in_a_piece():
+    pieces = [path for patterns, _ in PIECES.values() for name in patterns for path in files(name)]
+    assert all(path.exists() for path in pieces)
+    for path in TESTS.rglob("test_*.py"):
+        holding = [piece for piece in pieces if path.is_relative_to(piece)]
+        assert len(holding) == 1, path
+
+
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("tests", "chosen"),
-    [
-        (["tests/engine", "tests/gpu/raster", "tests/null"], "cpu or raster"),
-        (["tests/gpu/surface", "tests/media/filters"], "not webgpu"),
-    ],
-    ids=["engine", "surfaces and filters"],
-)
-def test_suite_of_the_cpu_engine(tests, chosen):
+@pytest.mark.parametrize("piece", PIECES)
+def test_suite_of_the_cpu_engine(piece):
     """The whole CPU suite, sanitized. Tests of what that changes take the fixture unsanitized."""
-    done = run("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests, "-k", chosen)
+    patterns, chosen = PIECES[piece]
+    tests = [os.path.relpath(path, ROOT) for name in patterns for path in files(name)]
+    done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", *tests, "-k", chosen)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
