@@ -33,6 +33,35 @@ def test_number_has_range_box_unit_and_reset(picture: Driver) -> None:
     expect(control).to_have_attribute("data-changed", "false")
 
 
+def test_a_reset_comes_after_the_changes_before_it(picture: Driver) -> None:
+    """Changes wait while one is unanswered; they were sent after the reset, and undid it."""
+    page = picture.page
+    picture.add("blur")
+    control = page.get_by_test_id("control-radius")
+    box = control.get_by_role("textbox")
+    box.fill("12")
+    box.press("Enter")
+    expect(control).to_have_attribute("data-changed", "true")
+    control.evaluate("""(control) => {
+      window.sent = [];
+      const send = WebSocket.prototype.send;
+      WebSocket.prototype.send = function (text) {
+        const message = JSON.parse(text);
+        if (["set", "reset"].includes(message.do)) window.sent.push(message.value ?? message.do);
+        send.call(this, text);
+      };
+      const slider = control.querySelector("input[type=range]");
+      for (const value of [20, 30, 40]) {
+        slider.value = value;
+        slider.dispatchEvent(new Event("input", { bubbles: true }));
+      }
+      control.querySelector(".reset").click();
+    }""")
+    expect(box).to_have_value("3")
+    expect(control).to_have_attribute("data-changed", "false")
+    assert page.evaluate("window.sent") == [20, 40, "reset"]
+
+
 def test_choice_switch_and_rare_parameters(picture: Driver) -> None:
     page = picture.page
     picture.add("flip")

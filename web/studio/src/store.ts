@@ -152,8 +152,16 @@ export const connection = new Connection(address.href, {
   },
 });
 
-/** Ask the server; a failure becomes a toast and null. */
+/** Ask the server, after all changes made before; a failure becomes a toast and null. */
 export async function ask(name: string, values: { [key: string]: unknown } = {}): Promise<Reply | null> {
+  for (const [key, waiting] of newest) {
+    newest.delete(key);
+    void send(waiting.name, waiting.values);
+  }
+  return send(name, values);
+}
+
+async function send(name: string, values: { [key: string]: unknown }): Promise<Reply | null> {
   try {
     return await connection.request(name, values);
   } catch (error) {
@@ -182,7 +190,7 @@ export function change(key: string, name: string, values: { [key: string]: unkno
     return;
   }
   outstanding.add(key);
-  void ask(name, values).then(() => {
+  void send(name, values).then(() => {
     outstanding.delete(key);
     const next = newest.get(key);
     if (next) {
