@@ -86,6 +86,16 @@ def close_gpus() -> None:
         trim(0)
 
 
+@pytest.fixture
+def unsanitized(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is reused and native code is unchecked, also with DALA_SANITIZE=1."""
+    from dala.gpu.compute.engines.cpu import memory
+    from dala.gpu.compute.engines.cpu.native import compiled
+
+    for module in (memory, compiled):
+        monkeypatch.setattr(module, "SANITIZE", False)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(
     collector: pytest.Collector,

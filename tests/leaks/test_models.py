@@ -13,9 +13,9 @@ import pytest
 import dala
 from dala.ml.convert.onnx_file import Graph
 from dala.ml.gpu import load_model
-from tests.ml.conftest import real, tiny, weights
+from tests.ml.conftest import here, real, tiny
 
-__all__ = ["real", "tiny", "weights"]
+__all__ = ["here", "real", "tiny"]
 
 
 def buffers():

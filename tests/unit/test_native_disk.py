@@ -101,7 +101,7 @@ def test_found_for_parallel_calls(workspace):
         np.testing.assert_array_equal(out, np.arange(50) * 2 + 3)
 
 
-def test_constants_and_checked_builds_have_own_entries(workspace):
+def test_constants_and_checked_builds_have_own_entries(unsanitized, workspace):
     assert parsed(workspace.entry())
     assert parsed(workspace.entry(k=11))
     assert parsed(workspace.entry(k=True))
@@ -161,7 +161,7 @@ def test_nothing_is_cached_if_emitters_changed_after_import(workspace, monkeypat
 
 
 @pytest.mark.parametrize("damage", [b"", b"{}", b"[1]", b'{"digest": 3, "functions": [["x"]]}'])
-def test_damaged_entries_are_replaced(workspace, damage):
+def test_damaged_entries_are_replaced(unsanitized, workspace, damage):
     code = workspace.entry()
     module, compiler = workspace.process()
     key = disk.cache_key(module.entry, {"k": 10}, compiler, False, code._touch_from)
