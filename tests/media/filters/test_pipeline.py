@@ -363,3 +363,31 @@ def test_filter_lists_match_single_calls(lists):
             want = one_by_one(photo, chosen)
             # An 8-bit step before saturation is up to two after it.
             assert_near(p.process(photo, chosen), want, 4 * len(chosen))
+
+
+def test_refused_values_stay_refused(engine_id):
+    """Also after an equal value that was taken."""
+    with FramePipeline(30, 20) as frames:
+        calls = (
+            lambda radius: gpu.box_blur(PHOTO, radius=radius),
+            lambda radius: frames.process(PHOTO, [("box_blur", {"radius": radius})]),
+        )
+        for call in calls:
+            for taken, refused in ((1, True), (1.0, True), (1, (1,)), (1.0, "1")):
+                call(taken)
+                with pytest.raises(ParameterError, match="radius must be an int"):
+                    call(refused)
+
+
+def test_zeros_have_their_signs(engine_id):
+    """A value is not mistaken for an equal one of the frame before."""
+    faded = kernel("def faded(px: Pixel, *, g: float): return vec4(px.rgb * g, 1.0)")
+    photo = np.full((2, 2, 4), 0.5, np.float32)
+    with FramePipeline(2, 2) as frames:
+        for zero in (0.0, -0.0, -0.0, 0, -0.0, np.float32(-0.0), np.float64(0.0)):
+            sign = np.signbit(np.float32(zero))
+            for made in (
+                frames.process(photo, [(faded, {"g": zero})]),
+                gpu.apply(photo, faded, g=zero),
+            ):
+                assert (np.signbit(made[..., :3]) == sign).all()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -99,6 +99,23 @@ def check_params(kernel: str, params: Params, known: Iterable[str]) -> None:
             raise UnknownParameter(
                 f"{kernel}: no parameter {name!r}. {advice}", call=kernel, argument=str(name)
             )
+
+
+def exact_key(value: object) -> Hashable:
+    """Return a key that is equal only for the same value of the same type.
+
+    1, 1.0 and True are equal, and so are 0.0 and -0.0, but a parameter may take one and refuse
+    another, or give another result.
+
+    >>> exact_key(1) == exact_key(True), exact_key((0.0,)) == exact_key((-0.0,))
+    (False, False)
+    """
+    if type(value) is tuple:
+        return tuple(map(exact_key, value))
+    kind = type(value)
+    if (kind is float or issubclass(kind, np.floating)) and not value:
+        return kind, str(value)
+    return kind, value
 
 
 def python_number(value: object) -> object:
@@ -198,4 +215,6 @@ def _number(option: Parameter, value: object) -> int | float | None:
             return None
     if found != found or (low is not None and found < low) or (high is not None and found > high):
         return None
+    if type(found) is float and not found:
+        return 0.0  # not -0.0, which is equal: plans are found by their values
     return found

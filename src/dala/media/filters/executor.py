@@ -12,7 +12,8 @@ import numpy as np
 from dala.errors import DalaError
 from dala.gpu.compute import Buffer, Pipeline, Spec, buffer_zeros
 from dala.gpu.compute.buffer import allocate
-from dala.media.filters.plans import PICTURE, Step
+from dala.gpu.compute.params import exact_key
+from dala.media.filters.plans import PICTURE, Step, Values
 from dala.media.images import SourceImage, dtype_of
 from dala.typing import ImageLike, NDArray
 
@@ -57,7 +58,7 @@ class ResultSlot:
     def set(self, steps: Sequence[Step]) -> None:
         """Set the parameters of the next frame."""
         for number, step in enumerate(steps):
-            if step.params != self.params[number]:
+            if not _same(step.params, self.params[number]):
                 try:
                     self.pipeline.set_params(number, **step.params)
                 except DalaError as error:
@@ -258,6 +259,15 @@ def _key(step: Step) -> tuple[Hashable, ...]:
         for i in step.inputs
     )
     return step.kernel, inputs, step.shape, step.dtype, tuple(sorted(step.params))
+
+
+def _same(params: Values, others: Values) -> bool:
+    """Return True if parameters of the same names have the same values, of the same types."""
+    for name, value in params.items():
+        other = others[name]
+        if value is not other and exact_key(value) != exact_key(other):
+            return False
+    return True
 
 
 def _copy(source: Buffer, target: Buffer) -> None:

@@ -29,7 +29,7 @@ from dala.gpu.compute.kernel import Kernel, builtins, find
 from dala.gpu.compute.kernel import get as find_kernel
 from dala.gpu.compute.kernels.filter import BORDER_OPTIONS, FILTERS, FilterParam, FilterSpec
 from dala.gpu.compute.operation import Operation, Tensor
-from dala.gpu.compute.params import check_params, check_values, missing
+from dala.gpu.compute.params import check_params, check_values, exact_key, missing
 from dala.gpu.compute.runnable import Runnable
 from dala.media.filters.declarations import declared, filter_names
 from dala.media.filters.luts import load_lut
@@ -375,8 +375,7 @@ def apply_kernel(
 def _plan_one(name: str, params: Mapping[str, FilterValue], shape: Shape, dtype: str) -> list[Step]:
     """Return the steps of one filter; those that depend on plain values only are cached."""
     try:
-        # 1, 1.0 and True are equal, but not the same parameter.
-        key = (name, shape, dtype, *((n, v, type(v)) for n, v in params.items()))
+        key = (name, shape, dtype, *((n, exact_key(v)) for n, v in params.items()))
         spec, steps = _PLANS.get(key, (None, []))
     except TypeError:  # an array or a list
         return plan([(name, params)], shape, dtype, name, listed=False)
