@@ -197,6 +197,28 @@ def test_nan_entries_become_bytes(engine_id):
         assert (got[..., :3] == 255).all()
 
 
+@pytest.mark.parametrize("method", ["tetrahedral", "trilinear"])
+@pytest.mark.parametrize("channels", [3, 4])
+def test_infinite_entries_count_even_with_weight_0(engine_id, method, channels):
+    """0 times infinity is NaN, so it shows which entries a color has: equal fractions, the ends."""
+    lut, random = table(5), np.random.default_rng(8)
+    for v in (np.nan, np.inf, -np.inf, 3.0, -2.0, 1e30):
+        lut.reshape(-1)[random.integers(0, lut.size, 6)] = v
+    few = np.array([0, 1, 40, 63, 64, 100, 191, 254, 255], "u1")
+    colors = np.stack(np.meshgrid(few, few, few, indexing="ij"), -1).reshape(27, 27, 3)
+    image = np.ascontiguousarray(np.dstack([colors, colors[..., :1]])[..., :channels])
+    for source, params in ((image, {}), (image, {"amount": 0.5}), (image / np.float32(255), {})):
+        given = {"method": method, **params}
+        with dala.device("reference"):
+            exact = run("lut_apply", [source, lut], source.shape, "f32", given)
+        got = run("lut_apply", [source, lut], source.shape, "f32", given)
+        np.testing.assert_allclose(got, exact, rtol=1e-4, atol=2e-5)
+        assert not np.isfinite(exact[..., :3]).all()
+        got = run("lut_apply", [source, lut], source.shape, "u8", given)
+        wanted = np.clip(np.nan_to_num(exact, posinf=9, neginf=-9), 0, 1) * 255
+        assert np.abs(got - wanted).max() <= 0.51
+
+
 def test_table_axes_are_red_green_blue(engine_id):
     lut = np.zeros((2, 2, 2, 3), "<f4")
     lut[1, 0, 0], lut[0, 1, 0], lut[0, 0, 1] = (0.1, 0.2, 0.3), (0.4, 0.5, 0.6), (0.7, 0.8, 0.9)

@@ -104,7 +104,7 @@ def find_entries(
         near[k] = base
         if tetrahedral:
             up = select(r >= g, select(r >= b, step_r, 4), select(g >= b, step_g, 4))
-            off = select(r < g, select(r <= b, step_r, 4), select(g <= b, step_g, 4))
+            off = select(r >= g, select(g >= b, 4, step_g), select(r >= b, 4, step_r))
             near[BLOCK + k] = base + up
             near[2 * BLOCK + k] = base + step_r + step_g + 4 - off
             high = max(r, g)
@@ -144,18 +144,21 @@ def sum_entries(
             v += load(wide, i64(near[2 * BLOCK + k]), 4) * weights[2 * BLOCK + k]
             v += load(wide, base + step_r + step_g + 4, 4) * weights[3 * BLOCK + k]
         else:
+            # Not a + (b - a) * t, which is NaN for an infinite entry.
             r, g, b = weights[k], weights[BLOCK + k], weights[2 * BLOCK + k]
-            n00 = load(wide, base, 4)
-            n01 = load(wide, base + step_g, 4)
-            n10 = load(wide, base + step_r, 4)
-            n11 = load(wide, base + step_r + step_g, 4)
-            n00 += (load(wide, base + 4, 4) - n00) * b
-            n01 += (load(wide, base + step_g + 4, 4) - n01) * b
-            n10 += (load(wide, base + step_r + 4, 4) - n10) * b
-            n11 += (load(wide, base + step_r + step_g + 4, 4) - n11) * b
-            n00 += (n01 - n00) * g
-            n10 += (n11 - n10) * g
-            v = n00 + (n10 - n00) * r
+            w = f32(1) - b
+            n00 = load(wide, base, 4) * w
+            n01 = load(wide, base + step_g, 4) * w
+            n10 = load(wide, base + step_r, 4) * w
+            n11 = load(wide, base + step_r + step_g, 4) * w
+            n00 += load(wide, base + 4, 4) * b
+            n01 += load(wide, base + step_g + 4, 4) * b
+            n10 += load(wide, base + step_r + 4, 4) * b
+            n11 += load(wide, base + step_r + step_g + 4, 4) * b
+            w = f32(1) - g
+            n00 = n00 * w + n01 * g
+            n10 = n10 * w + n11 * g
+            v = n00 * (f32(1) - r) + n10 * r
         store(sums, 4 * k, v)
 
 

@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 _GROUP: Final = 128
 
 _METHOD: Final = {
-    # Go from the near corner to the far one, along the axis with the largest fraction first.
+    # Go from the near corner to the far one, along the axis with the largest fraction first; among
+    # equal ones red, then green. An infinite entry counts even where its weight is 0.
     "tetrahedral": """\
     let up = select(select(1u, step.y, part.y >= part.z), select(1u, step.x, part.x >= part.z),
         part.x >= part.y);
-    let off = select(select(1u, step.y, part.y <= part.z), select(1u, step.x, part.x <= part.z),
-        part.x < part.y);
+    let off = select(select(step.x, 1u, part.x >= part.z), select(step.y, 1u, part.y >= part.z),
+        part.x >= part.y);
     let high = max(part.x, part.y);
     let less = min(part.x, part.y);
     let most = max(high, part.z);
@@ -39,12 +40,14 @@ _METHOD: Final = {
     let middle = max(less, min(high, part.z));
     return table[base] * (1.0f - most) + table[base + up] * (most - middle)
         + table[far - off] * (middle - least) + table[far] * least;""",
+    # Not mix(): some drivers compute a + (b - a) * t, which is NaN for an infinite entry.
     "trilinear": """\
-    let n00 = mix(table[base], table[base + 1u], part.z);
-    let n01 = mix(table[base + step.y], table[base + step.y + 1u], part.z);
-    let n10 = mix(table[base + step.x], table[base + step.x + 1u], part.z);
-    let n11 = mix(table[far - 1u], table[far], part.z);
-    return mix(mix(n00, n01, part.y), mix(n10, n11, part.y), part.x);""",
+    let rest = 1.0f - part;
+    let n00 = table[base] * rest.z + table[base + 1u] * part.z;
+    let n01 = table[base + step.y] * rest.z + table[base + step.y + 1u] * part.z;
+    let n10 = table[base + step.x] * rest.z + table[base + step.x + 1u] * part.z;
+    let n11 = table[far - 1u] * rest.z + table[far] * part.z;
+    return (n00 * rest.y + n01 * part.y) * rest.x + (n10 * rest.y + n11 * part.y) * part.x;""",
 }
 
 
