@@ -106,7 +106,7 @@ def test_pictures_and_videos(folder, tmp_path, pattern, capsys):
     out = tmp_path / "out"
     assert main(["filter", str(folder / pattern), str(out), "--invert", *CPU]) == 2
     said = capsys.readouterr()
-    assert "2 pictures and 1 videos in" in said.out
+    assert "2 pictures and 1 video in" in said.out
     assert ", 3 failed on" in said.out
     for name in ("broken.mp4", "empty.webm", "text.png"):
         assert str(folder / name) in said.err

@@ -170,7 +170,7 @@ def test_failures_do_not_stop_the_others(tmp_path, capsys):
     (folder / "bad.png").write_bytes((folder / "good.png").read_bytes()[:300])
     assert main(["filter", str(folder), str(tmp_path / "out"), "--invert", *CPU]) == 2
     out, err = capsys.readouterr()
-    assert "1 pictures" in out
+    assert "1 picture in" in out
     assert "1 failed" in out
     assert str(folder / "bad.png") in err
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["good.png"]

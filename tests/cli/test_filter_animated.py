@@ -80,7 +80,7 @@ def test_batches_keep_animations(source, tmp_path, capsys):
     Frame.from_array(np.zeros((4, 4, 3), np.uint8), device="cpu").save(folder / "still.png")
     assert run(folder, tmp_path / "out", "--invert") == 0
     assert len(frames_of(tmp_path / "out" / "moving.gif")) == 4
-    assert "1 pictures and 1 videos" in capsys.readouterr().out
+    assert "1 picture and 1 video" in capsys.readouterr().out
 
 
 class Pipe(io.StringIO):

@@ -114,7 +114,7 @@ def test_pipelines_show_their_plan():
             {"op": "run_kernel", "kernel": "relu", "inputs": [a], "output": b}
         )
         html = p._repr_html_()
-        assert "pipeline on cpu: 1 stages in 1 passes" in html
+        assert "pipeline on cpu: 1 stage in 1 pass" in html
         assert "stage 0: relu" in html
         assert b.read_list() == [0.0, 0.0]  # it did not run
         p.close()

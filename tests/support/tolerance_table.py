@@ -26,7 +26,7 @@ def shown(tolerance: Tolerance) -> str:
     """Return a tolerance as text."""
     if not tolerance.ulps:
         return "exact"
-    text = f"{tolerance.ulps:g} ulps"
+    text = f"{tolerance.ulps:g} ulp{'' if tolerance.ulps == 1 else 's'}"
     if tolerance.absolute > 1e-30:
         text += f" or 2^{math.log2(tolerance.absolute):.0f}"
     return text

@@ -8,8 +8,8 @@ import time
 from typing import Final
 
 from dala.batch.events import Failed
-from dala.batch.report import counted
 from dala.batch.tasks import BatchTask, Result
+from dala.errors import counted
 from dala.media.progress import clock_text
 
 #: Seconds between two updates of the line.

@@ -31,7 +31,6 @@ from dala.batch.places import (
 from dala.batch.planning.calibration import Sampled
 from dala.batch.planning.calibration import calibrate as measure
 from dala.batch.planning.plans import BatchPlan
-from dala.batch.report import counted
 from dala.batch.tasks import (
     BatchTask,
     Json,
@@ -45,7 +44,7 @@ from dala.batch.tasks import (
     text_of,
 )
 from dala.batch.worker import FINAL, error_text
-from dala.errors import ParameterError
+from dala.errors import ParameterError, counted
 from dala.typing import PathLike
 
 _CALL: Final = "batch.images"

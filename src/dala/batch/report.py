@@ -5,16 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 
 from dala.batch.tasks import Json
-from dala.errors import BatchError
-
-
-def counted(number: int, what: str) -> str:
-    """Return a number of things.
-
-    >>> counted(1, "videos"), counted(2, "videos")
-    ('1 video', '2 videos')
-    """
-    return f"{number} {what.removesuffix('s') if number == 1 else what}"
+from dala.errors import BatchError, counted
 
 
 @dataclass(frozen=True)

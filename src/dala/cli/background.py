@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypedDict
 from dala.cli.common import arguments, inputs
 from dala.cli.common.inference import load
 from dala.cli.common.signals import Stopped, stopping
-from dala.errors import ParameterError
+from dala.errors import ParameterError, counted
 from dala.media.progress import Progress
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(report, indent=2))
     else:
         rate = f", {report['frames'] / report['seconds']:.1f} fps" if report["frames"] > 1 else ""
-        print(f"{args.out}: {report['frames']} frames in {report['seconds']:.2f} s{rate}{better}")
+        frames = counted(report["frames"], "frames")
+        print(f"{args.out}: {frames} in {report['seconds']:.2f} s{rate}{better}")
     return 0
 
 

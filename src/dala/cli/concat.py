@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from dala.cli.common import arguments
+from dala.cli.common.joined import summary
 from dala.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -76,12 +77,13 @@ def run(args: argparse.Namespace) -> int:
             )  # fmt: skip
     except Stopped as stopped:
         return 128 + stopped.number
+    seconds = perf_counter() - begin
     report: ConcatReport = {
         "in": args.paths, "out": args.out, "transition": args.transition, "copied": made.copied,
         "reason": made.reason, "frames": made.frames, "duration": round(made.seconds, 6),
-        "seconds": round(perf_counter() - begin, 3),
+        "seconds": round(seconds, 3),
     }  # fmt: skip
-    print(json.dumps(report, indent=2) if args.json else _summary(report))
+    print(json.dumps(report, indent=2) if args.json else summary(args.out, made, seconds))
     return 0
 
 
@@ -115,12 +117,3 @@ def _value(text: str) -> bool | float | str | tuple[float, ...]:
     except ValueError:
         return text
     return numbers[0] if len(numbers) == 1 else numbers
-
-
-def _summary(report: ConcatReport) -> str:
-    how = "copied without encoding" if report["copied"] else "encoded again"
-    why = f": {report['reason']}" if report["reason"] else ""
-    return (
-        f"{report['out']}: {report['frames']} frames, {report['duration']:g} s, {how}{why} "
-        f"({report['seconds']:.1f} s)"
-    )

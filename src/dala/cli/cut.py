@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Final, TypedDict
 
 from dala.cli.common import arguments
+from dala.cli.common.joined import summary
 from dala.errors import ParameterError
 
 EXAMPLES: Final = """\
@@ -89,24 +90,12 @@ def run(args: argparse.Namespace) -> int:
             )  # fmt: skip
     except Stopped as stopped:
         return 128 + stopped.number
+    seconds = perf_counter() - begin
     report: CutReport = {
         "in": args.path, "out": args.out, "from": float(start),
         "to": None if end is None else float(end), "copied": made.copied, "reason": made.reason,
         "frames": made.frames, "encoded": made.encoded, "duration": round(made.seconds, 6),
-        "seconds": round(perf_counter() - begin, 3),
+        "seconds": round(seconds, 3),
     }  # fmt: skip
-    print(json.dumps(report, indent=2) if args.json else _summary(report))
+    print(json.dumps(report, indent=2) if args.json else summary(args.out, made, seconds))
     return 0
-
-
-def _summary(report: CutReport) -> str:
-    how = "copied without encoding"
-    if report["encoded"] == report["frames"]:
-        how = "encoded again"
-    elif report["encoded"]:
-        how = f"{report['encoded']} of them encoded again"
-    why = f": {report['reason']}" if report["reason"] else ""
-    return (
-        f"{report['out']}: {report['frames']} frames, {report['duration']:g} s, {how}{why} "
-        f"({report['seconds']:.1f} s)"
-    )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from dala.cli.common import arguments, chain
 from dala.cli.common.signals import Stopped, stopping
-from dala.errors import ParameterError
+from dala.errors import ParameterError, counted
 
 if TYPE_CHECKING:
     from dala.web import Export
@@ -203,10 +203,9 @@ def _report(made: Export) -> dict[str, chain.Json]:
 
 def _summary(made: Export) -> str:
     plan = made.plan
-    count = plan.dispatches
     controls = ", ".join(c.name for c in plan.live) or "none"
     return (
-        f"{made.path}: {plan.name} in {count} dispatch{'' if count == 1 else 'es'}; "
+        f"{made.path}: {plan.name} in {counted(plan.dispatches, 'dispatches', 'dispatch')}; "
         f"controls: {controls}"
     )
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dala.cli.common import arguments, inference, inputs
 from dala.cli.common.chain import Json
 from dala.cli.common.signals import Stopped, stopping
-from dala.errors import ParameterError
+from dala.errors import ParameterError, counted
 from dala.media.progress import Progress
 
 if TYPE_CHECKING:
@@ -160,18 +159,12 @@ def _pictures(args: argparse.Namespace, hider: FaceHider) -> dict[str, Json]:
             faces = [HiddenFace(f.box, f.score) for f in hider.find(pixels[..., :3])]
             store(target, hider.hide(pixels, faces), {})
         except BaseException as error:
-            if not many and isinstance(error, Exception):
-                raise
-            why = inputs.failure(source, error)
-            failed.append({"in": str(source), "error": why})
-            print(f"dala {args.command}: {why}", file=sys.stderr)
+            failed.append(inference.failure(args, source, error, many))
             continue
         found.append({"in": str(source), "out": str(target), "found": _facts(faces)})
         if not args.json:
-            print(f"{target}: {_count(len(faces))} hidden")
-    if failed and not args.json:
-        print(f"{len(found)} pictures, {len(failed)} failed")
-    return {"results": found, **({"failed": failed} if failed else {})}
+            print(f"{target}: {counted(len(faces), 'faces')} hidden")
+    return inference.picture_report(args, found, failed)
 
 
 def _video(args: argparse.Namespace, hider: FaceHider) -> dict[str, Json]:
@@ -202,14 +195,11 @@ def _video(args: argparse.Namespace, hider: FaceHider) -> dict[str, Json]:
     if not args.json:
         rate = len(frames) / progress.seconds
         print(
-            f"{args.out}: {len(frames)} frames, {_count(len(ids))} hidden, in {carried} frames one "
-            f"that the model did not find there, {rate:.1f} fps"
+            f"{args.out}: {counted(len(frames), 'frames')}, {counted(len(ids), 'faces')} hidden, "
+            f"in {counted(carried, 'frames')} one that the model did not find there, "
+            f"{rate:.1f} fps"
         )
     return {"in": name, "out": args.out, "frames": frames}
-
-
-def _count(faces: int) -> str:
-    return "1 face" if faces == 1 else f"{faces} faces"
 
 
 def _facts(faces: list[HiddenFace]) -> Json:

@@ -13,7 +13,7 @@ from dala import forks
 from dala.cli.common import arguments, chain, filter_video, inputs
 from dala.cli.common.pipes import PIPE, piped
 from dala.cli.common.signals import Stopped, stopping
-from dala.errors import ParameterError
+from dala.errors import ParameterError, counted
 from dala.media.notices import collected
 from dala.media.progress import Progress
 
@@ -216,12 +216,12 @@ def _summary(report: FilterReport, out: str) -> str:
         size = f"{one['width']}x{one['height']}"
         if "frames" in one:
             fps = one["frames"] / seconds if seconds else 0.0
-            size += f", {one['frames']} frames, {fps:.1f} fps,"
+            size += f", {counted(one['frames'], 'frames')}, {fps:.1f} fps,"
         return f"{one['out']}: {size} in {seconds:.2f} s {where}"
     missed = f", {len(report['failed'])} failed" if report["failed"] else ""
     videos = sum("frames" in one for one in made)
     counts = [(len(made) - videos, "pictures"), (videos, "videos")]
-    what = " and ".join(f"{n} {kind}" for n, kind in counts if n) or "0 files"
+    what = " and ".join(counted(n, kind) for n, kind in counts if n) or "0 files"
     return f"{out}: {what} in {seconds:.1f} s{missed} {where}"
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from dala.cli.common import arguments, chain
 from dala.cli.common.signals import Stopped, stopping
-from dala.errors import ParameterError
+from dala.errors import ParameterError, counted
 from dala.media.notices import collected
 from dala.media.video.arguments import check_seconds
 
@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     seconds = time.perf_counter() - begin
     print(
-        f"{live.output.where.label}: {stats['shown']:.0f} frames in {seconds:.1f} s, "
+        f"{live.output.where.label}: {counted(int(stats['shown']), 'frames')} in {seconds:.1f} s, "
         f"{stats['dropped']:.0f} dropped, {stats['repeated']:.0f} repeated, "
         f"{stats['bit_rate'] / 1e6:.2f} Mbit/s, latency {stats['latency_ms']:.0f} ms"
     )

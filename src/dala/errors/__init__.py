@@ -10,6 +10,7 @@ from __future__ import annotations
 from copy import copy as shallow_copy
 from typing import Self, TypeAlias, TypeGuard
 
+from dala.errors.describing import counted as counted
 from dala.errors.describing import describe as describe
 from dala.errors.describing import did_you_mean as did_you_mean
 from dala.errors.describing import printable as printable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["describe", "did_you_mean", "printable"]
+__all__ = ["counted", "describe", "did_you_mean", "printable"]
 
 
 def printable(text: str) -> str:
@@ -40,6 +40,20 @@ def describe(value: object) -> str:
             return type(value).__name__
         return shown if len(shown) <= 80 else f"{shown[:77]}..."
     return type(value).__name__
+
+
+def counted(number: int, many: str, one: str = "") -> str:
+    """Return a number of things.
+
+    Args:
+        number: how many there are.
+        many: their name.
+        one: the name of one; by default that of many without its "s".
+
+    >>> counted(1, "videos"), counted(2, "videos"), counted(1, "passes", "pass")
+    ('1 video', '2 videos', '1 pass')
+    """
+    return f"{number} {(one or many.removesuffix('s')) if number == 1 else many}"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

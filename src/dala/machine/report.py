@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple, TypeAlias
 
+from dala.errors import counted
 from dala.extras import EXTRAS, pip_install
 from dala.gpu.compute.engines.devices import Choice, Device
 from dala.gpu.compute.engines.webgpu.limits import (
@@ -143,9 +144,7 @@ def _limits(name: str) -> str:
 
 
 def _verdict(problems: int) -> str:
-    if not problems:
-        return "No problems found."
-    return "1 problem found." if problems == 1 else f"{problems} problems found."
+    return f"{counted(problems, 'problems')} found." if problems else "No problems found."
 
 
 def doctor() -> Report:

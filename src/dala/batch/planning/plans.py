@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 
 from dala.batch.planning.calibration import MeasuredSpeed, together
-from dala.batch.report import Failure, counted
+from dala.batch.report import Failure
 from dala.batch.runners import Resources
 from dala.batch.runners.local import worker_count
 from dala.batch.tasks import Json
+from dala.errors import counted
 
 
 @dataclass
@@ -82,7 +83,7 @@ class BatchPlan:
             if self.bytes_written is not None:
                 lines[-1] += f", writes about {_size(self.bytes_written)}"
         if self.minutes is not None:
-            many = f"{self.workers} process{'' if self.workers == 1 else 'es'}"
+            many = counted(self.workers, "processes", "process")
             lines.append(f"about {_minutes(self.minutes)} with {many} here (an estimate)")
         lines += [f"not split: {text}" for text in self.whole[:10]]
         if len(self.whole) > 10:

@@ -17,6 +17,7 @@ from dala.batch import storage
 from dala.batch.events import Event, Failed, Finished, Progressed, Started
 from dala.batch.runners import Resources
 from dala.batch.tasks import BatchTask, Result
+from dala.errors import counted
 
 #: Seconds that a worker has to end by itself.
 _GRACE: Final = 5.0
@@ -116,7 +117,7 @@ class LocalRunner:
         """Start the processes."""
         for number in range(self._count):
             self._workers.append(_Worker(number, self._heard, self._threads))
-        return f"{self._count} process{'' if self._count == 1 else 'es'}"
+        return counted(self._count, "processes", "process")
 
     def capacity(self) -> int:
         """Return how many tasks it takes: one more for each process, so that none waits."""

@@ -20,11 +20,10 @@ from typing import Any, Final, TypeAlias
 
 from dala.batch import storage
 from dala.batch.events import Event, Failed, Finished, Progressed, Started
-from dala.batch.report import counted
 from dala.batch.runners import Resources
 from dala.batch.runners.remote import RayWorker
 from dala.batch.tasks import BatchTask, Result
-from dala.errors import BatchError, MissingPackage
+from dala.errors import BatchError, MissingPackage, counted
 from dala.extras import pip_install
 from dala.media.notices import notify
 

@@ -17,14 +17,14 @@ from dala.batch.manifest import Manifest
 from dala.batch.pictures import SUFFIXES, device_id
 from dala.batch.places import Patterns, Template, absolute, digest, find_files, patterns_of
 from dala.batch.planning.plans import BatchPlan
-from dala.batch.report import BatchReport, counted
+from dala.batch.report import BatchReport
 from dala.batch.tables.parquet import write_folder
 from dala.batch.tables.rows import TASKS, pyarrow, schema
 from dala.batch.tables.sampling import seconds_of
 from dala.batch.tables.table import ResultTable
 from dala.batch.tables.work import close_models, load, version_of
 from dala.batch.tasks import BatchTask, Json, JsonObject, Result, text_of
-from dala.errors import ParameterError
+from dala.errors import ParameterError, counted
 from dala.media.video.suffixes import VIDEO_SUFFIXES
 from dala.typing import PathLike
 

@@ -14,11 +14,10 @@ from dala.batch.manifest import Manifest
 from dala.batch.pictures import device_id
 from dala.batch.places import Patterns, Template, digest, find_files, patterns_of
 from dala.batch.planning.plans import BatchPlan
-from dala.batch.report import counted
 from dala.batch.tasks import BatchTask, Json, JsonObject, Result, list_of
 from dala.batch.video.settings import encoder_spec, seconds_of
 from dala.batch.video.work import PlannedVideo, part_name, whole_result
-from dala.errors import ParameterError
+from dala.errors import ParameterError, counted
 from dala.media.video.suffixes import VIDEO_SUFFIXES
 from dala.typing import PathLike
 

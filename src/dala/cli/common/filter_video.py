@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from dala import forks
 from dala.cli.common import chain, inputs
-from dala.errors import ParameterError, VideoError
+from dala.errors import ParameterError, VideoError, counted
 from dala.media.notices import notify
 from dala.media.progress import Progress
 
@@ -102,7 +102,8 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Made, str, 
     made["frames"] = progress.done
     wrong = ""
     if damage:
-        wrong = f"{damage[0]} {progress.done} frames were saved to {out!r}."
+        were = "was" if progress.done == 1 else "were"
+        wrong = f"{damage[0]} {counted(progress.done, 'frames')} {were} saved to {out!r}."
     return stages.device, made, wrong, progress.seconds
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from dala.cli.common import inputs
 from dala.cli.common.chain import Json
 from dala.cli.common.signals import Stopped, stopping
-from dala.errors import ParameterError
+from dala.errors import ParameterError, counted
 from dala.media.progress import Progress
 from dala.typing import NDArray
 
@@ -185,19 +185,31 @@ def _pictures(
                 store(targets[k], result.draw(pixels), {})
                 one["out"] = str(targets[k])
         except BaseException as error:
-            if not many and isinstance(error, Exception):
-                raise
-            why = inputs.failure(source, error)
-            failed.append({"in": str(source), "error": why})
-            print(f"dala {args.command}: {why}", file=sys.stderr)
+            failed.append(failure(args, source, error, many))
             continue
         found.append(one)
         if not args.json:
             head = f"{source}:\n  " if many else ""
             print(head + text(result).replace("\n", "\n  " if many else "\n"))
+    return picture_report(args, found, failed)
+
+
+def failure(args: argparse.Namespace, source: Path, error: BaseException, many: bool) -> Json:
+    """Say why one of many pictures failed, and return it for the report; alone, it is raised."""
+    if not many and isinstance(error, Exception):
+        raise error
+    why = inputs.failure(source, error)
+    print(f"dala {args.command}: {why}", file=sys.stderr)
+    return {"in": str(source), "error": why}
+
+
+def picture_report(
+    args: argparse.Namespace, found: Sequence[Json], failed: Sequence[Json]
+) -> dict[str, Json]:
+    """Return the report of many pictures; print the counts if some failed."""
     if failed and not args.json:
-        print(f"{len(found)} pictures, {len(failed)} failed")
-    return {"results": [*found], **({"failed": failed} if failed else {})}
+        print(f"{counted(len(found), 'pictures')}, {len(failed)} failed")
+    return {"results": [*found], **({"failed": [*failed]} if failed else {})}
 
 
 def _pixels(image: PillowImage) -> NDArray:
@@ -247,7 +259,7 @@ def _video(
             for _ in results():
                 pass
     if out and not args.json:
-        print(f"{out}: {len(found)} frames, {len(found) / progress.seconds:.1f} fps")
+        print(f"{out}: {counted(len(found), 'frames')}, {len(found) / progress.seconds:.1f} fps")
     return {"in": name, "out": out, "frames": [*found]}
 
 

@@ -39,7 +39,7 @@ class PlanPass:
 def passes_of(text: str) -> list[PlanPass]:
     """Return the passes that an explanation of a pipeline lists.
 
-    >>> passes_of("pipeline on cpu: 1 stages in 1 passes\\n  pass 0: blur, 2,400 bytes, 0.125 ms")
+    >>> passes_of("pipeline on cpu: 1 stage in 1 pass\\n  pass 0: blur, 2,400 bytes, 0.125 ms")
     [PlanPass(label='blur', moved=2400, ms=0.125)]
     """
     found = []

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from dala.errors import counted
 from dala.gpu.compute.arrays import graph
 from dala.gpu.compute.arrays.graph import Expression, Number
 from dala.gpu.compute.arrays.helpers import helper
@@ -170,7 +171,7 @@ def explain(root: Expression) -> str:
                 planned.add(node.serial)
                 count += len(fused.inner)
                 lines.append(f"  pass {len(lines)}: {describe(node, fused)}")
-    passes = f"{len(lines)} pass{'es' if len(lines) != 1 else ''}"
-    operations = f"{count} operation{'s' if count != 1 else ''}"
+    passes = counted(len(lines), "passes", "pass")
+    operations = counted(count, "operations")
     head = f"expression on {root.engine.id}: {operations} in {passes}, not computed yet"
     return "\n".join([head, *lines])

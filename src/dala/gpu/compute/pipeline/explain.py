@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dala.errors import counted
 from dala.gpu.compute.engines.base import Engine
 from dala.gpu.compute.pipeline.chain import Chain
 from dala.gpu.compute.pipeline.fuse import Pass
@@ -15,8 +16,8 @@ def explain(
 ) -> str:
     """Return the plan of a pipeline as text; ``times`` are seconds per pass, if known."""
     where = engine.id if engine is not None else "no device yet"
-    count = sum(item.op != "barrier" for item in passes)
-    lines = [f"pipeline on {where}: {len(stages)} stages in {count} passes"]
+    count = counted(sum(item.op != "barrier" for item in passes), "passes", "pass")
+    lines = [f"pipeline on {where}: {counted(len(stages), 'stages')} in {count}"]
     for number, stage in enumerate(stages):
         shape = stage.output.shape if stage.output is not None else ""
         lines.append(f"  stage {number}: {stage.name} {shape}{_fusion(stage, passes)}")

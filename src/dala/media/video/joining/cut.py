@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
-from dala.errors import ParameterError, VideoError
+from dala.errors import ParameterError, VideoError, counted
 from dala.media.video.files import open as open_video
 from dala.media.video.files import write
 from dala.media.video.joining.packets import (
@@ -128,7 +128,7 @@ def _smart(
     """Write a part of which only the ends are encoded again."""
     made = smart_cut(path, out, start, end, audio=audio, options=options, call=call)
     copied = made.frames - made.encoded
-    reason = f"{problem}; {copied} frames from {float(made.key):.3f} s on are copied"
+    reason = f"{problem}; {counted(copied, 'frames')} copied, from {float(made.key):.3f} s on"
     return JoinReport(False, reason, made.frames, made.frames * float(step), made.encoded)
 
 

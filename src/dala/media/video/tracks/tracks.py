@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Final
 
-from dala.errors import VideoError
+from dala.errors import VideoError, counted
 from dala.media.notices import notify
 from dala.media.video.decoding.input import ffmpeg_message
 from dala.media.video.source import AvObject, VideoSource, pyav
@@ -211,7 +211,7 @@ class Tracks:
         if chapters and holds.chapters:
             output.set_chapters(chapters)
         elif chapters:
-            self._left_out.append(_count(len(chapters), "chapter"))
+            self._left_out.append(counted(len(chapters), "chapters"))
 
     def _moved(self, chapter: AvObject) -> dict[str, AvObject]:
         """Return a chapter, moved with the tracks."""
@@ -282,7 +282,7 @@ class Tracks:
                 output.mux_one(made)
         damaged = sum(getattr(track, "damaged", 0) for track in self._tracks.values())
         if damaged:
-            notify(f"{self.source.label}: {_count(damaged, 'damaged packet')} left out.")
+            notify(f"{self.source.label}: {counted(damaged, 'damaged packets')} left out.")
 
     def close(self) -> None:
         """Close the source."""
@@ -310,7 +310,3 @@ def _tags(metadata: Mapping[str, str]) -> dict[str, str]:
         for key, value in metadata.items()
         if key.lower() not in _OWN_TAGS and not key.startswith("_STATISTICS")
     }
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
