@@ -51,7 +51,7 @@ READERS: dict[str, tuple[str, ...]] = {
         "dala.ml.convert.tfjs", "dala.ml.convert.tfjs_ops", "dala.ml.convert.indexing",
         "dala.ml.convert.builder",
     ),
-    "onnx": ("dala.ml.runtime.onnx_graph",),
+    "onnx": ("dala.ml.runtime.onnx_graph", "dala.ml.convert.protobuf"),
     "requests": ("dala.gpu.presenters.requests",),
 }  # fmt: skip
 

@@ -43,6 +43,47 @@ def uneven(folder):
     return path
 
 
+def several(folder, name, declared=120):
+    """A network of three outputs, one of them a copy, and one of which the file may lie."""
+    rng = np.random.default_rng(3)
+    graph = Graph("several")
+    x = graph.input("pixels", ("batch", 3, 4, 6))
+    weights = graph.constant(rng.normal(size=(5, 3, 3, 3)).astype(np.float32))
+    y = graph.node("Conv", x, weights, kernel_shape=(3, 3), pads=(1, 1, 1, 1))
+    graph.output(graph.node("Flatten", y, axis=1), ("batch", declared), name="flat")
+    graph.output(graph.node("Relu", y), ("batch", 5, 4, 6), name="maps")
+    graph.output(graph.node("GlobalAveragePool", y), ("batch", 5, 1, 1), name="means")
+    path = f"{folder}/{name}.onnx"
+    with open(path, "wb") as file:
+        file.write(graph.save())
+    return path
+
+
+def joined(folder, rng):
+    """Runs of networks whose outputs are joined, beside the CPU's."""
+    made = {}
+    for name, declared in (("right", 120), ("wrong", 60)):
+        path = several(folder, name, declared)
+        with (
+            load_model(path, "webgpu", task="raw") as gpu,
+            load_model(path, "cpu", task="raw") as cpu,
+        ):
+            made[f"{name} packed"] = gpu._session._packed
+            made[f"{name} ports"] = [str(p) for p in gpu.output_ports] == [
+                str(p) for p in cpu.output_ports
+            ]
+            worst = 0.0
+            for batch in (1, 2, 1, 3):
+                x = rng.normal(size=(batch, 3, 4, 6)).astype(np.float32)
+                got, want = gpu.run(x), cpu.run(x)
+                assert list(got) == list(want)
+                worst = max(worst, *(float(np.abs(got[k] - want[k]).max()) for k in want))
+            made[name] = worst
+            made[f"{name} captured"] = gpu._session._runs.captured
+            made[f"{name} packed after"] = gpu._session._packed
+    return made
+
+
 def difference(model, reference, batch, rng):
     x = rng.normal(size=(batch, 3, 4, 6)).astype(np.float32)
     got, want = model.run(x)["y"], reference.run(x)["y"]
@@ -101,6 +142,7 @@ def main(folder):
         load_model(path, "cpu", task="raw") as cpu,
     ):
         found["loaded again"] = difference(again, cpu, 1, rng)
+    found["joined"] = joined(folder, rng)
     found["stream"] = streams(path, rng)
     found["background"] = background(folder)
     sys.stdout.write(json.dumps(found) + "\n")

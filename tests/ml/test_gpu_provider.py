@@ -71,6 +71,19 @@ def test_outputs_of_unknown_size(found):
     assert found["uneven capture"].startswith("no: This session cannot use the graph capture")
 
 
+def test_several_outputs_are_read_as_one(found):
+    """Also captured where one is a copy, and right where the file declares a wrong shape."""
+    joined = found["joined"]
+    assert joined["right packed"]
+    assert joined["right packed after"]
+    assert joined["right ports"]
+    assert joined["right"] < 1e-4
+    assert joined["right captured"] == 3
+    assert joined["wrong"] < 1e-4
+    assert joined["wrong packed"]
+    assert not joined["wrong packed after"]
+
+
 def test_several_models_in_one_process(found):
     assert found["two models"] < 1e-4
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dala
-from dala.ml.convert import onnx_file
 from dala.ml.convert.onnx_file import Graph
+from dala.ml.convert.protobuf import bytes_field, number_field, text_field
 from dala.ml.gpu import load_model
 from dala.ml.runtime.onnx_graph import check_file
 
@@ -36,16 +36,15 @@ def with_weight(weight):
 
 
 def tensor(shape, data=b"", more=b""):
-    made = b"".join(onnx_file._number(1, n) for n in shape) + onnx_file._number(2, 1)
-    return made + onnx_file._text(8, "w") + (onnx_file._bytes(9, data) if data else b"") + more
+    made = b"".join(number_field(1, n) for n in shape) + number_field(2, 1)
+    return made + text_field(8, "w") + (bytes_field(9, data) if data else b"") + more
 
 
 def external(**entries):
     found = b"".join(
-        onnx_file._bytes(13, onnx_file._text(1, key) + onnx_file._text(2, value))
-        for key, value in entries.items()
+        bytes_field(13, text_field(1, key) + text_field(2, value)) for key, value in entries.items()
     )
-    return tensor((2,), more=found + onnx_file._number(14, 1))
+    return tensor((2,), more=found + number_field(14, 1))
 
 
 def test_every_truncation_is_refused_or_checked(net, tmp_path):

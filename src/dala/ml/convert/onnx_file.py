@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dala.ml.convert.protobuf import bytes_field, number_field, text_field, varint
 from dala.typing import NDArray
 
 #: The value of a node's attribute.
@@ -35,8 +36,10 @@ class Graph:
     True
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, prefix: str = "") -> None:
         self.name = name
+        #: Begins the names of values and nodes, where they must differ from those of a model.
+        self.prefix = prefix
         self._nodes: list[bytes] = []
         self._weights: list[bytes] = []
         self._inputs: list[bytes] = []
@@ -47,7 +50,7 @@ class Graph:
     def fresh(self, hint: str) -> str:
         """Return an unused name."""
         self._count += 1
-        return f"{hint}_{self._count}"
+        return f"{self.prefix}{hint}_{self._count}"
 
     def input(self, name: str, shape: Sequence[int | str], dtype: str = "float32") -> str:
         """Add an input; names in the shape are variable sizes."""
@@ -88,70 +91,56 @@ class Graph:
         outputs: Sequence[str],
         attributes: Mapping[str, Attribute],
     ) -> None:
-        data = b"".join(_text(1, name) for name in inputs)
-        data += b"".join(_text(2, name) for name in outputs)
-        data += _text(3, self.fresh(f"n_{op}")) + _text(4, op)
-        data += b"".join(_bytes(5, _attribute(k, v)) for k, v in attributes.items())
+        data = b"".join(text_field(1, name) for name in inputs)
+        data += b"".join(text_field(2, name) for name in outputs)
+        data += text_field(3, self.fresh(f"n_{op}")) + text_field(4, op)
+        data += b"".join(bytes_field(5, _attribute(k, v)) for k, v in attributes.items())
         self._nodes.append(data)
 
     def save(self) -> bytes:
         """Return the bytes of the file."""
-        graph = b"".join(_bytes(1, node) for node in self._nodes)
-        graph += _text(2, self.name)
-        graph += b"".join(_bytes(5, weight) for weight in self._weights)
-        graph += b"".join(_bytes(11, value) for value in self._inputs)
-        graph += b"".join(_bytes(12, value) for value in self._outputs)
-        opset = _text(1, "") + _number(2, _OPSET)
-        model = _number(1, _IR) + _text(2, "dala") + _bytes(7, graph) + _bytes(8, opset)
+        graph = b"".join(bytes_field(1, node) for node in self._nodes)
+        graph += text_field(2, self.name)
+        graph += b"".join(bytes_field(5, weight) for weight in self._weights)
+        graph += b"".join(bytes_field(11, value) for value in self._inputs)
+        graph += b"".join(bytes_field(12, value) for value in self._outputs)
+        opset = text_field(1, "") + number_field(2, _OPSET)
+        model = (
+            number_field(1, _IR)
+            + text_field(2, "dala")
+            + bytes_field(7, graph)
+            + bytes_field(8, opset)
+        )
         for key, value in self.metadata.items():
-            model += _bytes(14, _text(1, key) + _text(2, value))
+            model += bytes_field(14, text_field(1, key) + text_field(2, value))
         return model
 
 
-def _varint(n: int) -> bytes:
-    n &= (1 << 64) - 1
-    out = bytearray()
-    while n > 0x7F:
-        out.append(n & 0x7F | 0x80)
-        n >>= 7
-    out.append(n)
-    return bytes(out)
-
-
-def _number(field: int, n: int) -> bytes:
-    return _varint(field << 3) + _varint(n)
-
-
-def _bytes(field: int, data: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(data)) + data
-
-
-def _text(field: int, text: str) -> bytes:
-    return _bytes(field, text.encode())
-
-
 def _tensor(name: str, array: NDArray) -> bytes:
-    data = b"".join(_number(1, n) for n in array.shape)
-    data += _number(2, DTYPES[array.dtype.name]) + _text(8, name)
-    return data + _bytes(9, np.ascontiguousarray(array).tobytes())
+    data = b"".join(number_field(1, n) for n in array.shape)
+    data += number_field(2, DTYPES[array.dtype.name]) + text_field(8, name)
+    return data + bytes_field(9, np.ascontiguousarray(array).tobytes())
 
 
 def _value(name: str, shape: Sequence[int | str], dtype: str) -> bytes:
-    dims = b"".join(_bytes(1, _number(1, n) if isinstance(n, int) else _text(2, n)) for n in shape)
-    kind = _number(1, DTYPES[dtype]) + _bytes(2, dims)
-    return _text(1, name) + _bytes(2, _bytes(1, kind))
+    dims = b"".join(
+        bytes_field(1, number_field(1, n) if isinstance(n, int) else text_field(2, n))
+        for n in shape
+    )
+    kind = number_field(1, DTYPES[dtype]) + bytes_field(2, dims)
+    return text_field(1, name) + bytes_field(2, bytes_field(1, kind))
 
 
 def _attribute(name: str, value: Attribute) -> bytes:
-    data = _text(1, name)
+    data = text_field(1, name)
     if isinstance(value, str):
-        return data + _text(4, value) + _number(20, 3)
+        return data + text_field(4, value) + number_field(20, 3)
     if isinstance(value, float):
-        return data + _varint(2 << 3 | 5) + struct.pack("<f", value) + _number(20, 1)
+        return data + varint(2 << 3 | 5) + struct.pack("<f", value) + number_field(20, 1)
     if isinstance(value, int):
-        return data + _number(3, value) + _number(20, 2)
+        return data + number_field(3, value) + number_field(20, 2)
     if isinstance(value, np.ndarray):
-        return data + _bytes(5, _tensor("", value)) + _number(20, 4)
+        return data + bytes_field(5, _tensor("", value)) + number_field(20, 4)
     if isinstance(value, Mapping):
         raise TypeError("attributes must be numbers, strings, arrays or lists of ints")
-    return data + b"".join(_number(8, int(n)) for n in value) + _number(20, 7)
+    return data + b"".join(number_field(8, int(n)) for n in value) + number_field(20, 7)

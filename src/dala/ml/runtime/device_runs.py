@@ -12,11 +12,13 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
 from dala import forks
+from dala.ml.runtime.packing import PACKED, unpack
 from dala.ml.runtime.providers import first_line, runtime
 from dala.typing import NDArray
 
@@ -49,6 +51,8 @@ class _Bound:
     binding: Binding
     inputs: dict[str, OrtValue]
     outputs: dict[str, OrtValue]
+    #: The shapes of the outputs that the only one holds; None if it holds none.
+    parts: Mapping[str, tuple[int, ...]] | None
     #: The options of a run that captures and replays, or that does neither.
     options: RunOptions
     #: The id of the captured graph; "-1" if there is none.
@@ -60,6 +64,8 @@ class _Bound:
         for name, value in self.inputs.items():
             value.update_inplace(given[name])
         session.run_with_iobinding(self.binding, options or self.options)
+        if self.parts is not None:
+            return unpack(self.outputs[PACKED].numpy(), self.parts)
         return {name: value.numpy() for name, value in self.outputs.items()}
 
 
@@ -68,6 +74,13 @@ class DeviceRuns:
 
     Attributes:
         notes: why a shape is not captured, by shape.
+
+    Args:
+        session: whose runs they are.
+        shapes: tells the shapes of the outputs.
+        dtypes: of the outputs.
+        captures: whether runs may be captured.
+        packed: whether the session has one output, which holds those of the model.
     """
 
     def __init__(
@@ -76,11 +89,13 @@ class DeviceRuns:
         shapes: OutputShapes,
         dtypes: Mapping[str, type[np.generic]],
         captures: bool,
+        packed: bool = False,
     ) -> None:
         self._session = session
         self._shapes = shapes
         self._dtypes = dict(dtypes)
         self._captures = captures
+        self._packed = packed
         self._bound: OrderedDict[tuple[object, ...], _Bound] = OrderedDict()
         self._lock = forks.lock()
         self._count = 0
@@ -176,13 +191,16 @@ class DeviceRuns:
         for name, array in given.items():
             inputs[name] = values.ortvalue_from_numpy(array, _DEVICE, 0)
             binding.bind_ortvalue_input(name, inputs[name])
-        for name, shape in shapes.items():
+        bound, dtypes = shapes, self._dtypes
+        if self._packed:
+            bound, dtypes = {PACKED: (sum(map(prod, shapes.values())),)}, {PACKED: np.float32}
+        for name, shape in bound.items():
             outputs[name] = values.ortvalue_from_shape_and_type(
-                list(shape), self._dtypes[name], _DEVICE, 0
+                list(shape), dtypes[name], _DEVICE, 0
             )
             binding.bind_ortvalue_output(name, outputs[name])
         options = _options(graph) if self._captures else None
-        return _Bound(binding, inputs, outputs, options, graph)
+        return _Bound(binding, inputs, outputs, shapes if self._packed else None, options, graph)
 
     def _drop(self, key: tuple[object, ...]) -> None:
         self._release(self._bound.pop(key))

@@ -10,16 +10,13 @@ from __future__ import annotations
 import mmap
 import os
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 from dala import budget
 from dala.errors import LimitExceeded, ModelError
-
-#: The bytes of a file, or a part of them.
-Data: TypeAlias = memoryview
+from dala.ml.convert.protobuf import Data, fields, ints_of, message, text_of
 
 #: Bytes of an element, by ONNX dtype number; strings (8) have no fixed size.
 _ITEM_BYTES: Final = {
@@ -65,6 +62,18 @@ class OnnxWeight:
 
 
 @dataclass
+class OnnxValue:
+    """An input or output: its dtype number and its shape, of ints and names of variable sizes.
+
+    The shape is None if the file does not tell it.
+    """
+
+    name: str
+    kind: int = 0
+    shape: tuple[int | str, ...] | None = None
+
+
+@dataclass
 class OnnxGraph:
     """The structure of a file: every node and weight, those of inner graphs included."""
 
@@ -72,6 +81,9 @@ class OnnxGraph:
     #: The nodes of each graph by itself, the outermost first.
     graphs: list[list[OnnxNode]] = field(default_factory=list)
     weights: list[OnnxWeight] = field(default_factory=list)
+    #: Those of the outermost graph.
+    inputs: list[OnnxValue] = field(default_factory=list)
+    outputs: list[OnnxValue] = field(default_factory=list)
     #: The version of the operators, by domain ("" is ONNX's own).
     opsets: dict[str, int] = field(default_factory=dict)
     bytes: int = 0
@@ -97,7 +109,7 @@ def check_file(path: Path, title: str) -> OnnxGraph:
                 raise ValueError("it is empty")
             _check_memory(size, title)
             # Closed when the last view of it is gone: errors hold some.
-            graph = _model(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
+            graph = read_graph(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
     except OSError as error:
         raise ModelError(f"load_model: {title} cannot be read: {error.strerror}.") from None
     except (ValueError, IndexError, UnicodeDecodeError) as error:
@@ -205,82 +217,18 @@ def _check_cycles(nodes: list[OnnxNode]) -> None:
                 stack.extend(waiting)
 
 
-# protocol buffers ---------------------------------------------------------------------------------
-def _varint(data: Data, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        if at >= len(data):
-            raise ValueError("it ends in the middle of a number")
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        at += 1
-        if byte < 0x80:
-            return value, at
-        shift += 7
-        if shift > 63:
-            raise ValueError("a number has more than 64 bits")
-
-
-def _fields(data: Data) -> Iterator[tuple[int, int | Data]]:
-    """Yield the number and value of each field: an int, or bytes."""
-    at = 0
-    while at < len(data):
-        key, at = _varint(data, at)
-        number, kind = key >> 3, key & 7
-        if not number:
-            raise ValueError("a field has the number 0")
-        if kind == 0:
-            value, at = _varint(data, at)
-            yield number, value
-            continue
-        if kind == 2:
-            size, at = _varint(data, at)
-        elif kind in (1, 5):
-            size = 8 if kind == 1 else 4
-        else:
-            raise ValueError(f"a field has the unknown type {kind}")
-        if at + size > len(data):
-            raise ValueError("a field is longer than the file")
-        yield number, data[at : at + size]
-        at += size
-
-
-def _message(value: int | Data) -> Data:
-    if isinstance(value, int):
-        raise ValueError("a number stands where a message belongs")
-    return value
-
-
-def _text(value: int | Data) -> str:
-    return bytes(_message(value)).decode()
-
-
-def _signed(n: int) -> int:
-    return n - (1 << 64) if n >= 1 << 63 else n
-
-
-def _ints(value: int | Data) -> list[int]:
-    """Return one int, or packed ones."""
-    if isinstance(value, int):
-        return [_signed(value)]
-    found, at = [], 0
-    while at < len(value):
-        n, at = _varint(value, at)
-        found.append(_signed(n))
-    return found
-
-
-def _model(data: Data) -> OnnxGraph:
+def read_graph(data: Data) -> OnnxGraph:
+    """Read the structure of a file; raise ValueError if it is damaged."""
     found = OnnxGraph()
     graphs = 0
-    for number, value in _fields(data):
+    for number, value in fields(data):
         if number == 7:
             graphs += 1
-            _graph(_message(value), found, 0)
+            _graph(message(value), found, 0)
         elif number == 8:
-            parts = dict(_fields(_message(value)))
+            parts = dict(fields(message(value)))
             version = parts.get(2, 0)
-            domain = _text(parts[1]) if 1 in parts else ""
+            domain = text_of(parts[1]) if 1 in parts else ""
             found.opsets[domain] = version if isinstance(version, int) else 0
     if graphs != 1:
         raise ValueError("it has no graph" if not graphs else "it has several graphs")
@@ -292,38 +240,72 @@ def _graph(data: Data, found: OnnxGraph, depth: int) -> None:
         raise ValueError(f"its graphs are nested more than {_MAX_DEPTH} deep")
     nodes: list[OnnxNode] = []
     found.graphs.append(nodes)
-    for number, value in _fields(data):
+    for number, value in fields(data):
         if number == 1:
-            nodes.append(_node(_message(value), found, depth))
+            nodes.append(_node(message(value), found, depth))
         elif number == 5:
-            found.weights.append(_tensor(_message(value)))
+            found.weights.append(_tensor(message(value)))
+        elif number in (11, 12) and not depth:
+            values = found.inputs if number == 11 else found.outputs
+            values.append(_value(message(value)))
+
+
+def _value(data: Data) -> OnnxValue:
+    """Read the name of an input or output, and its dtype and shape if it is a tensor."""
+    made = OnnxValue("")
+    for number, value in fields(data):
+        if number == 1:
+            made.name = text_of(value)
+        elif number == 2:
+            for kind, tensor in fields(message(value)):
+                if kind == 1:
+                    _tensor_type(message(tensor), made)
+    return made
+
+
+def _tensor_type(data: Data, made: OnnxValue) -> None:
+    for number, value in fields(data):
+        if number == 1 and isinstance(value, int):
+            made.kind = value
+        elif number == 2:
+            made.shape = tuple(_size(message(size)) for k, size in fields(message(value)) if k == 1)
+
+
+def _size(data: Data) -> int | str:
+    """Read the size of an axis, or its name; "" if the file has neither."""
+    for number, value in fields(data):
+        if number == 1:
+            return ints_of(value)[0]
+        if number == 2:
+            return text_of(value)
+    return ""
 
 
 def _node(data: Data, found: OnnxGraph, depth: int) -> OnnxNode:
     node = OnnxNode("", "", "", [], [])
     attributes = []
-    for number, value in _fields(data):
+    for number, value in fields(data):
         if number == 1:
-            node.inputs.append(_text(value))
+            node.inputs.append(text_of(value))
         elif number == 2:
-            node.outputs.append(_text(value))
+            node.outputs.append(text_of(value))
         elif number == 3:
-            node.name = _text(value)
+            node.name = text_of(value)
         elif number == 4:
-            node.op = _text(value)
+            node.op = text_of(value)
         elif number == 5:
-            attributes.append(_message(value))
+            attributes.append(message(value))
         elif number == 7:
-            node.domain = _text(value)
+            node.domain = text_of(value)
     found.nodes.append(node)
     for attribute in attributes:
-        for number, value in _fields(attribute):
+        for number, value in fields(attribute):
             if number == 5:
-                weight = _tensor(_message(value))
+                weight = _tensor(message(value))
                 weight.name = weight.name or (node.outputs or [""])[0]
                 found.weights.append(weight)
             elif number in (6, 11):
-                _graph(_message(value), found, depth + 1)
+                _graph(message(value), found, depth + 1)
     return node
 
 
@@ -333,24 +315,24 @@ def _tensor(data: Data) -> OnnxWeight:
     values: list[int] = []
     raw: Data | None = None
     stored, outside = 0, False
-    for number, value in _fields(data):
+    for number, value in fields(data):
         if number == 1:
-            shape += _ints(value)
+            shape += ints_of(value)
         elif number == 2 and isinstance(value, int):
             weight.kind = value
         elif number == 8:
-            weight.name = _text(value)
+            weight.name = text_of(value)
         elif number == 9:
-            raw = _message(value)
+            raw = message(value)
             stored += len(raw)
         elif number in (4, 5, 6, 7, 10, 11):
             stored += 1 if isinstance(value, int) else len(value)
             if number == 7 and len(values) <= 16:
-                values += _ints(value)
+                values += ints_of(value)
         elif number == 13:
-            parts = dict(_fields(_message(value)))
-            weight.external[_text(parts[1]) if 1 in parts else ""] = (
-                _text(parts[2]) if 2 in parts else ""
+            parts = dict(fields(message(value)))
+            weight.external[text_of(parts[1]) if 1 in parts else ""] = (
+                text_of(parts[2]) if 2 in parts else ""
             )
         elif number == 14:
             outside = value == 1

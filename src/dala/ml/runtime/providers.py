@@ -13,6 +13,8 @@ from dala import forks
 from dala.errors import DeviceUnavailable, MissingPackage, ModelError, did_you_mean
 from dala.extras import pip_install
 from dala.gpu.compute import buffer_zeros
+from dala.ml.runtime.onnx_graph import OnnxGraph
+from dala.ml.runtime.packing import pack_outputs
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -107,6 +109,16 @@ class ProviderChoice:
     reason: str = ""
     #: Whether the session allows captured runs ("yes", or "no" and why); "" on other providers.
     capture: str = ""
+
+
+class OpenedSession(NamedTuple):
+    """A session, and how it runs."""
+
+    session: InferenceSession
+    #: As of :class:`ProviderChoice`.
+    capture: str = ""
+    #: Whether its outputs are joined into one.
+    packed: bool = False
 
 
 class Candidates(NamedTuple):
@@ -204,30 +216,45 @@ def open_session(
 
 
 def open_best(
-    model: bytes | str, provider: str, threads: int | None
-) -> tuple[InferenceSession, str]:
+    model: bytes | str, provider: str, threads: int | None, graph: OnnxGraph | None = None
+) -> OpenedSession:
     """Open a session, on WebGPU one whose runs are captured if the model allows it.
 
-    Returns:
-        The session, and "yes" or why its runs are not captured; "" on other providers.
+    Args:
+        model: the file, or its path.
+        provider: one of PROVIDERS.
+        threads: of the CPU provider.
+        graph: the structure of the model, if its outputs may be joined.
     """
     if provider != "webgpu":
-        return open_session(model, provider, threads), ""
+        return OpenedSession(open_session(model, provider, threads))
+    packed = None if graph is None else pack_outputs(graph, model)
+    if packed is not None:
+        try:
+            session = open_session(packed, provider, threads, capture=True)
+            return OpenedSession(session, "yes", packed=True)
+        except Exception as error:
+            _log.debug("dala: a model with joined outputs did not open: %s", first_line(error))
     try:
-        return open_session(model, provider, threads, capture=True), "yes"
+        return OpenedSession(open_session(model, provider, threads, capture=True), "yes")
     except Exception as error:
         refused = first_line(error)
-    return open_session(model, provider, threads), f"no: {refused}"
+    return OpenedSession(open_session(model, provider, threads), f"no: {refused}")
 
 
 def choose(
-    model: bytes | str, wanted: Candidates, asked: str, threads: int | None, title: str
-) -> tuple[InferenceSession, ProviderChoice]:
+    model: bytes | str,
+    wanted: Candidates,
+    asked: str,
+    threads: int | None,
+    title: str,
+    graph: OnnxGraph | None = None,
+) -> tuple[OpenedSession, ProviderChoice]:
     """Open a session on the first provider that starts."""
     tried: dict[str, str] = {}
     for name in wanted.names:
         try:
-            session, capture = open_best(model, name, threads)
+            opened = open_best(model, name, threads, graph)
         except Exception as error:
             if name == "cpu" or asked != "auto":
                 raise _refused(title, name, error) from None
@@ -236,7 +263,7 @@ def choose(
             continue
         tried[name] = "runs the model"
         report(name, wanted.reason, asked)
-        return session, ProviderChoice(name, tried, wanted.reason, capture)
+        return opened, ProviderChoice(name, tried, wanted.reason, opened.capture)
     raise DeviceUnavailable(f"load_model: ONNX Runtime has no provider for {title}.")
 
 

@@ -6,7 +6,7 @@ import math
 import time
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,8 +23,9 @@ from dala.errors import (
 )
 from dala.memory import Held
 from dala.ml.runtime.device_runs import DeviceRuns
-from dala.ml.runtime.onnx_graph import MAX_ELEMENTS, check_file
+from dala.ml.runtime.onnx_graph import MAX_ELEMENTS, OnnxValue, check_file, read_graph
 from dala.ml.runtime.providers import (
+    OpenedSession,
     ProviderChoice,
     candidates,
     choose,
@@ -96,20 +97,29 @@ class Session:
         self._asked = provider
         self._threads = threads
         self._home = forks.Home()
-        #: The structure of the file; None for bytes.
-        self.graph = check_file(Path(source), title) if isinstance(source, str) else None
+        #: The structure of the file.
+        self.graph = (
+            check_file(Path(source), title)
+            if isinstance(source, str)
+            else read_graph(memoryview(source))
+        )
         #: ONNX Runtime holds the weights; its own working memory is not known.
         self._held = Held("model", budget.accounts())
         self._held.resize(_weight_bytes(source), "load_model")
         weakref.finalize(self, self._held.release).atexit = False
         wanted = candidates(provider)
         self._names = wanted.names
-        self._session, self.choice = choose(source, wanted, provider, threads, title)
+        opened, self.choice = choose(source, wanted, provider, threads, title, self.graph)
+        self._session = opened.session
+        self._packed = opened.packed
         #: False after an output had another shape than declared.
         self._trusted = True
         try:
             self.inputs = tuple(map(_port, self._session.get_inputs()))
-            self.outputs = tuple(map(_port, self._session.get_outputs()))
+            if self._packed:
+                self.outputs = tuple(map(_declared, self.graph.outputs))
+            else:
+                self.outputs = tuple(map(_port, self._session.get_outputs()))
             self.metadata: dict[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
         except Exception as error:
             self._session = None
@@ -134,12 +144,14 @@ class Session:
 
     def _start_runs(self) -> None:
         """Prepare device-bound runs if the provider is WebGPU, captured where the model allows."""
-        self._runs, self.capture = None, self.choice.capture
-        if self.provider != "webgpu":
-            return
-        captures = self.capture == "yes"
+        self.capture = self.choice.capture
+        opened = OpenedSession(self._session, self.capture, self._packed)
+        self._runs = self._device_runs(opened) if self.provider == "webgpu" else None
+
+    def _device_runs(self, opened: OpenedSession) -> DeviceRuns:
         dtypes = {port.name: port.dtype for port in self.outputs if port.dtype is not None}
-        self._runs = DeviceRuns(self._session, self._output_shapes, dtypes, captures)
+        captures = opened.capture == "yes"
+        return DeviceRuns(opened.session, self._output_shapes, dtypes, captures, opened.packed)
 
     def _output_shapes(self, given: Mapping[str, NDArray]) -> dict[str, tuple[int, ...]] | None:
         """Return the shapes of all outputs if they are known before the run, else None."""
@@ -199,8 +211,7 @@ class Session:
                 if not self._trusted or "shape" not in str(error).lower():
                     raise
                 # Files may declare other shapes than their outputs have.
-                self._trusted = False
-                return runs.run(given)
+                return self._distrusted(runs).run(given)
         except Exception as error:
             text = first_line(error)
             if "device" in text.lower() and "lost" in text.lower():
@@ -212,6 +223,17 @@ class Session:
                 f"predict: {self.title} failed on provider {self.provider!r}: {text}. If it keeps "
                 "failing, load the model with provider='cpu'."
             ) from None
+
+    def _distrusted(self, runs: DeviceRuns) -> DeviceRuns:
+        """Return runs that do not rely on the declared shapes of the outputs."""
+        self._trusted = False
+        if not self._packed:
+            return runs
+        runs.close()
+        self._session, self.capture, self._packed = open_best(self._source, "webgpu", self._threads)
+        self.choice = replace(self.choice, capture=self.capture)
+        made = self._runs = self._device_runs(OpenedSession(self._session, self.capture))
+        return made
 
     def _reopen(self) -> InferenceSession:
         """Return a session of this process: a forked child has none of its parent's threads."""
@@ -234,36 +256,39 @@ class Session:
         if self._asked != "auto" or len(self._names) < 2:
             return self.choice
         times: dict[str, float] = {}
-        sessions: dict[str, tuple[InferenceSession, str]] = {}
+        sessions: dict[str, tuple[OpenedSession, DeviceRuns | None]] = {}
         tried = dict(self.choice.tried)
         for name in self._names:
             try:
-                opened = self._session, self.capture
-                if name != self.choice.name:
-                    opened = open_best(self._source, name, self._threads)
-                session = opened[0]
-                self._timed(session, given)
-                best = min(self._timed(session, given) for _ in range(rounds))
+                if name == self.choice.name:
+                    opened, runs = (
+                        OpenedSession(self._session, self.capture, self._packed),
+                        self._runs,
+                    )
+                else:
+                    opened = open_best(self._source, name, self._threads, self.graph)
+                    runs = self._device_runs(opened) if name == "webgpu" else None
+                self._timed(opened, runs, given)
+                best = min(self._timed(opened, runs, given) for _ in range(rounds))
             except Exception as error:
                 tried[name] = f"failed: {first_line(error)}"
                 continue
-            times[name], sessions[name] = best, opened
+            times[name], sessions[name] = best, (opened, runs)
             tried[name] = f"{best * 1e3:.2f} ms per run"
         fastest = min(times, key=lambda name: times[name])
         reason = f"{self.choice.reason}; it was the fastest of {', '.join(times)}"
-        changed = fastest != self.choice.name
-        self._session, capture = sessions[fastest]
-        self.choice = ProviderChoice(fastest, tried, reason, capture)
-        if changed:
-            self._start_runs()
+        (self._session, self.capture, self._packed), self._runs = sessions[fastest]
+        self.choice = ProviderChoice(fastest, tried, reason, self.capture)
         return self.choice
 
-    def _timed(self, session: InferenceSession, given: Mapping[str, NDArray]) -> float:
+    def _timed(
+        self, opened: OpenedSession, runs: DeviceRuns | None, given: Mapping[str, NDArray]
+    ) -> float:
         start = time.perf_counter()
-        if session is self._session and self._runs is not None:
-            self._runs.run(given)
+        if runs is not None:
+            runs.run(given)
         else:
-            self._bound(session, given)
+            self._bound(opened.session, given)
         return time.perf_counter() - start
 
     def _bound(self, session: InferenceSession, given: Mapping[str, NDArray]) -> dict[str, NDArray]:
@@ -357,6 +382,15 @@ def _port(found: NodeArg) -> Port:
     first = found.shape[0] if found.shape else None
     batch = first if isinstance(first, str) else ""
     return Port(found.name, shape, DTYPES.get(found.type), found.type, batch)
+
+
+def _declared(value: OnnxValue) -> Port:
+    """Return an output of f32 as the file declares it; its only variable axis is the batch."""
+    first, *others = value.shape or ()
+    batch = first if isinstance(first, str) else ""
+    sizes = [None if batch else first, *others]
+    shape = tuple(n if isinstance(n, int) else None for n in sizes)
+    return Port(value.name, shape, np.float32, "tensor(float)", batch)
 
 
 def _is_large(port: Port) -> bool:
