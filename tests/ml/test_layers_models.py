@@ -146,7 +146,8 @@ def changed(which, /, **config):
         (changed("b", name="c"), "no weights 'c/kernel'"),
         (changed("repeat", interpolation="lanczos"), "unsupported interpolation 'lanczos'"),
         (changed("both", axis=1), "unsupported axis of 'both'"),
-        ({"model_config": {"class_name": "Custom", "config": {}}}, "not a TensorFlow.js model"),
+        (changed("a", groups="x"), "not a TensorFlow.js model, or damaged"),
+        ({"model_config": {"class_name": "Custom", "config": []}}, "unsupported model 'Custom'"),
         ({"model_config": []}, "not a TensorFlow.js model"),
     ],
 )
@@ -154,6 +155,7 @@ def test_unsupported_models_are_refused(tmp_path, topology, message):
     with pytest.raises(ModelError, match=message) as raised:
         load_model(save(tmp_path, topology), "cpu", task="raw")
     assert str(raised.value).startswith("load_model: 'model.json'")
+    assert ("damaged" in str(raised.value)) is ("unsupported" not in str(raised.value))
 
 
 def test_broken_and_hostile_files(tmp_path):

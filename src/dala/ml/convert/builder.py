@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from dala.errors import ModelError
 from dala.ml.convert.layers import Layers
 from dala.typing import NDArray
 
@@ -22,6 +23,15 @@ from dala.typing import NDArray
 Json: TypeAlias = Any
 
 FIRST: Final = (0, 3, 1, 2)
+
+
+def unsupported(what: str) -> ModelError:
+    """Return the error for a model that is sound, but has something that is not converted.
+
+    >>> print(unsupported("layer 'Lambda'"))
+    convert_tfjs: unsupported layer 'Lambda'.
+    """
+    return ModelError(f"convert_tfjs: unsupported {what}.")
 
 
 @dataclass(frozen=True)
@@ -60,7 +70,7 @@ class GraphBuilder:
         op = node["op"]
         handler = self._handlers.get(op)
         if handler is None:
-            raise ValueError(f"unsupported operator {op!r} at {node['name']!r}")
+            raise unsupported(f"operator {op!r} at {node['name']!r}")
         made = handler(self, Attributes(node.get("attr") or {}, op), inputs)
         return list(made) if isinstance(made, tuple) else [made]
 
@@ -137,7 +147,7 @@ class Attributes:
         """Whether the padding is "SAME"."""
         padding = _text(self._found["padding"]["s"])
         if padding not in ("SAME", "VALID"):
-            raise ValueError(f"unsupported padding {padding!r}")
+            raise unsupported(f"padding {padding!r}")
         return padding == "SAME"
 
 

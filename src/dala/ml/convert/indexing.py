@@ -15,6 +15,7 @@ from dala.ml.convert.builder import (
     Handler,
     Operand,
     constant_of,
+    unsupported,
 )
 from dala.ml.convert.onnx_file import DTYPES
 from dala.typing import NDArray
@@ -122,7 +123,7 @@ def _strided_slice(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -
     x, (begin, end, step) = inputs[0], (constant_of(v).tolist() for v in inputs[1:])
     masks = {k: int(at.number(f"{k}_mask")) for k in ("begin", "end", "new_axis", "shrink_axis")}
     if at.number("ellipsis_mask"):
-        raise ValueError("unsupported attribute ellipsis_mask")
+        raise unsupported("attribute ellipsis_mask")
     index: list[slice | int | None] = []
     for k, (low, high, by) in enumerate(zip(begin, end, step, strict=True)):
         bits = {name for name, mask in masks.items() if mask >> k & 1}
@@ -141,7 +142,7 @@ def _strided_slice(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -
         part = slice(part, part + 1 or None) if isinstance(part, int) else part
         start, stop, by = part.indices(x.shape[axis])
         if by != 1:
-            raise ValueError(f"unsupported step {by} of a slice")
+            raise unsupported(f"step {by} of a slice")
         if (start, stop) != (0, x.shape[axis]):
             made = b.slice(made, axis, start, stop)
     return b.reshape(GraphValue(made, _cut(x.shape, index)), shape)

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from dala.ml.convert.builder import Json
+from dala.ml.convert.builder import Json, unsupported
 from dala.ml.convert.layers import Layers, same_pads
 from dala.typing import NDArray
 
@@ -31,7 +31,7 @@ def convert_layers(topology: Json, arrays: Mapping[str, NDArray], name: str) -> 
     if found["class_name"] == "Sequential":
         return _Network(name, arrays).sequence(listed)
     if found["class_name"] not in ("Functional", "Model"):
-        raise ValueError(f"unsupported model {found['class_name']!r}")
+        raise unsupported(f"model {found['class_name']!r}")
     return _Network(name, arrays).graph_of(listed, config["input_layers"], config["output_layers"])
 
 
@@ -54,7 +54,7 @@ class _Network:
         """Add the input: pictures of any size."""
         shape = layer["config"].get("batch_input_shape") or layer["config"]["batch_shape"]
         if len(shape) != 4 or shape[3] not in (1, 3):
-            raise ValueError(f"unsupported input shape {shape}")
+            raise unsupported(f"input shape {shape}")
         sizes = [size or axis for size, axis in zip(shape[1:3], ("height", "width"), strict=True)]
         made = self.graph.input(str(layer["config"]["name"]), (1, *sizes, int(shape[3])))
         return self.layers.first(made)
@@ -70,9 +70,9 @@ class _Network:
         kind = layer["class_name"]
         handler = _HANDLERS.get(kind)
         if handler is None:
-            raise ValueError(f"unsupported layer {kind!r} at {layer['config'].get('name')!r}")
+            raise unsupported(f"layer {kind!r} at {layer['config'].get('name')!r}")
         if layer["config"].get("data_format", "channels_last") != "channels_last":
-            raise ValueError(f"unsupported layout of {layer['config'].get('name')!r}")
+            raise unsupported(f"layout of {layer['config'].get('name')!r}")
         return handler(self, layer, inputs)
 
     def sequence(self, listed: Sequence[Json]) -> bytes:
@@ -86,14 +86,16 @@ class _Network:
     def graph_of(self, listed: Sequence[Json], inputs: Json, outputs: Json) -> bytes:
         """Add layers that name those they read."""
         if len(inputs) != 1 or len(outputs) != 1:
-            raise ValueError("only models of one input and one output are supported")
+            raise unsupported("model of several inputs or outputs")
         values: dict[str, str] = {}
         for layer in listed:  # a layer follows those it reads
             name = layer["config"]["name"]
             if layer["class_name"] == "InputLayer":
                 values[name] = self.begin(layer)
                 continue
-            (read,) = layer["inbound_nodes"]  # a layer that is used twice has two
+            if len(layer["inbound_nodes"]) != 1:
+                raise unsupported(f"layer that is used twice: {name!r}")
+            (read,) = layer["inbound_nodes"]
             values[name] = self.add(layer, [values[node[0]] for node in read])
         return self.end(values[outputs[0][0]], str(outputs[0][0]))
 
@@ -104,7 +106,7 @@ class _Network:
         if kind in ("relu", "relu6"):
             return self.layers.activation(value, kind)
         if kind not in _ACTIVATIONS:
-            raise ValueError(f"unsupported activation {kind!r}")
+            raise unsupported(f"activation {kind!r}")
         return self.graph.node(_ACTIVATIONS[kind], value)
 
 
@@ -117,7 +119,7 @@ def _conv(network: _Network, layer: Json, inputs: Sequence[str]) -> str:
     config, alone = layer["config"], layer["class_name"] == "DepthwiseConv2D"
     weights = network.weight(layer, "depthwise_kernel" if alone else "kernel")
     if alone and weights.shape[3] != 1:
-        raise ValueError("unsupported depth multiplier")
+        raise unsupported("depth multiplier")
     weights = weights.transpose(2, 3, 0, 1) if alone else weights.transpose(3, 2, 0, 1)
     count = weights.shape[0]
     bias = network.weight(layer, "bias") if config["use_bias"] else np.zeros(count, np.float32)
@@ -125,7 +127,7 @@ def _conv(network: _Network, layer: Json, inputs: Sequence[str]) -> str:
     dilations = tuple(int(n) for n in config["dilation_rate"])
     if config["padding"] not in ("same", "valid") or strides != (1, 1):
         # Otherwise the padding depends on the size of the picture.
-        raise ValueError(f"unsupported strides or padding at {config['name']!r}")
+        raise unsupported(f"strides or padding at {config['name']!r}")
     kernel = weights.shape[2:]
     same = config["padding"] == "same"
     pads = same_pads(kernel, kernel, strides, dilations) if same else (0, 0, 0, 0)
@@ -150,7 +152,7 @@ def _activation(network: _Network, layer: Json, inputs: Sequence[str]) -> str:
 def _relu(network: _Network, layer: Json, inputs: Sequence[str]) -> str:
     config = layer["config"]
     if config.get("negative_slope") or config.get("threshold"):
-        raise ValueError("unsupported slope or threshold of 'ReLU'")
+        raise unsupported("slope or threshold of 'ReLU'")
     made, most = network.graph.node("Relu", inputs[0]), config.get("max_value")
     if most is None:
         return made
@@ -165,14 +167,14 @@ def _leaky(network: _Network, layer: Json, inputs: Sequence[str]) -> str:
 def _prelu(network: _Network, layer: Json, inputs: Sequence[str]) -> str:
     slopes = network.weight(layer, "alpha")
     if slopes.shape[:2] != (1, 1):
-        raise ValueError("unsupported slopes of 'PReLU': they differ between positions")
+        raise unsupported("slopes of 'PReLU': they differ between positions")
     slope = network.graph.constant(slopes.reshape(-1, 1, 1))
     return network.graph.node("PRelu", inputs[0], slope)
 
 
 def _concatenate(network: _Network, layer: Json, inputs: Sequence[str]) -> str:
     if layer["config"]["axis"] not in (3, -1):
-        raise ValueError(f"unsupported axis of {layer['config']['name']!r}")
+        raise unsupported(f"axis of {layer['config']['name']!r}")
     return network.graph.node("Concat", *inputs, axis=1)
 
 
@@ -189,7 +191,7 @@ def _up(network: _Network, layer: Json, inputs: Sequence[str]) -> str:
     down, across = (float(n) for n in layer["config"]["size"])
     kind = layer["config"].get("interpolation", "nearest")
     if kind not in ("nearest", "bilinear"):
-        raise ValueError(f"unsupported interpolation {kind!r}")
+        raise unsupported(f"interpolation {kind!r}")
     scales = network.graph.constant(np.array([1, 1, down, across], np.float32))
     # TensorFlow.js takes no half-pixel centers here, unlike Keras, which saved the file.
     return network.graph.node(

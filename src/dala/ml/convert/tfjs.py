@@ -27,13 +27,15 @@ def convert_tfjs(topology: bytes, weights: bytes, name: str = "network") -> byte
     """Convert a model of a graph or of layers, its JSON and its weights, to ONNX."""
     try:
         model = json.loads(topology)
-        if "node" not in model["modelTopology"]:
-            arrays = _arrays(model["weightsManifest"], weights)
-            return convert_layers(model["modelTopology"], arrays, name)
-        nodes = {node["name"]: node for node in model["modelTopology"]["node"]}
+        graph = model["modelTopology"]
         arrays = _arrays(model["weightsManifest"], weights)
+        if "node" not in graph:
+            return convert_layers(graph, arrays, name)
+        nodes = {node["name"]: node for node in graph["node"]}
         signature = model.get("signature") or model["userDefinedMetadata"]["signature"]
         return _build(signature, nodes, arrays, name)
+    except ModelError:
+        raise
     except (KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError) as error:
         raise ModelError(
             f"convert_tfjs: not a TensorFlow.js model, or damaged: {type(error).__name__}: {error}"

@@ -20,6 +20,7 @@ from dala.ml.convert.builder import (
     Operand,
     channels_first,
     constant_of,
+    unsupported,
 )
 from dala.ml.convert.layers import same_pads
 from dala.typing import NDArray
@@ -73,7 +74,7 @@ def _fused(
         elif word in _ACTIVATIONS:
             x = _activation(b, word, x)
         else:
-            raise ValueError(f"unsupported fused operation {word!r}")
+            raise unsupported(f"fused operation {word!r}")
     return x
 
 
@@ -291,7 +292,7 @@ def _mean(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand
 
 def _matmul(b: GraphBuilder, at: Attributes, inputs: Sequence[Operand]) -> Operand:
     if at.flag("transpose_a"):
-        raise ValueError("unsupported attribute transpose_a")
+        raise unsupported("attribute transpose_a")
     x, weights = b.settled(inputs[0]), np.asarray(constant_of(inputs[1]), np.float32)
     if at.flag("transpose_b"):
         weights = weights.T
