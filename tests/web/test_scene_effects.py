@@ -115,6 +115,32 @@ def test_refusals(written, tmp_path, nodes, message):
     assert not (tmp_path / "page").exists()
 
 
+@pytest.mark.parametrize(
+    ("property", "values", "message"),
+    [
+        ("opacity", (1, 0.5), r"'dark' has an opacity \(animated\)"),
+        ("corner_radius", (0, 4), r"'dark' has round corners \(animated\)"),
+        ("x", (0, 9), "'dark' covers a part of the scene"),
+        ("position", ([0, 0], [9, 9]), "'dark' covers a part of the scene"),
+        ("width", (40, 9), "'dark' covers a part of the scene"),
+        ("size", ([40, 30], [9, 9]), "'dark' covers a part of the scene"),
+    ],
+)
+def test_animations_of_what_a_page_lacks_are_refused(written, property, values, message):
+    first, last = values
+    move = {"node": "dark", "property": property, "from": first, "to": last, "duration": 1}
+    with pytest.raises(ParameterError, match=message):
+        dala.web.plan(written(BOX, DARK, animations=[move]))
+
+
+def test_a_scene_is_rendered_only_for_the_first_picture(written, tmp_path, monkeypatch):
+    path, rendered = written(BOX, DARK), []
+    monkeypatch.setattr(Scene, "render", lambda self, time=None: rendered.append(time))
+    assert dala.web.plan(path).name == "vignette"
+    dala.web.export(path, tmp_path / "page", picture=np.zeros((8, 8, 3), np.uint8))
+    assert rendered == []
+
+
 def test_mistakes_of_the_file_and_of_the_call(written, tmp_path):
     with pytest.raises(SceneFileError, match="Did you mean"):
         dala.web.plan(written(BOX | {"colour": "red"}))

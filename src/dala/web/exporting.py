@@ -75,7 +75,7 @@ def plan(
     >>> plan(["invert"]).dispatches
     1
     """
-    given = _given(chain, node, None)
+    given = _given(chain, node, None, shown=False)
     made = explore(_source(given.chain, sliders, yuv))
     made.notes[:0] = given.notes
     return made
@@ -135,7 +135,7 @@ def export(
     if path.exists() and path.is_dir() == single:
         expected = "the path of a file" if single else "a folder"
         raise ParameterError.invalid(_CALL, "folder", expected, str(path))
-    given = _given(chain, node, device)
+    given = _given(chain, node, device, shown=picture is None)
     shown = first_picture(given.picture if picture is None else picture, _CALL)
     source = _source(given.chain, sliders, yuv)
     made = explore(source)
@@ -222,8 +222,11 @@ class _Given(NamedTuple):
     notes: Sequence[str] = ()
 
 
-def _given(chain: Exportable, node: str | None, device: str | None) -> _Given:
-    """Return the effects of a scene as filters; other chains as they are."""
+def _given(chain: Exportable, node: str | None, device: str | None, *, shown: bool) -> _Given:
+    """Return the effects of a scene as filters; other chains as they are.
+
+    If ``shown``, a scene file is also rendered without them: the first picture of its page.
+    """
     from dala.media.scene.nodes.effect import EffectNode
     from dala.media.scene.scene import Scene
     from dala.web.scenes import is_scene_file, read_effects, scene_effects
@@ -234,7 +237,7 @@ def _given(chain: Exportable, node: str | None, device: str | None) -> _Given:
         found = scene_effects(chain, node, _CALL)
         return _Given(found.filters, None, found.notes)
     if isinstance(chain, str | os.PathLike) and is_scene_file(chain):
-        found, picture = read_effects(chain, node, _CALL, device)
+        found, picture = read_effects(chain, node, _CALL, device, shown)
         return _Given(found.filters, picture, found.notes)
     if node is not None:
         raise ParameterError.invalid(

@@ -30,6 +30,8 @@ _NOT_ON_PAGES: Final = {
 }
 #: Those that give an effect over everything a box of its own.
 _BOX: Final = ("x", "y", "width", "height")
+#: Those that set two of a box, and are animated as one.
+_PAIRS: Final = ("position", "size")
 _WHOLE: Final = "the whole scene"
 
 
@@ -104,9 +106,9 @@ def scene_picture(scene: Scene, effects: Sequence[EffectNode]) -> NDArray:
 
 
 def read_effects(
-    path: PathLike, node: str | None, call: str, device: str | None = None
-) -> tuple[SceneEffects, ImageLike]:
-    """Return the effects of a scene file, and its picture without them.
+    path: PathLike, node: str | None, call: str, device: str | None, shown: bool
+) -> tuple[SceneEffects, ImageLike | None]:
+    """Return the effects of a scene file, and if ``shown`` its picture without them.
 
     Raises:
         SceneFileError: the file has mistakes.
@@ -114,7 +116,7 @@ def read_effects(
     """
     with load_scene(path, device) as scene:
         found = scene_effects(scene, node, call)
-        return found, scene_picture(scene, found.effects)
+        return found, scene_picture(scene, found.effects) if shown else None
 
 
 def _owners(scene: Scene) -> dict[Node, list[EffectNode]]:
@@ -187,17 +189,24 @@ def _chain(effects: Sequence[EffectNode], above: Sequence[str], call: str) -> Sc
 def _refuse(effect: EffectNode, call: str) -> None:
     """Raise for what pages do not have."""
     state = effect.saved_state()  # a parameter may have the name of a property
+    parameters = filter_parameters(effect.filter)
+
+    def moves(name: str) -> bool:
+        return name not in parameters and effect.scene.animator.animates(effect, name)
+
     for name, what in _NOT_ON_PAGES.items():
         value = state.get(name)
-        if name in state and value != effect.PROPERTIES[name].default:
+        if moves(name) or (name in state and value != effect.PROPERTIES[name].default):
+            found = "animated" if moves(name) else f"{name}={value!r}"
             raise ParameterError(
-                f"{call}: the effect {effect.id!r} has {what} ({name}={value!r}), which a page "
+                f"{call}: the effect {effect.id!r} has {what} ({found}), which a page "
                 "cannot apply. Remove it, or export another effect.",
                 call=call,
             )
     if effect.input is None:
         x, y, *size = (state.get(name) for name in _BOX)
-        if x or y or tuple(size) not in ((None, None), (effect.scene.width, effect.scene.height)):
+        whole = tuple(size) in ((None, None), (effect.scene.width, effect.scene.height))
+        if x or y or not whole or any(map(moves, (*_BOX, *_PAIRS))):
             raise ParameterError(
                 f"{call}: the effect {effect.id!r} covers a part of the scene, and pages apply "
                 "effects to the whole picture. Remove its position and size.",
