@@ -122,6 +122,47 @@ def test_values_that_are_never_negative_are_not_clamped(expression, clamped):
         assert_like_reference(kernel(gray), [data], SHAPE[:2], "u8", {"a": a, "b": b})
 
 
+@pytest.mark.parametrize(
+    ("expression", "clamped"),
+    [
+        ("smoothstep(a, b, px.r) * px.g", False),
+        ("px.r * px.g", False),
+        ("px.r * px.r * (1.0 - px.r * 0.5) * 1.9", False),  # 0.95 at most
+        ("px.r * px.r * (1.0 - px.r * 0.5) * 2.1", True),
+        ("smoothstep(a, b, px.r) + px.g * 0.125", True),
+        ("sqrt(px.r)", True),  # unknown to the analysis
+    ],
+)
+def test_values_that_are_never_above_one_are_not_clamped(expression, clamped):
+    text = f"def k(px: Pixel, *, a=0.5, b=2.0): return rgba(px.r, {expression}, px.b, px.a)"
+    result = analyzed(text).result[1]
+    assert result.attr == "in_range_or_nan"
+    assert (result.args[0].op == "select") == clamped
+    data = image_of(SHAPE, "u8")
+    data[0], data[1] = 0, 255
+    data[2, :, 0] = np.arange(SHAPE[1]) + 189
+    for a, b in ((0.0, 1.0), (0.25, 0.26), (0.5, 0.5), (-3.0, 1e38), (np.inf, -np.inf)):
+        assert_like_reference(kernel(text), [data], SHAPE, "u8", {"a": a, "b": b})
+
+
+@pytest.mark.parametrize("operator", ["*", "/"])
+@pytest.mark.parametrize("difference", ["sqrt(px.g) - a", "a - sqrt(px.g)", "a + sqrt(px.g)"])
+def test_factors_of_differences_join_their_terms(difference, operator):
+    """One fused multiply-add; infinite and zero factors still decide by the sign."""
+    text = text_of(f"min(max(({difference}) {operator} b, 0.0), 1.0) * px.b")
+    analysis = analyzed(text)
+    varying = [s for s in analysis.block.body if s in analysis.varying]
+    (scaled,) = [s for s in varying if s.op == "mul" and s.args[0].op == "sqrt"]
+    (total,) = [s for s in analysis.fused if scaled in s.args]
+    assert [a in analysis.varying for a in total.args].count(False) == 1
+    assert not any(s.op == "div" for s in varying)
+    data = image_of(SHAPE, "u8")
+    data[0], data[1] = 0, 255
+    for a in (0.0, 0.5, 1.0, -2.0, 1e38, np.inf):
+        for b in (0.25, 3.0, 0.0, -0.0, 1e38, np.inf, -np.inf):
+            assert_like_reference(kernel(text), [data], SHAPE, "u8", {"a": a, "b": b})
+
+
 def test_the_first_byte_of_a_word_is_clamped():
     """NaN is stored as 0, with nothing in the bytes above."""
     roots = "sqrt(px.r * a - a), sqrt(px.g * a - a)"

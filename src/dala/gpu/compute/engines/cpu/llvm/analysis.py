@@ -187,7 +187,7 @@ def _rearrange(analysis: ProgramAnalysis, *, partial: bool = False) -> None:
             analysis.block, analysis.result, analysis.varying, partial=partial
         )
         _find_varying(analysis)
-    analysis.fused = fused_sums(analysis.block, analysis.result, partial=partial)
+    analysis.fused = fused_sums(analysis.block, analysis.result, analysis.varying, partial=partial)
     if not partial:
         analysis.products = products_for(analysis.block, analysis.result, analysis.varying)
 

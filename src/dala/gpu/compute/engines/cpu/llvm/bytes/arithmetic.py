@@ -12,13 +12,16 @@ from dala.gpu.compute.engines.cpu.llvm.bytes.gentle import GentleValues
 from dala.gpu.compute.lang.ir import Block, Value, values
 
 
-def fused_sums(block: Block, result: Sequence[Value], *, partial: bool = False) -> dict[Value, int]:
+def fused_sums(
+    block: Block, result: Sequence[Value], varying: Collection[Value], *, partial: bool = False
+) -> dict[Value, int]:
     """Return the sums to fuse: for each, which of its operands is the product.
 
-    ``partial``: the results are read by a program that stores bytes, and are not bytes themselves.
+    Products that are the same for all pixels are computed once, and not fused. ``partial``: the
+    results are read by a program that stores bytes, and are not bytes themselves.
     """
     gentle = GentleValues(block, result, partial)
-    return {s: k for s in values(block) if (k := gentle.product(s)) is not None}
+    return {s: k for s in values(block) if (k := gentle.product(s, varying)) is not None}
 
 
 def products_for(

@@ -7,7 +7,7 @@ could get a number below 0 where two equal products are subtracted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from dala.gpu.compute.engines.cpu.llvm.weighted_sums import stored_value
@@ -43,9 +43,9 @@ def rounded_value(v: Value) -> Value | None:
     """Return what a stored byte is rounded from, clamped and cut off: see ``rewrite.py``."""
     if v.op != "cast" or v.attr not in ("in_range", OR_NAN):
         return None
-    if v.attr == OR_NAN:
-        return v.args[0].args[2]
-    v = v.args[0]
+    of, v = v.attr, v.args[0]
+    if of == OR_NAN:
+        return v.args[2] if v.op == "select" else v
     for end in (LARGEST, 0.0):
         if v.op != "select" or v.args[2].op != "const" or v.args[2].attr != end:
             return None
@@ -87,12 +87,14 @@ class GentleValues:
             for a in v.args:
                 self._mark(a, inner)
 
-    def product(self, v: Value) -> int | None:
-        """Return which operand of a sum is a product to fuse it with, if any."""
+    def product(self, v: Value, varying: Collection[Value]) -> int | None:
+        """Return which operand of a sum is a varying product to fuse it with, if any."""
         if v.op not in ("add", "sub") or v.type != "f32":
             return None
         found = [
-            k for k, a in enumerate(v.args) if a.op == "mul" and len(self.users.get(a, ())) == 1
+            k
+            for k, a in enumerate(v.args)
+            if a.op == "mul" and a in varying and len(self.users.get(a, ())) == 1
         ]
         if not found or v in self.storing or not self.is_gentle(v):
             return None

@@ -5,7 +5,9 @@
   ``(r * a - k) + g * b``, two fused multiply-adds.
 - The 255 of a stored byte joins the factors of what is stored, and the half that rounds it joins
   the last sum or product: ``clamp(x * amount * 255, 0, 255) + 0.5`` is ``clamp(x * (amount * 255)
-  + 0.5, 0, 255.5)``. Values that cannot be below 0 need no lower clamp.
+  + 0.5, 0, 255.5)``. Values that cannot be below 0 or above 1 need no clamp.
+- A factor of a difference joins its terms: ``(x - k) * f`` is ``x * f - (k * f)``, one fused
+  multiply-add, where ``k`` and ``f`` are the same for all pixels.
 
 Only values that :mod:`~dala.gpu.compute.engines.cpu.llvm.bytes.gentle` finds are changed.
 """
@@ -30,6 +32,11 @@ from dala.gpu.compute.lang.ir import Block, Value
 
 #: Factors beyond these could overflow, or become 0.
 _SMALLEST, _LARGEST = 1e-30, 1e30
+#: Sums up to this are stored as 255.
+_STORED: Final = LARGEST + 0.25
+#: Infinite factors are replaced by this in sums, where infinity minus infinity would be NaN. It is
+#: a power of two, so that equal terms still cancel.
+_HUGE: Final = 2.0**100
 #: A factor that differs from 1 by less is none: the 255 of a stored byte times the 1/255 of a read.
 _NONE: Final = 2.0**-21
 
@@ -108,7 +115,7 @@ class _Rewriter:
 
     def _copy(self, v: Value) -> Value:
         if self._changeable(v):
-            found = self._merged(v) or self._joined(v)
+            found = self._merged(v) or self._joined(v) or self._distributed(v)
             if found is not None:
                 return found
         args = tuple(self.copy(a) for a in v.args)
@@ -159,6 +166,27 @@ class _Rewriter:
             value = Value(s.op, "f32", (value, self.copy(s.args[1])))
         return value
 
+    def _distributed(self, v: Value) -> Value | None:
+        """Return a sum with a uniform term, times a uniform factor, as a product and a term."""
+        if v.op not in ("mul", "div") or v not in self.varying or self.gentle.under_root(v):
+            return None
+        total, factor = v.args
+        if v.op == "mul" and total not in self.varying:
+            total, factor = factor, total
+        if factor in self.varying or total.op not in ("add", "sub") or not self._single(total):
+            return None
+        uniform = [a not in self.varying for a in total.args]
+        if sum(uniform) != 1:
+            return None
+        factor = self.copy(factor)
+        if v.op == "div":
+            factor = Value("div", "f32", (_number(1.0), factor))
+        if factor.op != "const":
+            factor = Value("max", "f32", (_number(-_HUGE), factor))
+            factor = Value("min", "f32", (_number(_HUGE), factor))
+        terms = tuple(Value("mul", "f32", (self.copy(a), factor)) for a in total.args)
+        return Value(total.op, "f32", terms)
+
     # bytes --------------------------------------------------------------------------------------
     def stored(self, v: Value, *, alone: bool) -> Value:
         """Return a stored byte, rewritten; ``alone``: only its lowest eight bits count."""
@@ -167,7 +195,10 @@ class _Rewriter:
             return self.copy(v)
         scaled = self.scaled(inner, _Factor(255.0))
         total = Value("add", "f32", (scaled, _number(0.5)))
-        if alone and self.ranges.of(total)[0] >= 0:
+        low, high = self.ranges.of(total)
+        if alone and low >= 0:
+            if high <= _STORED:
+                return Value("cast", v.type, (total,), OR_NAN)
             beyond = Value("gt", "bool", (total, _number(LARGEST)))
             total = Value("select", "f32", (beyond, _number(LARGEST), total))
             return Value("cast", v.type, (total,), OR_NAN)
