@@ -79,8 +79,10 @@ def edge_detect(img: Image, *, amount: Within[float, -inf, inf] = 1.0) -> Pixel:
     nw, n, ne = luma(img[-1, -1]), luma(img[0, -1]), luma(img[1, -1])
     w, e = luma(img[-1, 0]), luma(img[1, 0])
     sw, s, se = luma(img[-1, 1]), luma(img[0, 1]), luma(img[1, 1])
-    gx = (ne - nw) + 2.0 * (e - w) + (se - sw)
-    gy = (sw - nw) + 2.0 * (s - n) + (se - ne)
+    # Both sums contain the corners: as the sum and as the difference of two diagonals.
+    down, up = se - nw, ne - sw
+    gx = (down + up) + 2.0 * (e - w)
+    gy = (down - up) + 2.0 * (s - n)
     edge = sqrt(gx * gx + gy * gy) * amount
     return rgba(edge, edge, edge, img[0, 0].a)
 
