@@ -22,6 +22,7 @@ RAMP = (40.0, 40.0)  # where alpha starts and over how much chroma it rises, in 
 
 #: A matrix of ``warp_affine``: where an output pixel is in the input.
 TURN = (0.9925, -0.1219, 60.0, 0.1219, 0.9925, -40.0)
+STEEP = (0.8660254, -0.5, 398.6156, 0.5, 0.8660254, -407.6537)
 SHRINK = (0.7, 0.0, 100.3, 0.0, 0.7, 50.2)
 
 Run = Callable[[], Any]
@@ -372,6 +373,12 @@ def rows(s: Scene) -> list[Row]:
             "warp_affine, 7 degrees",
             _one("warp_affine", matrix=TURN),
             {"opencv": Peer(lambda o: s.opencv.warp(o, TURN), 2)},
+            {"opencv": 1.0},
+        ),
+        Row(
+            "warp_affine, 30 degrees",
+            _one("warp_affine", matrix=STEEP),
+            {"opencv": Peer(lambda o: s.opencv.warp(o, STEEP), 2)},
             {"opencv": 1.0},
         ),
         Row(

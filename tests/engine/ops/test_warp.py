@@ -242,6 +242,26 @@ def test_level_warps(engine_id, channels, dtype):
         assert_close(got, expected, engine_id, "program")
 
 
+@pytest.mark.parametrize("degrees", [0.5, 7, 30, 45, 90, 200])
+def test_turned_bytes(engine_id, degrees):
+    """Several batches of RGBA8 pixels, inside, outside and on the border; almost exact."""
+    image, (height, width) = noise((150, 301, 4)), (97, 333)
+    c, s = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    middle = np.array([[c, -s], [s, c]]) @ (-width / 2, -height / 2) + (150.3, 75.2)
+    matrix = (c, -s, middle[0], s, c, middle[1])
+    nine = (*matrix, 0.0002, -0.0001, 1.0)
+    for border in ("constant", "wrap"):
+        params = {"size": (height, width), "border": border, "fill": FILL}
+        for name, given_matrix in (("warp_affine", matrix), ("warp_perspective", nine)):
+            got = warp(name, image, matrix=given_matrix, **params)
+            with dala.device("reference"):
+                floats = (image / 255).astype(np.float32)
+                exact = warp(name, floats, matrix=given_matrix, **params) * 255
+            off = np.abs(got - exact)
+            # Perspective coordinates are f32 on some devices.
+            assert off.max() <= (0.52 if name == "warp_affine" else 0.6), (name, border)
+
+
 def test_native_code_stays_in_bounds(monkeypatch):
     """The CPU's code with every load and store checked."""
     monkeypatch.setattr(cpu_warp, "compile_native", partial(compile_native, checked=True))
@@ -254,6 +274,8 @@ def test_native_code_stays_in_bounds(monkeypatch):
             for shape in ((11, 13, channels), (1, 1, channels), (2, 3, channels)):
                 params = {"size": (30, 300), "method": method, "border": border}
                 warp("warp_affine", noise(shape), matrix=matrix, **params)
+        turned = (0.7, 0.3, -9.0, -0.2, 0.8, -3.0, 0.001, -0.002, 1.0)
+        warp("warp_perspective", noise((31, 43, 4)), matrix=turned, size=(30, 300))
         for level in LEVEL:
             for shape in ((9, 601, 3), (9, 601, 4), (2, 2, 4)):
                 warp("warp_affine", noise(shape), matrix=level, size=(8, 530))

@@ -29,14 +29,15 @@ def clamp_coordinate(v: Vector, *, F: type) -> Vector:  # noqa: N803
 
 @native
 def affine(
-    column: Array[u32], row: Array[u32], whole: Array[i32], part: Array[f32], count: i64
-) -> None:
-    """Write coordinates that are sums of a table entry for the column and one for the row."""
-    row_whole, row_part = i32(row[0]), bits(f32, row[1])
+    wholes: Array[u32], parts: Array[u32], begin: i64, row: i64, whole: Array[i32],
+    part: Array[f32], count: i64,
+) -> None:  # fmt: skip
+    """Write coordinates that are sums of a table's entries for the column and for the row."""
+    row_whole, row_part = i32(wholes[row]), bits(f32, parts[row])
     for i in independent(range(count)):
-        sum = bits(f32, column[i * 4 + 1]) + row_part
+        sum = bits(f32, parts[begin + i]) + row_part
         over = sum >= 1.0
-        whole[i] = i32(column[i * 4]) + row_whole + select(over, i32(1), i32(0))
+        whole[i] = i32(wholes[begin + i]) + row_whole + select(over, i32(1), i32(0))
         part[i] = select(over, sum - 1.0, sum)
 
 
@@ -51,18 +52,31 @@ def mapped(given: Array[f32], whole: Array[i32], part: Array[f32], count: i64) -
 
 
 @native
+def perspective_at(top: Array[f64], bottom: Array[f64], x: f64, y: f64) -> f64:
+    """Return one perspective coordinate: one row of the matrix divided by the last row."""
+    w = bottom[0] * x + bottom[1] * y + bottom[2]
+    back = select(w == 0.0, f64(0), 1.0 / w)
+    return clamp_coordinate((top[0] * x + top[1] * y + top[2]) * back, F=f64)
+
+
+@native
 def perspective(
     top: Array[f64], bottom: Array[f64], x: i64, y: f64, whole: Array[i32], part: Array[f32],
     count: i64,
 ) -> None:  # fmt: skip
-    """Write perspective coordinates: one row of the matrix divided by the last row."""
+    """Write perspective coordinates."""
     for i in independent(range(count)):
-        at = f64(x + i)
-        w = bottom[0] * at + bottom[1] * y + bottom[2]
-        back = select(w == 0.0, f64(0), 1.0 / w)
-        v = clamp_coordinate((top[0] * at + top[1] * y + top[2]) * back, F=f64)
+        v = perspective_at(top, bottom, f64(x + i), y)
         low = floor(v)
         fraction = f32(v - low)
         over = fraction >= 1.0
         whole[i] = in_range(i32, low) + select(over, i32(1), i32(0))
         part[i] = select(over, f32(0), fraction)
+
+
+@native
+def distance(across: f64, down: f64, width: i64, height: i64) -> i64:
+    """Return how many pixels a position is further in memory; 0 where it leaves the picture."""
+    if abs(across) >= f64(width) or abs(down) >= f64(height):
+        return 0
+    return i64(floor(down + 0.5)) * width + i64(floor(across + 0.5))

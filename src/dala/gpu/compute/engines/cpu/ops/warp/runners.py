@@ -39,8 +39,10 @@ def make_warp(engine: Engine, task: Task) -> Runner:
     fill = np.array(task["fill"], np.float32)
     table: NDArray = _NO_TABLE
     if kind == AFFINE:
-        table = np.concatenate(affine_tables(task["matrix"], *out[:2])).reshape(-1)
-    sizes = image[1], image[0], out[1]
+        # Four arrays, each with an entry for every column and every row.
+        words = np.concatenate(affine_tables(task["matrix"], *out[:2]))
+        table = np.ascontiguousarray(words.T).reshape(-1)
+    sizes = image[1], image[0], out[1], out[0]
 
     def run(inputs: Sequence[Storage], output: Storage, params: Values = ()) -> None:
         sources, out_memory = memories(inputs, output)

@@ -25,6 +25,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     prefetch,
     saturate,
     select,
+    shuffle,
     static,
     store,
     u8,
@@ -33,8 +34,17 @@ from dala.gpu.compute.engines.cpu.native.names import (
 )
 from dala.gpu.compute.engines.cpu.ops.warp.coordinates import (
     affine,
+    distance,
     mapped,
     perspective,
+    perspective_at,
+)
+from dala.gpu.compute.engines.cpu.ops.warp.fixed import (
+    GROUP,
+    group_inside,
+    group_outside,
+    places,
+    sample_group,
 )
 from dala.gpu.compute.engines.cpu.pixels.gather import (
     bicubic,
@@ -54,6 +64,10 @@ AFFINE, PERSPECTIVE, MAP = 0, 1, 2
 BATCH: Final = 256
 #: The most pixels of a row that a batch reads, if rows are mixed first.
 SPAN: Final = 2 * BATCH
+#: How many rows of the output ahead pixels are prefetched: a rotated row reads a few pixels of each
+#: of many rows of the input, which CPUs do not foresee.
+AHEAD: Final = 6
+_EIGHT_TIMES: Final = (0, 1, 2, 3) * GROUP
 
 
 @native
@@ -238,20 +252,67 @@ def prefetch_rows(
 
 
 @native
+def sample_any(
+    source: Array[T], whole_x: Array[i32], part_x: Array[f32], whole_y: Array[i32],
+    part_y: Array[f32], width: i64, height: i64, fill: Vector, out: Array[T], begin: i64, end: i64,
+    *, T: type, channels: int, method: int, border: int,  # noqa: N803
+) -> None:  # fmt: skip
+    """Sample pixels [begin, end) of a batch, at any position."""
+    for i in range(begin, end):
+        v = sample(
+            source, i64(whole_x[i]), part_x[i], i64(whole_y[i]), part_y[i],
+            width, height, fill, channels=channels, method=method, border=border,
+        )  # fmt: skip
+        store_pixel(out, i * channels, v, channels=channels)
+
+
+@native
+def sample_groups(
+    source: Array[u8], whole_x: Array[i32], part_x: Array[f32], whole_y: Array[i32],
+    part_y: Array[f32], width: i64, height: i64, fill: Vector, stored: Array[u8], out: Array[u8],
+    count: i64, later: i64, *, border: int, foreseen: bool,
+) -> None:  # fmt: skip
+    """Sample a batch of RGBA8 pixels bilinearly; groups that cross the border, one by one.
+
+    ``later``: if it can be ``foreseen``, how many bytes further the row of the output reads whose
+    pixels are to be prefetched.
+    """
+    at, beyond = local(i32, BATCH), load(stored, 0, 4)
+    places(whole_x, whole_y, width, at, count)
+    k = 0
+    while k < count:
+        end = min(k + GROUP, count)
+        whole = end - k == GROUP
+        if whole and group_inside(whole_x, whole_y, k, width, height):
+            for j in static(range(GROUP if foreseen else 0)):
+                prefetch(source, i64(at[k + j]) * 4 + later)
+            store(out, k * 4, sample_group(source, at, part_x, part_y, k, width * 4))
+        elif border == CONSTANT and whole and group_outside(whole_x, whole_y, k, width, height):
+            store(out, k * 4, shuffle(beyond, beyond, _EIGHT_TIMES))
+        else:
+            sample_any(
+                source, whole_x, part_x, whole_y, part_y, width, height, fill, out, k, end,
+                channels=4, method=BILINEAR, border=border,
+            )  # fmt: skip
+        k = end
+
+
+@native
 def warp(
     source: Array[T], table: Array[u32], matrix: Array[f64], fill: Array[f32], out: Array[T],
-    width: i64, height: i64, out_width: i64, start: i64, end: i64,
+    width: i64, height: i64, out_width: i64, out_height: i64, start: i64, end: i64,
     *, T: type, channels: int, method: int, border: int, kind: int,  # noqa: N803
 ) -> None:  # fmt: skip
     """Warp rows [start, end) of the output, a batch of pixels at a time."""
     beyond = fill[0] if channels == 1 else load(fill, 0, 4)
-    given = view(table, f32)
+    given, entries = view(table, f32), out_width + out_height
     whole_x, part_x = local(i32, BATCH), local(f32, BATCH)
     whole_y, part_y = local(i32, BATCH), local(f32, BATCH)
     stored, reach = local(T, 4), static(1 if method == BICUBIC else 0)
     # Where all pixels of a row are between the same two rows, these are mixed first.
     mixes = static(kind == AFFINE and method == BILINEAR and channels > 1)
     mixed = local(f32, (SPAN + 2) * 4 if mixes else 1)
+    fixed = static(method == BILINEAR and u8 == T and channels == 4)
     store_pixel(stored, 0, beyond, channels=channels)
     for y in range(start, end):
         begin = 0
@@ -259,16 +320,19 @@ def warp(
             count = min(BATCH, out_width - begin)
             first = y * out_width + begin
             if kind == AFFINE:
-                column, row = table[begin * 4 :], table[(out_width + y) * 4 :]
-                affine(column, row, whole_x, part_x, count)
-                affine(column[2:], row[2:], whole_y, part_y, count)
+                row = out_width + y
+                affine(table, table[entries:], begin, row, whole_x, part_x, count)
+                affine(
+                    table[2 * entries :], table[3 * entries :], begin, row, whole_y, part_y, count
+                )
             elif kind == MAP:
                 mapped(given[first * 2 :], whole_x, part_x, count)
                 mapped(given[first * 2 + 1 :], whole_y, part_y, count)
             else:
                 perspective(matrix, matrix[6:], begin, f64(y), whole_x, part_x, count)
                 perspective(matrix[3:], matrix[6:], begin, f64(y), whole_y, part_y, count)
-            prefetch_rows(source, whole_x, whole_y, width, height, count, channels=channels)
+            if not fixed:
+                prefetch_rows(source, whole_x, whole_y, width, height, count, channels=channels)
             if method == NEAREST and u8 == T and channels == 4:
                 copy_nearest(
                     view(source, u32), whole_x, part_x, whole_y, part_y, width, height,
@@ -295,13 +359,27 @@ def warp(
                 sample_across(
                     mixed, left, whole_x, part_x, out, first * channels, count, channels=channels
                 )
+            elif fixed:
+                later = 0
+                if kind == AFFINE:
+                    later = distance(f64(AHEAD) * matrix[1], f64(AHEAD) * matrix[4], width, height)
+                elif kind == PERSPECTIVE:
+                    x, down = begin + count // 2, f64(y + AHEAD)
+                    across = perspective_at(matrix, matrix[6:], f64(x), down)
+                    down = perspective_at(matrix[3:], matrix[6:], f64(x), down)
+                    across -= f64(whole_x[count // 2])
+                    down -= f64(whole_y[count // 2])
+                    later = distance(across, down, width, height)
+                sample_groups(
+                    source, whole_x, part_x, whole_y, part_y, width, height, beyond, stored,
+                    out[first * 4 :], count, later * 4, border=border, foreseen=kind != MAP,
+                )  # fmt: skip
             else:
-                for i in range(count):
-                    v = sample(
-                        source, i64(whole_x[i]), part_x[i], i64(whole_y[i]), part_y[i],
-                        width, height, beyond, channels=channels, method=method, border=border,
-                    )  # fmt: skip
-                    store_pixel(out, (first + i) * channels, v, channels=channels)
+                sample_any(
+                    source, whole_x, part_x, whole_y, part_y, width, height, beyond,
+                    out[first * channels :], 0, count,
+                    channels=channels, method=method, border=border,
+                )  # fmt: skip
             begin += BATCH
 
 
