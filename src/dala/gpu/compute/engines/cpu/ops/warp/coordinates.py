@@ -52,7 +52,7 @@ def mapped(given: Array[f32], whole: Array[i32], part: Array[f32], count: i64) -
 
 
 @native
-def perspective_at(top: Array[f64], bottom: Array[f64], x: f64, y: f64) -> f64:
+def perspective_at(top: Array[f64], bottom: Array[f64], x: f64, y: f64) -> Vector:
     """Return one perspective coordinate: one row of the matrix divided by the last row."""
     w = bottom[0] * x + bottom[1] * y + bottom[2]
     back = select(w == 0.0, f64(0), 1.0 / w)
