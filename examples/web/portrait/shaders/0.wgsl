@@ -71,6 +71,11 @@ fn exp_core_f32(r: f32) -> f32 {
     return ((q * r) * r + r) + 1.0f;
 }
 
+// exp(y) / 2^n for the integer n next to y / ln(2)
+fn exp_rest_f32(y: f32, n: f32) -> f32 {
+    return exp_core_f32(hide_f32(y - n * 0.693359375f) - n * -2.12194440e-4f);
+}
+
 // Results below the smallest normal number are 0. Comparisons keep NaN, which makes the result NaN:
 // where the limit is not hidden, Mesa takes them for its own min and max, which drop it.
 fn exp_f32(x: f32) -> f32 {
@@ -81,11 +86,10 @@ fn exp_f32(x: f32) -> f32 {
     let sum = max(y * 1.44269504f + 12582912.0f, 12582787.0f);
     let bits = bitcast<u32>(sum) ^ p.zero;
     let n = bitcast<f32>(bits) - 12582912.0f;
-    let r = hide_f32(y - n * 0.693359375f) - n * -2.12194440e-4f;
     // 2^(n - 1), because there is no 2^128; n is at least -125. Doubling comes first: some GPUs make
     // numbers below the smallest normal one 0, also between two steps.
     let half = select(bitcast<f32>((bits << 23u) + 0x3f000000u), 0.0f, below);
-    return (exp_core_f32(r) * 2.0f) * half;
+    return (exp_rest_f32(y, n) * 2.0f) * half;
 }
 
 fn read_img(x: i32, y: i32, dx: i32, dy: i32) -> vec4<i32> {

@@ -208,6 +208,11 @@ fn exp_core_f32(r: f32) -> f32 {
     return ((q * r) * r + r) + 1.0f;
 }
 
+// exp(y) / 2^n for the integer n next to y / ln(2)
+fn exp_rest_f32(y: f32, n: f32) -> f32 {
+    return exp_core_f32(hide_f32(y - n * 0.693359375f) - n * -2.12194440e-4f);
+}
+
 // Results below the smallest normal number are 0. Comparisons keep NaN, which makes the result NaN:
 // where the limit is not hidden, Mesa takes them for its own min and max, which drop it.
 fn exp_f32(x: f32) -> f32 {
@@ -218,11 +223,10 @@ fn exp_f32(x: f32) -> f32 {
     let sum = max(y * 1.44269504f + 12582912.0f, 12582787.0f);
     let bits = bitcast<u32>(sum) ^ p.zero;
     let n = bitcast<f32>(bits) - 12582912.0f;
-    let r = hide_f32(y - n * 0.693359375f) - n * -2.12194440e-4f;
     // 2^(n - 1), because there is no 2^128; n is at least -125. Doubling comes first: some GPUs make
     // numbers below the smallest normal one 0, also between two steps.
     let half = select(bitcast<f32>((bits << 23u) + 0x3f000000u), 0.0f, below);
-    return (exp_core_f32(r) * 2.0f) * half;
+    return (exp_rest_f32(y, n) * 2.0f) * half;
 }
 
 // a / (1 + exp(x)) for a constant up to 3: no step can overflow, which takes a third less time.
@@ -230,19 +234,17 @@ fn over_power_f32(a: f32, x: f32) -> f32 {
     let y = clamp(x, -30.0f, 88.7f);
     let sum = hide_f32(y * 1.44269504f + 12582912.0f);
     let n = sum - 12582912.0f;
-    let r = hide_f32(y - n * 0.693359375f) - n * -2.12194440e-4f;
-    let quarter = exp_core_f32(r) * bitcast<f32>((bitcast<i32>(sum) << 23u) + 0x3e800000i);
+    let quarter = exp_rest_f32(y, n) * bitcast<f32>((bitcast<i32>(sum) << 23u) + 0x3e800000i);
     let found = select((a * 0.25f) / (0.25f + quarter), 0.0f, x > 88.7f);
     return select(found, x, isnan_f32(x));
 }
 
-// The same for x <= 0 that is not NaN; results below 2e-38 become that.
+// exp(x) for x <= 0 that is not NaN, without the guards; results below 2e-38 become that.
 fn exp_below_zero(x: f32) -> f32 {
     let y = max(x, -86.9f);
     let bits = bitcast<u32>(y * 1.44269504f + 12582912.0f) ^ p.zero;
     let n = bitcast<f32>(bits) - 12582912.0f;
-    let r = hide_f32(y - n * 0.693359375f) - n * -2.12194440e-4f;
-    return exp_core_f32(r) * bitcast<f32>((bits << 23u) + 0x3f800000u);
+    return exp_rest_f32(y, n) * bitcast<f32>((bits << 23u) + 0x3f800000u);
 }
 
 fn log_f32(x: f32) -> f32 {
