@@ -50,16 +50,15 @@ from dala.gpu.raster.stream import (
     DRAW_TRIANGLE,
     END,
     FAMILIES,
-    FAULT_WORDS,
     FILL_CIRCLE,
     FILL_RECT,
     FILL_ROUND,
     FILL_ROUND_SIGNED,
     FILL_TRIANGLE,
     FULL,
-    MAX_FAULTS,
     RESET_CLIP,
     SET_CLIP,
+    add_fault,
     find_sprite,
     read_i32,
     read_u32,
@@ -202,15 +201,9 @@ def plan(
             below = y
             if found >= 0:
                 below += i64(slots[found + 2] >> 32)
-            else:
-                n = faults[0]
-                if n >= MAX_FAULTS:
-                    code = FULL
-                    break
-                faults[1 + FAULT_WORDS * n] = opcode
-                faults[2 + FAULT_WORDS * n] = at
-                faults[3 + FAULT_WORDS * n] = i64(id)
-                faults[0] = n + 1
+            elif not add_fault(faults, opcode, at, id):
+                code = FULL
+                break
         elif SET_CLIP <= opcode <= RESET_CLIP:
             cx, cy, w, h = 0, 0, width, height
             if opcode == SET_CLIP and data[at + 17] != 0:

@@ -265,6 +265,22 @@ def find_sprite(slots: Array[u64], shift: i64, id: u64) -> i64:
     return -1
 
 
+@native(inline=False)
+def add_fault(faults: Array[i64], opcode: i64, at: i64, id: u64) -> bool:
+    """Record a command that names a sprite which does not exist; return False if there is no room.
+
+    The first word is the number of faults.
+    """
+    n = faults[0]
+    if n >= MAX_FAULTS:
+        return False
+    faults[1 + FAULT_WORDS * n] = opcode
+    faults[2 + FAULT_WORDS * n] = at
+    faults[3 + FAULT_WORDS * n] = i64(id)
+    faults[0] = n + 1
+    return True
+
+
 @native
 def execute(
     data: Array[u8],
@@ -378,15 +394,9 @@ def execute(
                 if after + length <= size:
                     ahead = read_i32(data, after + 13) * width + read_i32(data, after + 9)
                 sprite(pixels, frame, damage, atlas, start, w, h, x, y, ahead)
-            else:
-                n = faults[0]
-                if n >= MAX_FAULTS:
-                    code = FULL
-                    break
-                faults[1 + FAULT_WORDS * n] = opcode
-                faults[2 + FAULT_WORDS * n] = at
-                faults[3 + FAULT_WORDS * n] = i64(id)
-                faults[0] = n + 1
+            elif not add_fault(faults, opcode, at, id):
+                code = FULL
+                break
         elif opcode == CLEAR:
             clear(pixels, frame, damage, read_color(data, at + 1))
         elif SET_CLIP <= opcode <= RESET_CLIP:
