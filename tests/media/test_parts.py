@@ -5,11 +5,13 @@ import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dala.media import Frame, parts, video
+from dala.media.live.playlist import complete_playlist
 from dala.media.parts import PartFile
 
 posix = pytest.mark.skipif(parts.fcntl is None, reason="locks of POSIX")
@@ -38,6 +40,34 @@ def test_complete_and_discard(tmp_path):
     other.discard()
     assert (tmp_path / "a.txt").read_text() == "one"
     assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_contexts_discard_what_is_not_complete(tmp_path):
+    target = tmp_path / "a.txt"
+    with pytest.raises(KeyboardInterrupt), PartFile(target) as part:
+        part.path.write_text("half")
+        raise KeyboardInterrupt
+    assert os.listdir(tmp_path) == []
+    with PartFile(target) as part:
+        part.path.write_text("whole")
+        part.complete()
+    assert os.listdir(tmp_path) == ["a.txt"]
+    assert target.read_text() == "whole"
+
+
+def test_a_playlist_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
+    playlist = tmp_path / "live.m3u8"
+    playlist.write_text("#EXTM3U\n#EXT-X-TARGETDURATION:0\n")
+
+    def full(self, text):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"):
+        patch.setattr(Path, "write_text", full)
+        complete_playlist(playlist)
+    assert os.listdir(tmp_path) == ["live.m3u8"]
+    complete_playlist(playlist)
+    assert "TARGETDURATION:1" in playlist.read_text()
 
 
 def test_a_target_that_cannot_be_replaced(tmp_path):

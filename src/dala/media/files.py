@@ -319,13 +319,10 @@ def store(
     kind = _format(target.suffix if format is None else f".{format.lstrip('.')}", target.name)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"Frame.save: there is no folder '{target.parent}'. Make it first.")
-    part = PartFile(target)
-    try:
+    with PartFile(target) as part:
         with part.path.open("wb") as file:
             _encode(file, pixels, kind, options, background, str(target))
         part.complete()
-    finally:
-        part.discard()
 
 
 def _store_stream(

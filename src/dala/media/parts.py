@@ -12,15 +12,17 @@ import os
 import re
 import secrets
 import stat
+from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 try:
     import fcntl
 except ImportError:  # Windows: an open file cannot be removed there, which does the same
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["PartFile"]
+__all__ = ["PartFile", "UnfinishedFile"]
 
 #: The names of unfinished files.
 _NAME: Final = re.compile(r"\..*\.[0-9a-f]{8}\.dala\.part(\.[^.]*)?")
@@ -30,7 +32,33 @@ _STEM_BYTES: Final = 120
 _searched: set[str] = set()
 
 
-class PartFile:
+class UnfinishedFile(ABC):
+    """A file that is being written. As a context it is discarded at the end if not complete."""
+
+    #: Where to write it.
+    path: Path
+
+    @abstractmethod
+    def complete(self) -> None:
+        """Give the file its name, whole or not at all."""
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Remove what was written. Doing it twice, or after ``complete``, is fine."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.discard()
+
+
+class PartFile(UnfinishedFile):
     """An unfinished file, empty at first, beside its target.
 
     Args:
@@ -42,9 +70,9 @@ class PartFile:
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     part = PartFile(Path(folder, "note.txt"))
-    ...     _ = part.path.write_text("done")
-    ...     part.complete()
+    ...     with PartFile(Path(folder, "note.txt")) as part:
+    ...         _ = part.path.write_text("done")
+    ...         part.complete()
     ...     os.listdir(folder)
     ['note.txt']
     """
@@ -86,7 +114,7 @@ class PartFile:
         self._release()
 
     def discard(self) -> None:
-        """Remove the file. Doing it twice, or after ``complete``, is fine."""
+        """Remove the file."""
         if self._number < 0 and fcntl is not None:
             return
         if fcntl is None:

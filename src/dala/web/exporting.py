@@ -325,9 +325,6 @@ def _write(folder: Path, files: Files) -> None:
     for name, content in files.items():
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        part = PartFile(target)
-        try:
+        with PartFile(target) as part:
             part.path.write_bytes(content)
             part.complete()
-        finally:
-            part.discard()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, TypeAlias
+
+from dala.media.parts import UnfinishedFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,29 +40,8 @@ class Facts:
         return replace(self, path=f"{folder}/{self.path}" if folder else self.path)
 
 
-class StoredPart(Protocol):
-    """A file that is being written, on this machine, until it gets its name in storage.
-
-    As a context it is discarded at the end unless it was completed.
-    """
-
-    #: Where to write it.
-    path: Path
-
-    def complete(self) -> None:
-        """Give the file its name, whole or not at all."""
-
-    def discard(self) -> None:
-        """Remove what was written. Doing it twice, or after ``complete``, is fine."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+#: A file that is being written, on this machine, until it gets its name in storage.
+StoredPart: TypeAlias = UnfinishedFile
 
 
 class Place(Protocol):

@@ -7,8 +7,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from dala.batch.storage.entries import Facts
 from dala.batch.storage.urls import join, local_path
@@ -27,17 +25,6 @@ class LocalPart(PartFile):
             finally:
                 os.close(number)
         super().complete()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.discard()
 
 
 class LocalPlace:

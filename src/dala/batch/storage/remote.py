@@ -10,14 +10,14 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from dala import forks
 from dala.batch.storage.entries import Facts
 from dala.batch.storage.faults import CutShort, missing
 from dala.batch.storage.urls import WEB, join, name_of, parent, shown
 from dala.errors import StorageError
+from dala.media.parts import UnfinishedFile
 
 #: A file system of fsspec, which has no types.
 FileSystem: TypeAlias = Any
@@ -207,7 +207,7 @@ class RemotePlace:
             raise StorageError(f"storage: {shown(url)!r} cannot be written: HTTP is only read.")
 
 
-class RemotePart:
+class RemotePart(UnfinishedFile):
     """A file that is written in a temporary folder, and sent to storage when it is complete."""
 
     def __init__(self, place: RemotePlace, url: str, suffix: str) -> None:
@@ -226,17 +226,6 @@ class RemotePart:
     def discard(self) -> None:
         """Remove what was written."""
         _unlink(self.path)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.discard()
 
 
 def _unlink(path: Path) -> None:

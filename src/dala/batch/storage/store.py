@@ -21,6 +21,7 @@ from dala.batch.storage.urls import (
     shown,
 )
 from dala.errors import ParameterError, StorageNotFound
+from dala.media.parts import UnfinishedFile
 
 T = TypeVar("T")
 
@@ -272,7 +273,7 @@ class FileStore:
         return retrying(work, self.retries, call, url)
 
 
-class _Retried:
+class _Retried(UnfinishedFile):
     """A part whose upload is tried again."""
 
     def __init__(self, part: RemotePart, store: FileStore, url: str) -> None:
@@ -286,12 +287,6 @@ class _Retried:
 
     def discard(self) -> None:
         self._part.discard()
-
-    def __enter__(self) -> _Retried:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.discard()
 
 
 def _text(call: str, url: str | os.PathLike[str]) -> str:

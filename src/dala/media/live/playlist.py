@@ -32,6 +32,6 @@ def complete_playlist(path: Path) -> None:
                 file.write(_NULL * missing)
     made = re.sub(r"(?m)^#EXT-X-TARGETDURATION:0$", "#EXT-X-TARGETDURATION:1", text)
     if made != text:
-        part = PartFile(path)
-        part.path.write_text(made)
-        part.complete()
+        with PartFile(path) as part:
+            part.path.write_text(made)
+            part.complete()

@@ -127,12 +127,9 @@ def kernel_save(session: StudioSession, message: Message) -> JsonObject:
     target = session.folders.target(message.get("path") or card.path, "kernel_save")
     if target.suffix != ".py":
         raise ParameterError.invalid("kernel_save", "path", "the name of a .py file", target.name)
-    part = PartFile(target)
-    try:
+    with PartFile(target) as part:
         part.path.write_text(card.text, encoding="utf-8")
         part.complete()
-    finally:
-        part.discard()
     _put(tab, number, replace(card, path=str(target)), None)
     tab.dirty = False
     return {"path": str(target)}

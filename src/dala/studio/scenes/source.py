@@ -204,12 +204,9 @@ class SceneFile(StudioSource):
             text, data = patched(text, data, moved), moved
         if len(text) > MAX_BYTES:
             raise ParameterError("scene_save: the scene is too large.")
-        part = PartFile(target)
-        try:
+        with PartFile(target) as part:
             part.path.write_text(text, encoding="utf-8")
             part.complete()
-        finally:
-            part.discard()
         self.title, self.path = target.name, str(target)
         self._text, self._saved, self._compared = text, data, None
         self.document = rebased(self.document, old, target.parent)

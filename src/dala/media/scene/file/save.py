@@ -72,12 +72,9 @@ def save_scene(scene: Scene, path: PathLike) -> None:
             f"Scene.save: the folder '{target.parent}' does not exist. Create it first."
         )
     text = format_json(scene_to_dict(scene, base=target.resolve().parent, name=target.name))
-    part = PartFile(target)
-    try:
+    with PartFile(target) as part:
         part.path.write_text(text + "\n", encoding="utf-8")
         part.complete()
-    finally:
-        part.discard()
 
 
 def scene_to_dict(

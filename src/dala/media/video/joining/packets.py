@@ -202,17 +202,15 @@ def copy_packets(parts: Iterable[CopiedPart], out: str | os.PathLike[str], call:
     target = Path(out)
     if not target.parent.is_dir():
         raise ParameterError(f"{call}: the folder '{target.parent}' does not exist.")
-    part = PartFile(target, target.suffix)
-    try:
-        with av.open(str(part.path), "w") as output:
-            count = _Copying(output).run(parts)
-        part.complete()
-        return count
-    except (av.FFmpegError, ValueError) as error:
-        kind = VideoError if isinstance(error, OSError) else PacketsRefused
-        raise kind(f"{call}: cannot write {str(out)!r}: {ffmpeg_message(error)}.") from error
-    finally:
-        part.discard()
+    with PartFile(target, target.suffix) as part:
+        try:
+            with av.open(str(part.path), "w") as output:
+                count = _Copying(output).run(parts)
+            part.complete()
+            return count
+        except (av.FFmpegError, ValueError) as error:
+            kind = VideoError if isinstance(error, OSError) else PacketsRefused
+            raise kind(f"{call}: cannot write {str(out)!r}: {ffmpeg_message(error)}.") from error
 
 
 class _Copying:

@@ -125,20 +125,18 @@ def smart_cut(
         except (av.FFmpegError, OSError, ValueError) as error:
             raise Unfit(f"frames cannot be encoded ({ffmpeg_message(error)})") from error
         target = Path(out)
-        part = PartFile(target, target.suffix)
-        try:
-            with av.open(str(part.path), "w") as output:
-                _Joining(output, file, plan, encoder.headers).run(head, tail, start, end)
-            part.complete()
-        except Unfit:
-            raise
-        except (av.FFmpegError, ValueError) as error:
-            if isinstance(error, OSError):  # as on a full disk, where encoding would not help
-                message = f"{call}: cannot write {str(out)!r}: {ffmpeg_message(error)}."
-                raise VideoError(message) from error
-            raise Unfit(f"the container does not take it ({ffmpeg_message(error)})") from error
-        finally:
-            part.discard()
+        with PartFile(target, target.suffix) as part:
+            try:
+                with av.open(str(part.path), "w") as output:
+                    _Joining(output, file, plan, encoder.headers).run(head, tail, start, end)
+                part.complete()
+            except Unfit:
+                raise
+            except (av.FFmpegError, ValueError) as error:
+                if isinstance(error, OSError):  # as on a full disk, where encoding would not help
+                    message = f"{call}: cannot write {str(out)!r}: {ffmpeg_message(error)}."
+                    raise VideoError(message) from error
+                raise Unfit(f"the container does not take it ({ffmpeg_message(error)})") from error
         encoded = len(head) + len(tail)
         key = plan.body[0] * Fraction(file.video.time_base) - file.zero
         return SmartReport(encoded + len(plan.body), encoded, key)
