@@ -107,7 +107,7 @@ def test_faults_on_every_engine(dala_device, name, drive):
     assert found or dala_device in ("cpu", "reference")
 
 
-def test_faults_are_found():
+def test_faults_are_found(unsanitized):
     """The driver itself: it sees leaks, wrong errors and wrong results."""
     with faults.failing(1, "allocation") as fault, pytest.raises(dala.BufferTooLarge):
         buffer_zeros((4,), device="cpu")
@@ -117,7 +117,7 @@ def test_faults_are_found():
     assert fault.where.startswith("thread: start in dala.forks:")
 
 
-def test_leaks_are_found(tmp_path, monkeypatch):
+def test_leaks_are_found(unsanitized, tmp_path, monkeypatch):
     monkeypatch.setattr(faults, "PATIENCE", 0.1)
     kept = []
 
