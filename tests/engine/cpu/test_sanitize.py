@@ -125,4 +125,5 @@ def test_suite_of_the_cpu_engine(piece):
     patterns, chosen = PIECES[piece]
     tests = [os.path.relpath(path, ROOT) for name in patterns for path in files(name)]
     done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", *tests, "-k", chosen)
+    sys.stdout.writelines(done.stdout.splitlines()[-1:])  # the counts, for pytest -rP
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
