@@ -34,6 +34,7 @@ def main(name):
         check(name, gpu)
         found = {"apart": apart(gpu, cpu), "capture": gpu.info["capture"]}
     found["seconds"] = round(time.monotonic() - start, 1)
+    found["processor seconds"] = round(time.process_time(), 1)
     sys.stdout.write(json.dumps(found) + "\n")
 
 

@@ -68,6 +68,26 @@ print("alive")
     assert run("-c", read.format(8192, 8193)).returncode < 0
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_forked_children_have_memory_of_their_own():
+    """A child's results were the parent's too."""
+    done = run(
+        "-c",
+        """
+import os
+from dala.gpu.compute.engines.cpu.memory import HostMemory
+memory = HostMemory().allocate(5, zero=True)
+child = os.fork()
+if child == 0:
+    memory.array[:] = 7
+    os._exit(0)
+os.waitpid(child, 0)
+print(memory.array.tolist())
+""",
+    )
+    assert done.stdout == "[0, 0, 0, 0, 0]\n", done.stderr
+
+
 def test_blur_of_small_pictures():
     """Alpha of the last pixels was read with whole vectors, beyond the picture's memory."""
     done = run(

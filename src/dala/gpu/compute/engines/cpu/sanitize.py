@@ -30,7 +30,8 @@ def fenced(nbytes: int, alignment: int) -> tuple[NDArray, int]:
     """
     page = mmap.PAGESIZE
     size = -(-max(nbytes, 1) // page) * page
-    memory = mmap.mmap(-1, size + page)
+    # By default a forked child would write to its parent's memory.
+    memory = mmap.mmap(-1, size + page, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     whole = np.frombuffer(memory, np.uint8)  # keeps the mapping alive
     address = whole.ctypes.data
     if ctypes.CDLL(None, use_errno=True).mprotect(
