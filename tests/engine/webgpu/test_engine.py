@@ -961,6 +961,33 @@ def test_reads_in_flight_raise_after_a_loss(fresh):
         reads[0].result(60)
 
 
+def lose(adapter: adapters.Adapter) -> weakref.ref[WebGPUEngine]:
+    """Read from an engine whose device is lost, and close it."""
+    engine = WebGPUEngine(adapter)
+    storage = put(engine, np.arange(4, dtype="<f4"))
+    reads = []
+
+    def mark_lost() -> None:
+        reads.append(engine.download_async(storage))
+        engine._device.native.destroy()
+
+    engine._owner.call(mark_lost)
+    with pytest.raises(DeviceLostError):
+        reads[0].result(60)
+    with pytest.raises(DeviceLostError):
+        engine.synchronize()
+    engine.close()
+    return weakref.ref(engine)
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS, ids=IDS)
+def test_a_lost_device_is_forgotten(adapter):
+    """Its error keeps neither the engine nor the frames of callers alive."""
+    alive = lose(adapter)
+    gc.collect()
+    assert alive() is None
+
+
 def test_queued_reads_raise_after_a_loss_or_close(fresh):
     for end, error in (("mark_lost", DeviceLostError), ("close", FreedError)):
         engine = fresh()

@@ -365,7 +365,7 @@ class NativeDevice:
         while self._writes and self._writes[0][0] <= self.done.finished:
             self._writes.popleft()
         if self._owner.lost is not None:
-            raise self._owner.lost
+            self._owner.check()
 
     def settle(self) -> bool:
         """Set the futures of finished work; return True if there were any."""

@@ -100,7 +100,7 @@ class Owner:
     def check(self) -> None:
         """Raise if the device is lost or closed."""
         if self.lost is not None:
-            raise DeviceLostError(str(self.lost))
+            raise self._loss()
         if self._ended:
             raise FreedError(self._ended)
 
@@ -158,7 +158,7 @@ class Owner:
     def take_failure(self) -> DeviceError | None:
         """Return the first kept error, or None, and drop the others."""
         if self.lost is not None:
-            return DeviceLostError(str(self.lost))
+            return self._loss()
         if not self._failures:
             return None
         first, others = self._failures[0], len(self._failures) - 1
@@ -185,8 +185,12 @@ class Owner:
                 f"{self.name} was lost ({why.strip().splitlines()[-1].strip()}). Its buffers are "
                 "gone. Create them again: the next call opens a new device."
             )
-            self.on_lost(self.lost)
-        return self.lost
+            self.on_lost(self._loss())
+        return self._loss()
+
+    def _loss(self) -> DeviceLostError:
+        """Return a new error: one that is raised keeps the frames it passed, and so the device."""
+        return DeviceLostError(str(self.lost))
 
     # ------------------------------------------------------------------------------------------
 
