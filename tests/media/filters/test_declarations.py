@@ -113,57 +113,6 @@ def test_declarations_are_complete(name):
     assert "Example::" in call.__doc__
 
 
-TYPED = """
-    from pathlib import Path
-
-    import numpy as np
-    from PIL.Image import Image
-    from typing_extensions import assert_type
-
-    from dala.gpu.compute import Buffer
-    from dala.media import Frame, effects, gpu
-    from dala.typing import NDArray
-
-
-    def check(array: NDArray, frame: Frame, pillow: Image, buffer: Buffer, data: bytes) -> None:
-        assert_type(gpu.blur(array, radius=3, sigma=None, out=array), NDArray)
-        assert_type(gpu.blur(frame), Frame)
-        assert_type(gpu.blur(pillow), Image)
-        assert_type(gpu.blur(buffer, device="cpu"), Buffer)
-        assert_type(gpu.brightness(data, 4, 4, 0.2), bytes)
-        assert_type(gpu.overlay_alpha(frame, array, opacity=0.5), Frame)
-        assert_type(gpu.lut_apply(array, lut=Path("film.cube"), method="trilinear"), NDArray)
-        assert_type(effects.grade(pillow, gain=(1.1, 1.0, 0.9)), Image)
-        assert_type(gpu.preprocess(frame, size=(224, 224)), Buffer)
-        assert_type(gpu.preprocess(array, normalize=True), NDArray)
-        assert_type(gpu.process_frame(gpu.start_pipeline(4, 4), frame, ["sepia"]), Frame)
-        gpu.blur(array, raduis=3)  # error
-        gpu.blur(array, radius="x")  # error
-        gpu.blur(data)  # error
-        gpu.resize(array)  # error
-        gpu.blur(frame, out=array)  # error
-        gpu.warp_affine(array, matrix=(1, 0, 0, 0, 1, 0), method="cubic")  # error
-"""
-
-
-def test_type_checkers_see_overloads(tmp_path):
-    pytest.importorskip("mypy")
-    text = textwrap.dedent(TYPED).lstrip()
-    (tmp_path / "typed.py").write_text(text)
-    (tmp_path / "mypy.ini").write_text("[mypy]\nfollow_imports = silent\npython_version = 3.12\n")
-    cache = tmp_path / "cache"
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--config-file", "mypy.ini", "--no-incremental",
-         "--cache-dir", str(cache), "typed.py"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-        env={"MYPYPATH": str(generate.MEDIA.parents[1]), "PATH": os.defpath},
-    )  # fmt: skip
-    wrong = [n for n, line in enumerate(text.splitlines(), 1) if line.endswith("# error")]
-    lines = [line for line in done.stdout.splitlines() if ": error:" in line]
-    found = [int(line.split(":")[1]) for line in lines]
-    assert sorted(set(found)) == wrong, done.stdout
-
-
 def test_threads_see_all_filters_on_first_use():
     code = """
         import threading
