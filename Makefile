@@ -22,9 +22,12 @@ help:
 demo: $(VENV)/.ready-media
 	$(VENV)/bin/python -m dala demo
 
+# Tests start hundreds of interpreters. With bytecode, also where PYTHONDONTWRITEBYTECODE is set, each
+# starts half a second sooner.
 test: $(VENV)/.ready-dev
 	@sh scripts/setup_test_machine.sh
 	@$(MAKE) --no-print-directory lint
+	@$(VENV)/bin/python -m compileall -q src
 	$(VENV)/bin/python -m pytest -n $(WORKERS)
 
 # Tests that take minutes, such as a million mutated command streams; three hours in all. A part:
