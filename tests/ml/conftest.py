@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dala.ml import stages
 from dala.ml.convert.onnx_file import Graph
 from dala.ml.models import find_model
 from dala.ml.weights.find import cache_folder, find_weights
@@ -35,6 +36,14 @@ def weights():
 def weights_folder():
     """Return the folder with the real weights; None if there is none."""
     return next((place for place in FOLDERS if (place / "mobilenet_v2.onnx").is_file()), None)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def closed():
+    """Close the models that pipelines named: each is kept for the life of the process."""
+    yield
+    while stages._loaded:
+        stages._loaded.popitem()[1].close()
 
 
 @pytest.fixture

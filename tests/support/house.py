@@ -7,6 +7,7 @@ prints them all, or those under a path.
 from __future__ import annotations
 
 import ast
+import gc
 import importlib
 import inspect
 import io
@@ -185,14 +186,15 @@ def unregistered(paths: list[pathlib.Path] | None = None) -> Iterator[str]:
 
     A forked child could not reset them. Annotations may name their types.
     """
-    for path in paths if paths is not None else modules():
+    trees = _library().trees
+    if paths is not None:
+        trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    for path, tree in trees.items():
         if name_of(path) == MAKES_THREADS:
             continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
         imported = dict(_imports(tree))
         for node in _values(tree):
-            name = ast.unparse(node)
-            base, _, rest = name.partition(".")
+            base, _, rest = _dotted(node).partition(".")
             full = ".".join(filter(None, (imported.get(base, base), rest)))
             if full in THREADED or full.startswith(("_thread.", "multiprocessing.")):
                 yield f"{name_of(path)}:{node.lineno}: {full}; use dala.forks"
@@ -212,21 +214,39 @@ def _imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
                 yield name.asname or name.name, f"{node.module}.{name.name}"
 
 
-def _values(node: ast.AST) -> Iterator[ast.Name | ast.Attribute]:
-    """Names that are evaluated, annotations left out."""
-    for field, value in ast.iter_fields(node):
-        if field in ("annotation", "returns"):
-            continue
-        for part in value if isinstance(value, list) else [value]:
-            if isinstance(part, ast.Name | ast.Attribute):
-                yield part
-            if isinstance(part, ast.AST):
-                yield from _values(part)
+def _values(tree: ast.AST) -> Iterator[ast.Name | ast.Attribute]:
+    """Names that are evaluated, annotations left out, in the order of the text."""
+    left: list[ast.AST] = [tree]
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.Name | ast.Attribute):
+            yield node
+        parts: list[object] = []
+        for field, value in ast.iter_fields(node):
+            if field not in ("annotation", "returns"):
+                parts += value if isinstance(value, list) else [value]
+        left += [part for part in reversed(parts) if isinstance(part, ast.AST)]
+
+
+def _dotted(node: ast.expr) -> str:
+    """``a.b.c``; what is no name (the ``f()`` of ``f().c``) is left empty."""
+    if isinstance(node, ast.Attribute):
+        return f"{_dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 @cache
 def _library() -> Library:
-    return Library(SOURCE)
+    gc.disable()  # syntax trees are millions of objects, and none is freed
+    try:
+        return Library(SOURCE)
+    finally:
+        gc.enable()
+
+
+def forget() -> None:
+    """Drop the syntax trees of the library, which take 250 MB."""
+    _library.cache_clear()
 
 
 def dialect(paths: list[pathlib.Path] | None = None) -> Iterator[str]:

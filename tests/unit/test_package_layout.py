@@ -30,6 +30,12 @@ ENGINES_KNOW = {
 }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def forgotten():
+    yield
+    house.forget()
+
+
 @pytest.fixture(scope="module")
 def graph():
     return grimp.build_graph("dala", exclude_type_checking_imports=True, cache_dir=None)
