@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -215,6 +216,18 @@ def test_ebu_3341_integrated(case):
     if len(levels) == 1:
         assert found.momentary == pytest.approx(expected, abs=0.1)
         assert found.short_term == pytest.approx(expected, abs=0.1)
+
+
+def test_a_long_sound_is_measured_in_little_memory():
+    sound = audio.tone(500, 100, rate=8000, amplitude=0.1)
+    tracemalloc.start()
+    try:
+        found = sound.loudness()
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < sound.samples.nbytes
+    assert found == sound[:50].loudness()
 
 
 def test_ebu_3341_case_6_with_five_channels():

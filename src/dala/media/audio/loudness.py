@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _SILENT: Final = -70.0
 #: Steps in a second in which the largest loudness is found.
 _STEPS: Final = 100
+#: Seconds that are measured at a time: it takes seven times the memory of the samples.
+_BLOCK_SECONDS: Final = 10
 
 
 @dataclass(frozen=True)
@@ -80,10 +82,13 @@ class LoudnessMeter(FilterStream):
 
     def feed(self, block: Samples) -> None:
         """Measure a block."""
-        self._peak = max(self._peak, float(np.abs(block).max(initial=0.0)))
-        if self._windows is not None:
-            self._windows.feed(block)
-        self.process(block)
+        most = _BLOCK_SECONDS * self.rate
+        for at in range(0, len(block), most):
+            part = block[at : at + most]
+            self._peak = max(self._peak, float(np.abs(part).max(initial=0.0)))
+            if self._windows is not None:
+                self._windows.feed(part)
+            self.process(part)
 
     @property
     def momentary(self) -> float:
