@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, TypeVarTuple
 
 from dala.budget import Charging
-from dala.errors import DalaError, ParameterError, SceneFileError, did_you_mean
+from dala.errors import DalaError, ParameterError, SceneFileError
 from dala.extras import pip_install
 from dala.media.scene.file.follows import load_follow
+from dala.media.scene.file.ids import check_ids
 from dala.media.scene.file.record import (
     FILE_PARAMS,
     FileRecord,
@@ -33,7 +34,6 @@ from dala.media.scene.nodes.json_types import (
     JsonDict,
     JsonValue,
     join,
-    refusal,
     without_call,
 )
 from dala.media.scene.nodes.nested import SceneNode
@@ -97,7 +97,7 @@ def load_scene(
         _check_version(data, problems)
         if not problems:
             scene_object().check(data, "", problems)
-            _check_ids(data, problems)
+            check_ids(data, problems)
         if not problems:
             made = _Loader(data, folder.resolve(), device, problems, memory=memory).scene()
             if not problems:
@@ -161,71 +161,6 @@ def _check_version(data: JsonValue, problems: list[str]) -> None:
             f"dala: this is version {version:g} of the format, and {VERSION} is the newest that "
             f"this version of Dala reads. Update it: {pip_install(upgrade=True)}"
         )
-
-
-def _check_ids(data: JsonValue, problems: list[str], home: str = "") -> None:
-    """Report ids that occur twice, and references to ids that do not exist.
-
-    An inner scene, whose location is ``home``, has ids of its own.
-    """
-    places: dict[str, str] = {}
-    uses: list[tuple[str, JsonValue]] = []
-
-    def walk(nodes: JsonValue, at: str) -> None:
-        for i, item in enumerate(nodes if isinstance(nodes, list) else ()):
-            here = f"{at}[{i}]"
-            if not isinstance(item, dict):
-                continue
-            if isinstance(id := item.get("id"), str):
-                if id in places:
-                    problems.append(f"{here}.id: {id!r} is already the id of {places[id]}.")
-                places.setdefault(id, here)
-            if item.get("type") == "effect" and "input" in item:
-                uses.append((f"{here}.input", item["input"]))
-            elif item.get("type") == "animation":
-                uses.append((f"{here}.node", item.get("node")))
-            elif item.get("type") in ("group", "timeline"):
-                walk(item.get("nodes"), f"{here}.nodes")
-            elif item.get("type") == "scene":
-                _check_ids(item.get("scene"), problems, f"{here}.scene")
-
-    def listed(name: str) -> list[JsonValue]:
-        found = data.get(name) if isinstance(data, dict) else None
-        return found if isinstance(found, list) else []
-
-    walk(listed("nodes"), join(home, "nodes"))
-    for i, item in enumerate(listed("animations")):
-        if isinstance(item, dict):
-            uses.append((f"{join(home, 'animations')}[{i}].node", item.get("node")))
-            level = item.get("level")
-            if isinstance(level, dict):
-                uses.append((f"{join(home, 'animations')}[{i}].level.audio", level.get("audio")))
-    for i, item in enumerate(listed("follows")):
-        if isinstance(item, dict):
-            at = f"{join(home, 'follows')}[{i}]"
-            uses.append((f"{at}.node", item.get("node")))
-            if isinstance(target := item.get("target"), dict):
-                uses.append((f"{at}.target.video", target.get("video")))
-    for i, item in enumerate(listed("ducks")):
-        at = f"{join(home, 'ducks')}[{i}]"
-        if isinstance(item, dict):
-            voices = item.get("under")
-            uses.append((f"{at}.music", item.get("music")))
-            uses += [(f"{at}.under", v) for v in (voices if isinstance(voices, list) else [voices])]
-    for i, item in enumerate(listed("layouts")):
-        at = f"{join(home, 'layouts')}[{i}]"
-        inside = item.get("nodes") if isinstance(item, dict) else None
-        if isinstance(inside, list):
-            uses += [(f"{at}.nodes[{n}]", id) for n, id in enumerate(inside)]
-        elif isinstance(inside, int) and item.get("type") != "grid":
-            problems.append(refusal(f"{at}.nodes", "a list of ids", inside))
-        if isinstance(item, dict) and "columns" in item and item.get("type") != "grid":
-            problems.append(f"{at}.columns: only a grid has columns.")
-    for at, id in uses:
-        if isinstance(id, str) and id and id not in places:
-            problems.append(
-                f"{at}: there is no node with the id {id!r}. {did_you_mean(id, places)}".strip()
-            )
 
 
 # making the scene ---------------------------------------------------------------------------------
