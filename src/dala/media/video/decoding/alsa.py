@@ -33,7 +33,12 @@ def find_configuration(
 
 
 def prepare() -> None:
-    """Let ALSA find the system's configuration, unless the user names another."""
+    """Let ALSA find the system's configuration, unless the user names another.
+
+    ALSA reads them from the environment only. They are set when a microphone is opened, and once:
+    programs without one keep their environment, and no later call changes it while other threads
+    read it. Child processes get them too, and mean the same by them.
+    """
     for name, value in find_configuration().items():
         os.environ.setdefault(name, value)
 
