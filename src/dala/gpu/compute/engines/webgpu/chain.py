@@ -1,6 +1,6 @@
 """Chains on WebGPU: a blur and the programs after it, in one dispatch.
 
-The programs run on blurred pixels in workgroup memory (``wgsl/blur.py``). The first may read
+The programs run on blurred pixels in workgroup memory (``wgsl/blur``). The first may read
 neighbors at fixed offsets; all may read the pixel of another image at the same position. Pixels are
 rounded between stages as if they were stored, so that the result equals that of separate passes.
 """
@@ -16,18 +16,13 @@ from dala.gpu.compute.engines.base import Link, Runner, Storage, Task, Tensor, V
 from dala.gpu.compute.engines.sampling.gauss import gaussian_weights
 from dala.gpu.compute.engines.stages import stage_by_stage
 from dala.gpu.compute.engines.symbols import fixed
+from dala.gpu.compute.engines.webgpu.ops.blur import blur_device
 from dala.gpu.compute.engines.webgpu.rewrite.ranges import are_ordinary, find_ranges
 from dala.gpu.compute.engines.webgpu.rewrite.simplify import simplify
 from dala.gpu.compute.engines.webgpu.rewrite.turns import without_single_turns
-from dala.gpu.compute.engines.webgpu.wgsl.blur import (
-    TILE_RADIUS,
-    BlurShader,
-    Finish,
-    choose_tile,
-    has_room,
-    tile_bytes,
-    write_blur,
-)
+from dala.gpu.compute.engines.webgpu.wgsl.blur.finish import BlurShader, Finish
+from dala.gpu.compute.engines.webgpu.wgsl.blur.forms import ONE_DISPATCH_RADIUS, write_blur
+from dala.gpu.compute.engines.webgpu.wgsl.blur.strips import BlurStrip
 from dala.gpu.compute.engines.webgpu.wgsl.body import WgslBody
 from dala.gpu.compute.engines.webgpu.wgsl.loads import vector
 from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, Names
@@ -42,9 +37,6 @@ if TYPE_CHECKING:
 #: The most images that a chain reads.
 MAX_INPUTS = 7
 
-#: The approximate cost of a pass through memory, in the units of ``BlurTile.work``.
-PASS_COST = 25
-
 
 def make_chain(
     engine: WebGPUEngine, links: Sequence[Link], inputs: Sequence[Tensor]
@@ -54,7 +46,8 @@ def make_chain(
     if len(links) < 2 or not isinstance(task, Task) or task.op != "blur":
         return None
     radius = fixed(task["radius"])
-    if radius > TILE_RADIUS or not has_room(engine.limits):
+    device = blur_device(engine)
+    if radius > ONE_DISPATCH_RADIUS or device is None:
         return None
     if any(link.store is not None for link in links):
         return None
@@ -72,23 +65,30 @@ def make_chain(
         return None
     writer = _Writer(links, inputs, ordinary=True)
     finish = writer.write()
-    room = tile_bytes(engine.limits)
-    if finish is None or not _pays(picture, radius, finish.reach, room):
+    if finish is None:
+        return None
+    size = device.size(height, width)
+    form = device.form(picture, radius, finish, size)
+    if form is None or not device.pays(form, picture, size):
         return None
 
     order = [links[0].sources[0], *writer.beside]
     if len(order) > min(engine.max_bound_inputs, MAX_INPUTS):
         return None
     weights = gaussian_weights(radius, task["sigma"])[radius:].tolist()
+    strips = isinstance(form, BlurStrip)
+    whole = not strips or width % 4 == 0
 
     @cache
     def made(ordinary: bool) -> tuple[BlurShader, ComputePipeline]:
         """Return the shader for parameters of ordinary size, or for any."""
-        last = finish if ordinary else _Writer(links, inputs, ordinary=False).write()
+        last: Finish | None = finish
+        if strips or not ordinary:
+            last = _Writer(links, inputs, ordinary=ordinary, converts=strips).write()
         assert last is not None
-        shader = write_blur(picture, radius, last, out, workgroup=engine.workgroup, room=room)
-        size = shader.block.packer.size
-        return shader, engine.shader(shader.source, len(order), size, "indices")
+        shader = write_blur(picture, last, out, form, whole=whole, workgroup=device.workgroup)
+        nbytes = shader.block.packer.size
+        return shader, engine.shader(shader.source, len(order), nbytes, "indices")
 
     types = [param.type for program in programs for param in program.params]
     looping = any(isinstance(s, For) for p in programs for s in statements(p.body))
@@ -109,12 +109,6 @@ def make_chain(
     return run
 
 
-def _pays(picture: ImageFormat, radius: int, reach: int, room: int) -> bool:
-    """Return True if blurring the margins of the tiles is cheaper than another pass."""
-    alone, wider = (choose_tile(picture, radius, far, room) for far in (0, reach))
-    return alone is not None and wider is not None and wider.work - alone.work <= PASS_COST
-
-
 def _picture(tensor: Tensor) -> ImageFormat:
     return ImageFormat(tensor.dtype, tensor.shape[2] if len(tensor.shape) == 3 else 1)
 
@@ -122,9 +116,17 @@ def _picture(tensor: Tensor) -> ImageFormat:
 class _Writer:
     """Writes the programs of a chain as WGSL functions, and the calls that run them on a pixel."""
 
-    def __init__(self, links: Sequence[Link], inputs: Sequence[Tensor], *, ordinary: bool) -> None:
+    def __init__(
+        self,
+        links: Sequence[Link],
+        inputs: Sequence[Tensor],
+        *,
+        ordinary: bool,
+        converts: bool = False,
+    ) -> None:
         self._links = links
         self._ordinary = ordinary
+        self._converts = converts
         self._inputs = inputs
         self._names = Names()
         self._offsets: set[Offset] = set()
@@ -191,6 +193,7 @@ class _Writer:
             dims={v.attr: self._extent(link, v.attr) for v in used if v.op == "dim"},
             near=near,
             ranges=find_ranges(program) if self._ordinary else None,
+            converts=self._converts,
         )
         lines = body.lines()
         self._helpers |= body.helpers

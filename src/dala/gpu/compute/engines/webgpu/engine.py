@@ -109,7 +109,7 @@ class WebGPUEngine(Engine):
     chain_method = "one dispatch"
     fuses_operations = True
     queued = True
-    depends_on_values = True  # shaders may be chosen by the values of parameters
+    depends_on_values = depends_on_size = True  # shaders: on parameters, on the number of pixels
 
     def __init__(
         self,

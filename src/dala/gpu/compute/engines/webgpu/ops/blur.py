@@ -31,15 +31,13 @@ from dala.gpu.compute.engines.webgpu.ops.dispatches import (
     block,
     read_text,
 )
-from dala.gpu.compute.engines.webgpu.wgsl.blur import (
-    TILE_RADIUS,
-    Finish,
-    has_room,
-    store_one,
-    store_quad,
-    tile_bytes,
+from dala.gpu.compute.engines.webgpu.wgsl.blur.finish import Finish, store_one, store_quad
+from dala.gpu.compute.engines.webgpu.wgsl.blur.forms import (
+    ONE_DISPATCH_RADIUS,
+    BlurDevice,
     write_blur,
 )
+from dala.gpu.compute.engines.webgpu.wgsl.blur.strips import BlurStrip
 from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat, image_groups, image_pass
 
 if TYPE_CHECKING:
@@ -50,6 +48,12 @@ RUN = 8
 
 #: Length of the weight table for the largest radius: padded with zeros, a multiple of four.
 WEIGHTS = -(-(2 * MAX_RADIUS + 2 * RUN + 5) // 4) * 4
+
+
+def blur_device(engine: WebGPUEngine) -> BlurDevice | None:
+    """Return what a blur needs to know of a device, or None if it cannot run in one dispatch."""
+    strips = engine.depends_on_size and not engine.adapter.software
+    return BlurDevice.of(engine.limits, engine.workgroup, strips=strips)
 
 
 @implements("blur", "box_blur")
@@ -72,13 +76,13 @@ def make_blur(engine: WebGPUEngine, task: Task) -> Runner | None:
     dispatches = Dispatches(engine, task.op)
     apart = picture.words and width % 4 != 0
     target = dispatches.temporary(4 * height * width) if apart else OUTPUT
-    if radius <= TILE_RADIUS and has_room(engine.limits):
-        shader = write_blur(
-            *(picture, radius, Finish(), picture),
-            apart=apart,
-            workgroup=engine.workgroup,
-            room=tile_bytes(engine.limits),
-        )
+    device = blur_device(engine) if radius <= ONE_DISPATCH_RADIUS else None
+    if device is not None:
+        form = device.form(picture, radius, Finish(), device.size(height, width))
+        assert form is not None  # without programs
+        whole = width % 4 == 0 if isinstance(form, BlurStrip) else not apart
+        workgroup = device.workgroup
+        shader = write_blur(picture, Finish(), picture, form, whole=whole, workgroup=workgroup)
         numbers = engine.pack(shader.block, shader.numbers(weights, height, width), ())
         groups = shader.groups(height, width)
         dispatches.add(shader.source, [BufferRef("input")], target, numbers, groups)

@@ -71,8 +71,9 @@ class RecordingEngine(WebGPUEngine):
     (16, [])
     """
 
-    #: A page has one shader for every value of a slider.
+    #: A page has one shader for every value of a slider, and for pictures of every size.
     depends_on_values = False
+    depends_on_size = False
 
     def __init__(self, shaders: ShaderCache | None = None) -> None:
         self._written_shaders = {} if shaders is None else shaders

@@ -15,6 +15,15 @@ from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source, read_wgs
 #: The workgroup size in ``image_pass.wgsl``.
 GROUP: Final = 128
 
+# Three bytes may start anywhere in a word and continue in the next.
+_THREE_BYTES: Final = (
+    "    let at = i * 3u;\n"
+    "    let shift = (at & 3u) * 8u;\n"
+    "    let low = source[at >> 2u] >> shift;\n"
+    "    let high = source[(at + 2u) >> 2u] << ((32u - shift) & 31u);\n"
+    "    let w = select(low, low | high, shift > 8u);\n"
+)
+
 #: The body of ``read_pixel(i: u32) -> vec4<f32>``: pixel ``i`` of ``source``, missing channels 0.
 _READ: Final = {
     ("f32", 1): "    return vec4<f32>(source[i], 0.0f, 0.0f, 0.0f);",
@@ -27,13 +36,8 @@ _READ: Final = {
         "    let byte = (source[i >> 2u] >> ((i & 3u) << 3u)) & 255u;\n"
         "    return vec4<f32>(f32(byte), 0.0f, 0.0f, 0.0f);"
     ),
-    # Three bytes may start anywhere in a word and continue in the next.
     ("u8", 3): (
-        "    let at = i * 3u;\n"
-        "    let shift = (at & 3u) * 8u;\n"
-        "    let low = source[at >> 2u] >> shift;\n"
-        "    let high = source[(at + 2u) >> 2u] << ((32u - shift) & 31u);\n"
-        "    let w = select(low, low | high, shift > 8u);\n"
+        f"{_THREE_BYTES}"
         "    return vec4<f32>(vec4<u32>(w & 255u, (w >> 8u) & 255u, (w >> 16u) & 255u, 0u));"
     ),
     ("u8", 4): "    return unpack_rgba(source[i]);",
@@ -83,6 +87,13 @@ _FETCH_RGBA8: Final = """
     let w = source[i];
     let c = vec3<f32>(vec3<u32>(w & 255u, (w >> 8u) & 255u, (w >> 16u) & 255u));
     return vec4<f32>(c, bitcast<f32>((w >> 24u) | 0x4b000000u));"""
+
+#: The body of ``raw(i: u32) -> u32``: the bytes of a u8 pixel, from the lowest on.
+_RAW: Final = {
+    1: "    return (source[i >> 2u] >> ((i & 3u) << 3u)) & 255u;",
+    3: f"{_THREE_BYTES}    return w;",
+    4: "    return source[i];",
+}
 
 # 16 bits per number: 2**23 + n has the integer n in its low bits.
 _SIXTEEN: Final = """fn to_sixteen(v: f32) -> u32 {
@@ -210,6 +221,16 @@ class ImageFormat:
         part = {1: ".x", 3: ".xyz", 4: ""}[self.channels]
         body = f"    return read_pixel(i){part};"
         return f"{self.read()}\nfn fetch(i: u32) -> {self.fetched} {{\n{body}\n}}\n"
+
+    def raw(self) -> str:
+        """Return ``raw(i)``, the bytes of a u8 pixel of ``source``, and ``color(bytes)``."""
+        value = "f32(w)"
+        if self.channels > 1:
+            value = "vec3<f32>(vec3<u32>(w & 255u, (w >> 8u) & 255u, (w >> 16u) & 255u))"
+        return (
+            f"fn raw(i: u32) -> u32 {{\n{_RAW[self.channels]}\n}}\n\n"
+            f"fn color(w: u32) -> {self.color} {{\n    return {value};\n}}\n"
+        )
 
     def middles(self) -> str:
         """Return the functions ``to_middle(color, alpha)`` and ``from_middle``."""

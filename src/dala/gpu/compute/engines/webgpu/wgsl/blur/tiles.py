@@ -1,4 +1,4 @@
-"""A shader for a blur and the programs after it, over tiles in workgroup memory.
+"""A blur and the programs after it over tiles in workgroup memory, with few barriers.
 
 A workgroup computes one tile of the output. It blurs the columns of the tile and a margin from
 memory into ``middle``, then the rows of ``middle`` into ``held``. Then each invocation runs the
@@ -11,29 +11,31 @@ weights are members of the uniform block, so that every sigma can use the same s
 
 from __future__ import annotations
 
-import re
-import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from typing import Final
 
-from dala.gpu.compute.engines.webgpu.limits import WORKGROUP_MEMORY
+from dala.gpu.compute.engines.webgpu.wgsl.blur.finish import (
+    DOWN,
+    MAX_STATEMENTS,
+    BlurShader,
+    Finish,
+    bindings,
+    block_layout,
+    block_members,
+    entry,
+    plus,
+    side,
+    store_one,
+    store_quad,
+)
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
 from dala.gpu.compute.engines.webgpu.wgsl.offsets import Offset
 from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat
-from dala.gpu.compute.engines.webgpu.wgsl.shader import PACK, BlockLayout
 
-#: The largest radius of a blur in one dispatch.
-TILE_RADIUS: Final = 16
-
-#: Workgroup memory of a tile: the size that every WebGPU device has. Some have a little less.
-WORKGROUP_BYTES: Final = 16384
-MIN_WORKGROUP_BYTES: Final = 16000
-
-#: Pixels that an invocation stores if the programs have at most this many statements.
+#: Pixels that an invocation stores if the programs are not long.
 STRIP: Final = 4
-MAX_STATEMENTS: Final = 200
 
 _SIZES: Final = [
     (width, height)
@@ -41,16 +43,6 @@ _SIZES: Final = [
     for height in (4, 8, 12, 16, 20, 24, 28, 32)
     if width * height <= 1024
 ]
-
-
-def has_room(limits: Mapping[str, int]) -> bool:
-    """Return True if a device has enough workgroup memory for tiles."""
-    return limits[WORKGROUP_MEMORY] >= MIN_WORKGROUP_BYTES
-
-
-def tile_bytes(limits: Mapping[str, int]) -> int:
-    """Return the workgroup memory that a tile may take on a device."""
-    return min(limits[WORKGROUP_MEMORY], WORKGROUP_BYTES)
 
 
 @dataclass(frozen=True)
@@ -100,9 +92,7 @@ class BlurTile:
 
 
 @cache
-def choose_tile(
-    picture: ImageFormat, radius: int, reach: int, room: int = WORKGROUP_BYTES
-) -> BlurTile | None:
+def choose_tile(picture: ImageFormat, radius: int, reach: int, room: int) -> BlurTile | None:
     """Return the best tile that fits, or None; there is always one for a reach of 0."""
     fitting = [
         tile
@@ -113,89 +103,30 @@ def choose_tile(
     return min(fitting, key=lambda tile: tile.work, default=None)
 
 
-@dataclass(frozen=True)
-class Finish:
-    """The programs that run on blurred pixels."""
-
-    #: Offsets of the blurred pixels that they read.
-    offsets: tuple[Offset, ...] = ((0, 0),)
-    #: WGSL functions, and the helpers that they call.
-    functions: str = ""
-    helpers: frozenset[str] = frozenset()
-    #: Calls of the stages; the last result is stored, or the blurred pixel if there are none.
-    #: Arguments are written ``{x}``, ``{y}``, ``{e}`` (the pixel's index), ``{-1,0}`` (the blurred
-    #: pixel at dx, dy) or ``{1}`` (the result of stage 1). Pixels are in their stored numbers.
-    calls: tuple[str, ...] = ()
-    #: Names and WGSL types of the parameters, and of further images to read.
-    params: tuple[tuple[str, str], ...] = ()
-    inputs: tuple[tuple[str, str], ...] = ()
-    #: The number of statements.
-    length: int = 0
-
-    @property
-    def reach(self) -> int:
-        """The largest offset."""
-        return max(max(abs(dx), abs(dy)) for dx, dy in self.offsets)
-
-
-@dataclass(frozen=True)
-class BlurShader:
-    """A generated shader and its uniform block."""
-
-    source: str
-    tile: BlurTile
-    block: BlockLayout
-
-    def groups(self, height: int, width: int) -> int:
-        """Return the number of workgroups that cover an image."""
-        return -(-width // self.tile.width) * -(-height // self.tile.height)
-
-    def numbers(self, weights: Sequence[float], height: int, width: int) -> tuple[int | float, ...]:
-        """Return the members of the block except parameters; ``weights`` start at the center."""
-        return (*weights, width, height, -(-width // self.tile.width), 0)
-
-
-@lru_cache(256)
-def write_blur(
+def write_tiles(
     picture: ImageFormat,
-    radius: int,
     finish: Finish,
     out: ImageFormat,
+    tile: BlurTile,
     *,
     apart: bool = False,
     workgroup: int = 256,
-    room: int = WORKGROUP_BYTES,
 ) -> BlurShader:
     """Return the shader for images of one format; ``out`` is the format of the output.
 
     Pixels that share words are stored four at a time if the width is a multiple of four. Otherwise
-    (``apart``) each is stored in its own word. ``room`` is the workgroup memory of the device.
+    (``apart``) each is stored in its own word.
     """
-    tile = choose_tile(picture, radius, finish.reach, room)
-    assert tile is not None
     workgroup = min(workgroup, -(-tile.width * tile.height // (64 * STRIP)) * 64)
     quads = out.words and not apart
     helpers = set(finish.helpers)
     last = _finish(tile, picture, finish, out, quads, helpers, workgroup)
-    after = 1 + len(finish.inputs)
-    memory = "u32" if apart else out.element
-    members = [(f"w{d}", "f32") for d in range(radius + 1)]
-    members += [("width", "i32"), ("height", "i32"), ("across", "u32"), ("zero", "u32")]
-    members += finish.params
+    members = block_members(tile.radius, finish)
     middle, held = picture.middle, picture.held
     reads = tile.middle_pitch * tile.rows, tile.held_pitch * tile.rows
     text = [
-        f"// blur of radius {radius}: tiles of {tile.width} by {tile.height}",
-        "struct Block {",
-        *(f"    {name}: {type_}," for name, type_ in members),
-        "}",
-        f"@group(0) @binding(0) var<storage, read> source: array<{picture.element}>;",
-        *(
-            f"@group(0) @binding({k}) var<storage, read> {name}: array<{type_}>;"
-            for k, (name, type_) in enumerate(finish.inputs, 1)
-        ),
-        f"@group(0) @binding({after}) var<storage, read_write> output: array<{memory}>;",
-        f"@group(0) @binding({after + 1}) var<uniform> p: Block;",
+        f"// blur of radius {tile.radius}: tiles of {tile.width} by {tile.height}",
+        *bindings(picture, finish, "u32" if apart else out.element, members),
         f"var<workgroup> middle: array<{middle[0]}, {reads[0]}>;",
         f"var<workgroup> held: array<{held[0]}, {reads[1]}>;",
         "",
@@ -206,16 +137,8 @@ def write_blur(
         finish.functions,
         _turning("turn_middle", middle[1]),
         _turning("turn_held", held[1]),
-        "// Where a row begins; beyond the border it is the outermost one.",
-        "fn down(y: i32) -> u32 {",
-        "    return u32(clamp(y, 0i, p.height - 1i) * p.width);",
-        "}",
-        "",
-        f"@compute @workgroup_size({workgroup})",
-        "fn main(@builtin(workgroup_id) group: vec3<u32>,",
-        "        @builtin(num_workgroups) groups: vec3<u32>,",
-        "        @builtin(local_invocation_index) lane: u32) {",
-        "    let number = group.y * groups.x + group.x;",
+        DOWN,
+        *entry(workgroup),
         f"    let left = i32(number % p.across) * {tile.width}i;",
         f"    let top = i32(number / p.across) * {tile.height}i;",
         *_down_columns(tile, picture, workgroup),
@@ -226,10 +149,8 @@ def write_blur(
         "}",
         "",
     ]
-    form = "<" + "".join(PACK[type_] for _, type_ in members)
-    form += "x" * (-struct.calcsize(form) % 16)
-    params = tuple((i, type_) for i, (_, type_) in enumerate(finish.params))
-    return BlurShader("\n".join(text), tile, BlockLayout((), params, 0, struct.Struct(form)))
+    block = block_layout(members, finish)
+    return BlurShader("\n".join(text), tile.width, tile.height, block)
 
 
 def _turning(name: str, size: int) -> str:
@@ -325,17 +246,17 @@ def _finish(
     lines = []
     for c in sorted({x for x, _ in needed}):
         lines.append(
-            f"let column{_side(c)} = u32(clamp(x {_plus(c)}, 0i, p.width - 1i) - left + {reach}i);"
+            f"let column{side(c)} = u32(clamp(x {plus(c)}, 0i, p.width - 1i) - left + {reach}i);"
         )
     for r in sorted({y for _, y in needed}):
         lines.append(
-            f"let row{_side(r)} = u32(clamp(y {_plus(r)}, 0i, p.height - 1i) - top + {reach}i) "
+            f"let row{side(r)} = u32(clamp(y {plus(r)}, 0i, p.height - 1i) - top + {reach}i) "
             f"* {tile.held_pitch}u;"
         )
     names: dict[Offset, str] = {}
     for c, r in needed:
-        held = f"held[turn_held(row{_side(r)} + column{_side(c)})]"
-        names[c, r] = f"n{_side(c)}{_side(r)}"
+        held = f"held[turn_held(row{side(r)} + column{side(c)})]"
+        names[c, r] = f"n{side(c)}{side(r)}"
         lines.append(f"let {names[c, r]} = {picture.stored(held) if finish.calls else held};")
     if finish.calls and picture.dtype == "u8" and picture.channels > 1:
         helpers.add("unpack_u8")
@@ -347,7 +268,7 @@ def _finish(
     for k, (kx, ky) in enumerate(spots):
         given = {f"{{{dx},{dy}}}": names[kx + dx, ky + dy] for dx, dy in finish.offsets}
         given |= {"{x}": f"x + {kx}i", "{y}": f"min(y + {ky}i, p.height - 1i)", "{e}": f"e_{k}"}
-        lines += _calls(finish, k, given)
+        lines += finish.run(k, given)
         results.append(f"s{len(finish.calls)}_{k}" if finish.calls else names[kx, ky])
     packing = helpers if finish.calls else None
     if quads:
@@ -362,59 +283,3 @@ def _finish(
     ]
     inside = ["if (x < p.width && y < p.height) {", *("    " + line for line in lines), "}"]
     return _each(across * tile.height // (1 if quads else strip), workgroup, head + inside)
-
-
-def _calls(finish: Finish, k: int, given: dict[str, str]) -> list[str]:
-    """Return lines that run the stages on one pixel."""
-    lines = []
-    for number, call in enumerate(finish.calls, 1):
-        filled = re.sub(r"\{[^}]*\}", lambda found: given[found[0]], call)
-        given[f"{{{number}}}"] = f"s{number}_{k}"
-        lines.append(f"let s{number}_{k} = {filled};")
-    return lines
-
-
-def store_one(out: ImageFormat, place: str, result: str, helpers: set[str] | None) -> list[str]:
-    """Return statements that store one pixel; u8 with fewer than four channels in its own word.
-
-    ``result`` is a held pixel, or its stored numbers if ``helpers`` is given.
-    """
-    if out.dtype == "u8" and helpers is not None:
-        helpers.add("pack_u8")
-        if out.channels != 4:
-            result = f"vec4<i32>({result}, {', '.join(['0i'] * (4 - out.channels))})"
-        return [f"output[{place}] = pack_u8({result});"]
-    if out.dtype == "f32" and out.channels == 3:
-        return [f"output[({place}) * 3u + {c}u] = {result}.{'xyz'[c]};" for c in range(3)]
-    return [f"output[{place}] = {result};"]
-
-
-def store_quad(
-    out: ImageFormat, quad: str, results: Sequence[str], helpers: set[str] | None
-) -> list[str]:
-    """Return statements that store four neighboring pixels of one or three bytes."""
-    n = out.channels
-    places = [quad if n == 1 else f"{quad} * 3u + {k}u" for k in range(n)]
-    a, b, c, d = results
-    if helpers is not None:
-        helpers.add("pack_u8")
-        parts = [r if n == 1 else f"{r}.{channel}" for r in results for channel in "xyz"[:n]]
-        fours = [", ".join(parts[4 * k : 4 * k + 4]) for k in range(n)]
-        words = [f"pack_u8(vec4<i32>({four}))" for four in fours]
-    elif n == 1:
-        words = [f"({a} | ({b} << 8u)) | (({c} << 16u) | ({d} << 24u))"]
-    else:
-        words = [
-            f"({a} & 0xffffffu) | ({b} << 24u)",
-            f"(({b} >> 8u) & 0xffffu) | ({c} << 16u)",
-            f"(({c} >> 16u) & 0xffu) | ({d} << 8u)",
-        ]
-    return [f"output[{place}] = {word};" for place, word in zip(places, words, strict=True)]
-
-
-def _plus(n: int) -> str:
-    return f"+ {n}i" if n >= 0 else f"- {-n}i"
-
-
-def _side(n: int) -> str:
-    return f"_m{-n}" if n < 0 else f"_{n}"
