@@ -188,6 +188,20 @@ def test_neighbor_stages():
     assert len(add_neighbor_stages(links, [True, False, True])) == 3
 
 
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("edge_detect", 1),  # by the stage that computes luma
+        ("sharpen", 1),  # by the stage that copies rows into the window
+        ("brightness", 0),  # CPUs foresee what a single stage reads
+    ],
+)
+def test_inputs_of_windows_are_prefetched(name, wanted):
+    text = get(name).source("llvm")
+    fetched = [s for s in text.splitlines() if "call void @llvm.prefetch" in s]
+    assert len([s for s in fetched if "i32 0, i32 2, i32 1" in s]) == wanted
+
+
 def test_neighbor_stages_visit_shared_values_once():
     """Sixty lines that double a value must not become 2**60 expressions."""
     lines = [

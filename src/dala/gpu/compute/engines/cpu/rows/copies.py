@@ -10,6 +10,9 @@ from dala.gpu.compute.engines.cpu.llvm.text import FunctionText, Module
 
 #: The key of the output in the ``exact`` argument of :func:`whole_and_rest`.
 OUTPUT: Final = -1
+#: How many rows ahead of a stage its inputs are prefetched. While the other stages compute, CPUs
+#: forget that they are read in order.
+ROWS_AHEAD: Final = 2
 
 #: Copies bytes one by one: for the ends of rows.
 _MOVE: Final = """\
@@ -31,9 +34,9 @@ done:
   ret void
 }
 """
-#: Copies a row, 64 bytes at a time.
+#: Copies a row, 64 bytes at a time, and prefetches memory some bytes ahead of it.
 _COPY: Final = """\
-define internal void @copy(ptr %to, ptr %from, i64 %bytes) noinline #0 {
+define internal void @copy{name}(ptr %to, ptr %from, i64 %bytes, i64 %ahead) noinline #0 {{
 entry:
   %whole = and i64 %bytes, -64
   br label %head
@@ -43,7 +46,7 @@ head:
   br i1 %more, label %line, label %tail
 line:
   %from.i = getelementptr i8, ptr %from, i64 %i
-  %to.i = getelementptr i8, ptr %to, i64 %i
+  %to.i = getelementptr i8, ptr %to, i64 %i{prefetch}
   %moved = load <64 x i8>, ptr %from.i, align 1
   store <64 x i8> %moved, ptr %to.i, align 1
   %i.next = add nuw nsw i64 %i, 64
@@ -61,8 +64,11 @@ byte:
   br label %tail, !llvm.loop !2
 done:
   ret void
-}
+}}
 """
+_PREFETCH: Final = """
+  %next.i = getelementptr i8, ptr %from.i, i64 %ahead
+  call void @llvm.prefetch.p0(ptr %next.i, i32 0, i32 2, i32 1)"""
 #: Fills memory with copies of one pixel.
 _REPEAT: Final = """\
 define internal void @repeat{size}(ptr %to, ptr %from, i64 %count) noinline #0 {{
@@ -95,10 +101,16 @@ def move_function(module: Module) -> str:
     return "@move"
 
 
-def copy_function(module: Module) -> str:
-    """Return the name of ``copy(to, from, bytes)``, for a row."""
-    module.helpers["@copy"] = _COPY
-    return "@copy"
+def copy_function(module: Module, *, prefetch: bool) -> str:
+    """Return the name of ``copy(to, from, bytes, ahead)``, for a row.
+
+    With ``prefetch`` it prefetches the memory ``ahead`` bytes behind the row.
+    """
+    name, text = ("", "") if not prefetch else (".ahead", _PREFETCH)
+    if prefetch:
+        module.intrinsic("prefetch.p0", "void", "ptr", "i32", "i32", "i32")
+    module.helpers[f"@copy{name}"] = _COPY.format(name=name, prefetch=text)
+    return f"@copy{name}"
 
 
 def repeat_function(module: Module, size: int) -> str:
@@ -106,6 +118,18 @@ def repeat_function(module: Module, size: int) -> str:
     name = f"@repeat{size}"
     module.helpers[name] = _REPEAT.format(size=size, kind=_PIXELS[size])
     return name
+
+
+def prefetch(f: FunctionText, row: str, offset: str, nbytes: int) -> None:
+    """Prefetch bytes of an input; an invalid address does no harm.
+
+    They are fetched to the second cache, since the first one holds the rows of the window.
+    """
+    name = f.module.intrinsic("prefetch.p0", "void", "ptr", "i32", "i32", "i32")
+    at = f.at(row, offset)
+    for line in range(0, nbytes, 64):
+        place = f.at(at, str(line)) if line else at
+        f.do(f"call void {name}(ptr {place}, i32 0, i32 2, i32 1)")
 
 
 @contextmanager

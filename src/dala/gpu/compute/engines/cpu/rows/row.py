@@ -25,7 +25,7 @@ from dala.gpu.compute.engines.cpu.llvm.text import (
     FunctionText,
     Module,
 )
-from dala.gpu.compute.engines.cpu.rows.copies import OUTPUT, whole_and_rest
+from dala.gpu.compute.engines.cpu.rows.copies import OUTPUT, ROWS_AHEAD, prefetch, whole_and_rest
 from dala.gpu.compute.engines.cpu.rows.machine import Machine
 from dala.gpu.compute.lang.ir import Arg, Out, Value
 
@@ -107,6 +107,8 @@ class RowFunction(ValueReader):
         self.out = "%out"
         self.x = ""
         self.prefetched = ""
+        #: For each argument that is read from far memory, how many bytes ahead it is prefetched.
+        self.ahead: dict[int, str] = {}
         self.loaded: dict[_Loaded, str] = {}
         self.outer: list[dict[_Loaded, str]] = []
         self.emitter.fused, self.emitter.products = analysis.fused, analysis.products
@@ -129,6 +131,10 @@ class RowFunction(ValueReader):
             self.count = f.let(f"mul i64 %count, {self.analysis.scale}")
         if self.words.prefetch is not None:
             self.prefetched = self.entry(str(self.words.prefetch))
+        for i, exact_arg in enumerate(self.exact_args):
+            if exact_arg and not self.exact_out:
+                width, pixel = f.word(self.words.dims((i, 1))), self.analysis.scale * self.size(i)
+                self.ahead[i] = f.let(f"mul i64 {width}, {ROWS_AHEAD * pixel}")
         self.emitter.hoist(self.analysis.block)
         self.begin()
         exact = {i: (self.rows[i, 0], self.size(i)) for i, e in enumerate(self.exact_args) if e}
@@ -159,6 +165,7 @@ class RowFunction(ValueReader):
             self.x, self.loaded = x, {}
             if self.prefetched:
                 self.prefetch()
+            self.prefetch_inputs()
             self.put(self.computed())
 
         self.meter.positions(begin, stop, vector, self.lanes)
@@ -169,6 +176,13 @@ class RowFunction(ValueReader):
         name = f.module.intrinsic("prefetch.p0", "void", "ptr", "i32", "i32", "i32")
         at = f.at(self.prefetched, f.let(f"mul nsw i64 {self.x}, {self.size(OUTPUT)}"))
         f.do(f"call void {name}(ptr {at}, i32 1, i32 3, i32 1)")
+
+    def prefetch_inputs(self) -> None:
+        """Prefetch the pixels of rows below."""
+        for i, ahead in self.ahead.items():
+            offset = self.f.let(f"mul nsw i64 {self.x}, {self.size(i)}")
+            row = self.f.at(self.rows[i, 0], ahead)
+            prefetch(self.f, row, offset, self.lanes * self.size(i))
 
     # reads --------------------------------------------------------------------------------------
     def enter(self) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from dala.gpu.compute.engines.cpu.llvm.metering import STOP_WORD
 from dala.gpu.compute.engines.cpu.llvm.text import PLAIN_LOOP, FunctionText, Module
-from dala.gpu.compute.engines.cpu.rows.copies import copy_function, repeat_function
+from dala.gpu.compute.engines.cpu.rows.copies import ROWS_AHEAD, copy_function, repeat_function
 from dala.gpu.compute.engines.cpu.rows.plan import RowSource, RowStage
 from dala.gpu.compute.engines.cpu.rows.planes import PlaneStage
 
@@ -178,7 +178,8 @@ class SlidingWindow:
             self.call(i, self.row)
         elif s.analysis is None and s.blur is None:
             source = self.input_pixel(s.sources[0], s.pixel, self.row, column)
-            self.copy(target, source, self.sizes[i])
+            ahead = self.op("mul", self.width, ROWS_AHEAD * s.pixel)
+            self.copy(target, source, self.sizes[i], ahead)
         else:
             self.fill_table(i, column)
             f.do(
@@ -300,9 +301,11 @@ class SlidingWindow:
         where = self.f.let(f"getelementptr ptr, ptr {self.table}, i64 {at}")
         self.f.do(f"store ptr {pointer}, ptr {where}")
 
-    def copy(self, to: str, source: str, nbytes: str) -> None:
-        name = copy_function(self.module)
-        self.f.do(f"call void {name}(ptr {to}, ptr {source}, i64 {nbytes})")
+    def copy(self, to: str, source: str, nbytes: str, ahead: str = "") -> None:
+        """Copy a row, and prefetch what is some bytes ahead."""
+        name = copy_function(self.module, prefetch=bool(ahead))
+        given = f"ptr {to}, ptr {source}, i64 {nbytes}, i64 {ahead or 0}"
+        self.f.do(f"call void {name}({given})")
 
     def pad(self, i: int, base: str, first: str) -> None:
         """Repeat the edge pixels of a row beyond the image."""

@@ -17,7 +17,13 @@ from typing import Final
 
 from dala.gpu.compute.engines.base import Task
 from dala.gpu.compute.engines.cpu.llvm.text import Module, element_type
-from dala.gpu.compute.engines.cpu.rows.copies import OUTPUT, repeat_function, whole_and_rest
+from dala.gpu.compute.engines.cpu.rows.copies import (
+    OUTPUT,
+    ROWS_AHEAD,
+    prefetch,
+    repeat_function,
+    whole_and_rest,
+)
 from dala.gpu.compute.engines.cpu.rows.machine import Machine
 from dala.gpu.compute.engines.cpu.rows.plan import RowStage, blur_radius
 from dala.gpu.compute.engines.cpu.rows.row import row_writer
@@ -106,6 +112,8 @@ class _Blur:
         self.sum = "i16" if self.fixed else "float"
         self.item = 1 if self.fixed else 4
         self.splats: list[str] = []
+        #: The row to prefetch, if rows are read from the caller's memory.
+        self.later = ""
         #: The doubled weights, for sums of bytes in pairs.
         self.doubled: list[str] = []
 
@@ -118,6 +126,9 @@ class _Blur:
         self.splats = [self.weight(str(i)) for i in range(1 if self.looped else r + 1)]
         self.pointers = [] if self.looped else [self.row(str(i)) for i in range(2 * r + 1)]
         self.numbers = f.let(f"mul i64 %count, {c}")
+        if self.direct:
+            pitch = f.let(f"mul i64 {f.word(self.width)}, {ROWS_AHEAD * c * self.item}")
+            self.later = f.at(self.row(str(2 * r)), pitch)
         if self.paired:
             self.doubled = [f.let(f"shl {self.kind} {w}, splat (i16 1)") for w in self.splats]
             self.block = 2
@@ -222,6 +233,8 @@ class _Blur:
         """
         f, r = self.f, self.radius
         at = f.let(f"mul nsw i64 {f.let(f'add nsw i64 {x}, {back}')}, {self.item}")
+        if self.direct and self.lanes > 1:
+            prefetch(f, self.later, at, self.step * self.item)
         if self.paired and self.lanes > 1:
             x = f.let(f"add nsw i64 {x}, {skip}")
             for k, value in enumerate(self.down_in_pairs(at)):
