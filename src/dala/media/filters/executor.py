@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import weakref
-from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from dala import forks
 from dala.errors import DalaError
 from dala.gpu.compute import Buffer, Pipeline, Spec, buffer_zeros
 from dala.gpu.compute.buffer import allocate
@@ -16,6 +18,12 @@ from dala.gpu.compute.params import exact_key
 from dala.media.filters.plans import PICTURE, Step, Values
 from dala.media.images import SourceImage, dtype_of
 from dala.typing import ImageLike, NDArray
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 #: Compiled lists of filters that are kept.
 MAX_CHAINS = 8
@@ -250,6 +258,60 @@ class FilterExecutor:
             chain.close()
         self._chains.clear()
         self._last = None
+
+
+def overlapped(
+    items: Iterator[_Item],
+    executors: Sequence[FilterExecutor],
+    work: Callable[[FilterExecutor, _Item], _Result],
+    name: str,
+) -> Iterator[_Result]:
+    """Yield the results of work on items, in their order, several at the same time.
+
+    Items are read on the calling thread. An error of theirs is raised after the results of those
+    before it.
+
+    Args:
+        items: what to work on.
+        executors: each works on one item at a time, on a thread of its own.
+        work: from an executor and an item to a result.
+        name: of the threads.
+
+    >>> two = [FilterExecutor("cpu", True), FilterExecutor("cpu", True)]
+    >>> list(overlapped(iter([1, 2, 3]), two, lambda executor, n: n * n, "squares"))
+    [1, 4, 9]
+    """
+    idle = list(executors)
+
+    def run(item: _Item) -> _Result:
+        executor = idle.pop()
+        try:
+            return work(executor, item)
+        finally:
+            idle.append(executor)
+
+    pending: deque[Future[_Result]] = deque()
+    pool = forks.pool(len(executors), name)
+    failed: Exception | None = None
+    try:
+        while True:
+            try:
+                item = next(items)
+            except StopIteration:
+                break
+            except Exception as error:
+                failed = error
+                break
+            pending.append(pool.submit(run, item))
+            del item  # a frame that is referenced keeps its memory from being reused
+            if len(pending) > len(executors):
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+        if failed is not None:
+            raise failed
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _key(step: Step) -> tuple[Hashable, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
@@ -13,7 +12,7 @@ import numpy as np
 from dala import forks, resources
 from dala.errors import FreedError, ParameterError, ShapeMismatch
 from dala.gpu.compute import buffer_zeros
-from dala.media.filters.executor import FilterExecutor
+from dala.media.filters.executor import FilterExecutor, overlapped
 from dala.media.filters.plans import PICTURE, Filter, Step, plan
 from dala.media.formats import SAME
 from dala.media.images import SourceImage, check_out, host_memory, read, wants_given_dtype
@@ -137,43 +136,22 @@ class FramePipeline(Closing):
         workers: int,
         call: str,
     ) -> Iterator[_Image]:
-        from concurrent.futures import Future
-
         executors = self._take_executors(workers)
 
-        def work(frame: _Image, number: int) -> _Image:
+        def numbered() -> Iterator[tuple[int, _Image]]:
+            for number, frame in enumerate(frames):
+                self._check_open(call)
+                yield number, frame
+
+        def work(executor: FilterExecutor, item: tuple[int, _Image]) -> _Image:
+            number, frame = item
             chosen = filters(number) if callable(filters) else filters
             picture = self._picture(frame, None, None, call)
-            executor = executors.pop()
-            try:
-                return cast("_Image", _apply(executor, picture, chosen, None, call))
-            finally:
-                executors.append(executor)
+            return cast("_Image", _apply(executor, picture, chosen, None, call))
 
-        pending: deque[Future[_Image]] = deque()
-        pool = forks.pool(workers, "dala-frames")
         try:
-            failed: BaseException | None = None
-            number = 0
-            while failed is None:
-                try:
-                    frame = next(frames)
-                except StopIteration:
-                    break
-                except Exception as error:
-                    failed = error  # frames that were read before are yielded first
-                    break
-                self._check_open(call)
-                pending.append(pool.submit(work, frame, number))
-                number += 1
-                if len(pending) > workers:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-            if failed is not None:
-                raise failed
+            yield from overlapped(numbered(), executors, work, "dala-frames")
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
             self._return_executors(executors)
 
     def _take_executors(self, count: int) -> list[FilterExecutor]:

@@ -6,14 +6,12 @@ per pixel cross to the device and back instead of 4.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
-from dala import forks
 from dala.errors import FreedError
 from dala.gpu.compute import Buffer, buffer_zeros, from_dlpack
 from dala.gpu.compute.kernel import get
-from dala.media.filters.executor import FilterExecutor, PlanarImage
+from dala.media.filters.executor import FilterExecutor, PlanarImage, overlapped
 from dala.media.filters.plans import PICTURE, Filter, Step, plan
 from dala.media.frame import PLANAR, Frame
 from dala.media.images import host_memory, read
@@ -77,7 +75,7 @@ class VideoChain(Closing):
             raise FreedError(f"{_CALL}: the chain is closed. Create another.")
         if len(self._executors) == 1:
             return self._one_by_one(iter(frames))
-        return self._overlapped(iter(frames))
+        return overlapped(iter(frames), self._executors, self._filtered, "dala-video")
 
     def _one_by_one(self, frames: Iterator[Frame | BorrowedFrame]) -> Iterator[Frame]:
         # No variable keeps a frame alive: its memory is free for the next one.
@@ -85,40 +83,6 @@ class VideoChain(Closing):
             made = [self._filtered(self._executors[0], frame)]
             del frame
             yield made.pop()
-
-    def _overlapped(self, frames: Iterator[Frame | BorrowedFrame]) -> Iterator[Frame]:
-        from concurrent.futures import Future
-
-        idle = list(self._executors)
-
-        def work(frame: Frame | BorrowedFrame) -> Frame:
-            executor = idle.pop()
-            try:
-                return self._filtered(executor, frame)
-            finally:
-                idle.append(executor)
-
-        pending: deque[Future[Frame]] = deque()
-        pool = forks.pool(len(self._executors), "dala-video")
-        failed: Exception | None = None
-        try:
-            while failed is None:
-                try:
-                    frame = next(frames)
-                except StopIteration:
-                    break
-                except Exception as error:
-                    failed = error
-                    break
-                pending.append(pool.submit(work, frame))
-                if len(pending) > len(self._executors):
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-            if failed is not None:
-                raise failed
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
 
     def _filtered(self, executor: FilterExecutor, frame: Frame | BorrowedFrame) -> Frame:
         if isinstance(frame, Frame) and frame.format not in PLANAR:
