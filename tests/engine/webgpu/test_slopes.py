@@ -108,7 +108,7 @@ def test_they_are_for_large_frames_and_middling_tables():
 
     large = 3840 * 2160
     assert [chosen(n, large) for n in (17, 25, 33, 65)] == [False, True, True, False]
-    assert chosen(33, 1920 * 1080)
+    assert not chosen(33, 1920 * 1080)
     assert not chosen(33, 1280 * 720)
     assert not chosen(33, large, "trilinear")
     engine.gpu = False

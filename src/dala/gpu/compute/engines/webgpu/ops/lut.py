@@ -16,8 +16,8 @@ has to be written first. Milliseconds on an H200, both dispatches, for a photogr
 | 3840 x 2160, trilinear | 17 | 0.076 / 0.109 | 0.059 / 0.104 | |
 | 3840 x 2160, trilinear | 33 | 0.083 / 0.311 | 0.077 / 0.329 | |
 
-So slopes are for entries that do not fit the nearest cache, in frames that are large enough to
-make up for the table.
+So slopes are for entries that do not fit the nearest cache, in frames that are so large that
+photographs, whose neighbors share entries, hardly pay for the table.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _CELL: Final = 6 * 32
 #: A table of more bytes does not fit the nearest cache of a GPU.
 NEAR_BYTES: Final = 128 << 10
 #: The fewest pixels, and the largest table in bytes, that slopes are written for.
-SLOPES_PIXELS: Final = 2_000_000
+SLOPES_PIXELS: Final = 6_000_000
 SLOPES_BYTES: Final = 8 << 20
 
 
