@@ -30,7 +30,7 @@ test: $(VENV)/.ready-dev
 	@$(VENV)/bin/python -m compileall -q src
 	$(VENV)/bin/python -m pytest -n $(WORKERS)
 
-# Tests that take minutes, such as a million mutated command streams; three hours in all. A part:
+# Tests that take minutes, such as the sanitized suite; hours in all. A part:
 #   make test-long TESTS=tests/faults
 TESTS ?= tests
 test-long: $(VENV)/.ready-dev
