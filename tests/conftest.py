@@ -21,8 +21,8 @@ TESTS = Path(__file__).parent
 
 #: Bytes of memory from which a process gives GPUs back between modules, and all that it can when it
 #: grew by so much since it last did; a worker of `make test` may take 1.5 GB.
-MUCH = 700 << 20
-GROWN = 80 << 20
+MUCH = 800 << 20
+GROWN = 100 << 20
 
 # The same examples in each run, and no judgment by time: machines may be busy.
 settings.register_profile(
