@@ -262,14 +262,36 @@ def test_turned_bytes(engine_id, degrees):
             assert off.max() <= (0.52 if name == "warp_affine" else 0.6), (name, border)
 
 
+@pytest.mark.parametrize("shape", [(150, 301), (150, 301, 3), (150, 301, 4)])
+@pytest.mark.parametrize("dtype", ["u8", "f32"])
+def test_groups_of_samples(engine_id, dtype, shape):
+    """Groups inside, outside and across the border, of all kinds of pixels."""
+    image = noise(shape) if dtype == "u8" else (noise(shape) / 255).astype(np.float32)
+    matrix = (0.82, -0.6, 40.3, 0.55, 0.9, -60.7)
+    places = np.stack(np.meshgrid(np.arange(333), np.arange(41)), axis=-1).astype(np.float32)
+    places = places * (0.9, 3.5) + np.sin(places[..., ::-1] / 9) * 5
+
+    def every():
+        return (
+            warp("warp_affine", image, matrix=matrix, size=(91, 333), fill=FILL),
+            warp("remap", image, places.astype(np.float32), border="reflect"),
+        )
+
+    got = every()
+    with dala.device("reference"):
+        expected = every()
+    for mine, wanted in zip(got, expected, strict=True):
+        assert_close(mine, wanted, engine_id, "program")
+
+
 def test_native_code_stays_in_bounds(monkeypatch):
     """The CPU's code with every load and store checked."""
     monkeypatch.setattr(cpu_warp, "compile_native", partial(compile_native, checked=True))
     matrix = (0.7, 0.3, -9.0, -0.2, 0.8, -3.0)
     with dala.device("cpu"):
         for method, border, channels in (
-            ("nearest", "constant", 1), ("bilinear", "reflect", 3), ("bilinear", "constant", 4),
-            ("bicubic", "wrap", 4), ("bicubic", "clamp", 3),
+            ("nearest", "constant", 1), ("bilinear", "clamp", 1), ("bilinear", "reflect", 3),
+            ("bilinear", "constant", 4), ("bicubic", "wrap", 4), ("bicubic", "clamp", 3),
         ):  # fmt: skip
             for shape in ((11, 13, channels), (1, 1, channels), (2, 3, channels)):
                 params = {"size": (30, 300), "method": method, "border": border}

@@ -25,7 +25,6 @@ from dala.gpu.compute.engines.cpu.native.names import (
     prefetch,
     saturate,
     select,
-    shuffle,
     static,
     store,
     u8,
@@ -39,18 +38,18 @@ from dala.gpu.compute.engines.cpu.ops.warp.coordinates import (
     perspective,
     perspective_at,
 )
-from dala.gpu.compute.engines.cpu.ops.warp.fixed import (
+from dala.gpu.compute.engines.cpu.ops.warp.groups import (
     GROUP,
     group_inside,
     group_outside,
     places,
+    sample_gray_group,
     sample_group,
 )
 from dala.gpu.compute.engines.cpu.pixels.gather import (
     bicubic,
     bicubic_gray,
     bilinear,
-    bilinear_scalar,
     cubic_weights,
     mix_corners,
     pixel,
@@ -67,7 +66,6 @@ SPAN: Final = 2 * BATCH
 #: How many rows of the output ahead pixels are prefetched: a rotated row reads a few pixels of each
 #: of many rows of the input, which CPUs do not foresee.
 AHEAD: Final = 6
-_EIGHT_TIMES: Final = (0, 1, 2, 3) * GROUP
 
 
 @native
@@ -179,16 +177,12 @@ def all_inside(whole: Array[i32], count: i64, low: i32, high: i32) -> Vector:
 @native(fast=True)
 def sample_gray(
     source: Array[T], whole_x: Array[i32], part_x: Array[f32], whole_y: Array[i32],
-    part_y: Array[f32], width: i64, out: Array[T], count: i64,
-    *, T: type, method: int,  # noqa: N803
+    part_y: Array[f32], width: i64, out: Array[T], count: i64, *, T: type,  # noqa: N803
 ) -> None:  # fmt: skip
-    """Sample a batch of one channel whose pixels are all inside the picture."""
+    """Sample a batch of one channel bicubically; its pixels are all inside the picture."""
     for i in independent(range(count)):
         at = i64(whole_y[i]) * width + i64(whole_x[i])
-        if method == BILINEAR:
-            value = bilinear_scalar(source, at, width, part_x[i], part_y[i], channels=1)
-        else:
-            value = bicubic_gray(source, at - width - 1, width, part_x[i], part_y[i])
+        value = bicubic_gray(source, at - width - 1, width, part_x[i], part_y[i])
         store_pixel(out, i, value, channels=1)
 
 
@@ -268,16 +262,16 @@ def sample_any(
 
 @native
 def sample_groups(
-    source: Array[u8], whole_x: Array[i32], part_x: Array[f32], whole_y: Array[i32],
-    part_y: Array[f32], width: i64, height: i64, fill: Vector, stored: Array[u8], out: Array[u8],
-    count: i64, later: i64, *, border: int, foreseen: bool,
+    source: Array[T], whole_x: Array[i32], part_x: Array[f32], whole_y: Array[i32],
+    part_y: Array[f32], width: i64, height: i64, fill: Vector, filled: Array[T], out: Array[T],
+    count: i64, later: i64, *, T: type, channels: int, border: int, foreseen: bool,  # noqa: N803
 ) -> None:  # fmt: skip
-    """Sample a batch of RGBA8 pixels bilinearly; groups that cross the border, one by one.
+    """Sample a batch bilinearly; groups that cross the border, pixel by pixel.
 
-    ``later``: if it can be ``foreseen``, how many bytes further the row of the output reads whose
+    ``later``: if it can be ``foreseen``, how many pixels further the row of the output reads whose
     pixels are to be prefetched.
     """
-    at, beyond = local(i32, BATCH), load(stored, 0, 4)
+    at, pitch = local(i32, BATCH), width * channels
     places(whole_x, whole_y, width, at, count)
     k = 0
     while k < count:
@@ -285,14 +279,26 @@ def sample_groups(
         whole = end - k == GROUP
         if whole and group_inside(whole_x, whole_y, k, width, height):
             for j in static(range(GROUP if foreseen else 0)):
-                prefetch(source, i64(at[k + j]) * 4 + later)
-            store(out, k * 4, sample_group(source, at, part_x, part_y, k, width * 4))
+                prefetch(source, (i64(at[k + j]) + later) * channels)
+            if channels == 4 and u8 == T:
+                store(out, k * 4, sample_group(source, at, part_x, part_y, k, pitch))
+            elif channels == 1:
+                v = sample_gray_group(source, at, part_x, part_y, k, pitch)
+                if u8 == T:
+                    store(out, k, saturate(u8, in_range(i32, v + 0.5)))
+                else:
+                    store(out, k, v)
+            else:
+                for i in range(k, end):
+                    first = i64(at[i]) * channels
+                    v = bilinear(source, first, pitch, part_x[i], part_y[i], channels=channels)
+                    store_pixel(out, i * channels, v, channels=channels)
         elif border == CONSTANT and whole and group_outside(whole_x, whole_y, k, width, height):
-            store(out, k * 4, shuffle(beyond, beyond, _EIGHT_TIMES))
+            store(out, k * channels, load(filled, 0, static(GROUP * channels)))
         else:
             sample_any(
                 source, whole_x, part_x, whole_y, part_y, width, height, fill, out, k, end,
-                channels=4, method=BILINEAR, border=border,
+                channels=channels, method=BILINEAR, border=border,
             )  # fmt: skip
         k = end
 
@@ -308,12 +314,12 @@ def warp(
     given, entries = view(table, f32), out_width + out_height
     whole_x, part_x = local(i32, BATCH), local(f32, BATCH)
     whole_y, part_y = local(i32, BATCH), local(f32, BATCH)
-    stored, reach = local(T, 4), static(1 if method == BICUBIC else 0)
+    filled = local(T, GROUP * channels)
     # Where all pixels of a row are between the same two rows, these are mixed first.
     mixes = static(kind == AFFINE and method == BILINEAR and channels > 1)
     mixed = local(f32, (SPAN + 2) * 4 if mixes else 1)
-    fixed = static(method == BILINEAR and u8 == T and channels == 4)
-    store_pixel(stored, 0, beyond, channels=channels)
+    for k in static(range(GROUP)):
+        store_pixel(filled, k * channels, beyond, channels=channels)
     for y in range(start, end):
         begin = 0
         while begin < out_width:
@@ -331,26 +337,25 @@ def warp(
             else:
                 perspective(matrix, matrix[6:], begin, f64(y), whole_x, part_x, count)
                 perspective(matrix[3:], matrix[6:], begin, f64(y), whole_y, part_y, count)
-            if not fixed:
+            if method != BILINEAR or kind == MAP:
                 prefetch_rows(source, whole_x, whole_y, width, height, count, channels=channels)
             if method == NEAREST and u8 == T and channels == 4:
                 copy_nearest(
                     view(source, u32), whole_x, part_x, whole_y, part_y, width, height,
-                    view(stored, u32), view(out, u32, first * 4), count, channels=1, border=border,
+                    view(filled, u32), view(out, u32, first * 4), count, channels=1, border=border,
                 )  # fmt: skip
             elif method == NEAREST:
                 copy_nearest(
                     source, whole_x, part_x, whole_y, part_y, width, height,
-                    stored, out[first * channels :], count, channels=channels, border=border,
+                    filled, out[first * channels :], count, channels=channels, border=border,
                 )  # fmt: skip
-            elif channels == 1 and (
-                all_inside(whole_x, count, i32(reach), i32(width - 1 - reach))
-                and all_inside(whole_y, count, i32(reach), i32(height - 1 - reach))
+            elif (
+                channels == 1
+                and method == BICUBIC
+                and all_inside(whole_x, count, 1, i32(width - 2))
+                and all_inside(whole_y, count, 1, i32(height - 2))
             ):
-                sample_gray(
-                    source, whole_x, part_x, whole_y, part_y, width, out[first:], count,
-                    method=method,
-                )  # fmt: skip
+                sample_gray(source, whole_x, part_x, whole_y, part_y, width, out[first:], count)
             elif mixes and matrix[3] == 0.0 and mixable(whole_x, whole_y, count, width, height):
                 left = i64(min(whole_x[0], whole_x[count - 1]))
                 wide = i64(max(whole_x[0], whole_x[count - 1])) - left + 2
@@ -359,7 +364,7 @@ def warp(
                 sample_across(
                     mixed, left, whole_x, part_x, out, first * channels, count, channels=channels
                 )
-            elif fixed:
+            elif method == BILINEAR:
                 later = 0
                 if kind == AFFINE:
                     later = distance(f64(AHEAD) * matrix[1], f64(AHEAD) * matrix[4], width, height)
@@ -371,8 +376,9 @@ def warp(
                     down -= f64(whole_y[count // 2])
                     later = distance(across, down, width, height)
                 sample_groups(
-                    source, whole_x, part_x, whole_y, part_y, width, height, beyond, stored,
-                    out[first * 4 :], count, later * 4, border=border, foreseen=kind != MAP,
+                    source, whole_x, part_x, whole_y, part_y, width, height, beyond, filled,
+                    out[first * channels :], count, later,
+                    channels=channels, border=border, foreseen=kind != MAP,
                 )  # fmt: skip
             else:
                 sample_any(

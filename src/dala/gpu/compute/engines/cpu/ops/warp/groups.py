@@ -1,8 +1,9 @@
-"""Bilinear samples of RGBA8 pixels in 16-bit fixed point, eight at a time.
+"""Bilinear samples inside a picture, eight at a time.
 
-A byte is held as value * 128 and a weight in units of 1/32768. Each of the two steps rounds to
-1/128 of a step of the byte and its weight to 1/65536: the result is within 1/60 of a step of the
-exact one before it is rounded.
+A pixel and the one beside it are one load. RGBA8 pixels are mixed in 16-bit fixed point: a byte is
+held as value * 128 and a weight in units of 1/32768. Each of the two steps rounds to 1/128 of a
+step of the byte and its weight to 1/65536, so the result is within 1/60 of a step of the exact one
+before it is rounded.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Final
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
+    T,
     Vector,
     all_of,
     f32,
@@ -32,10 +34,15 @@ from dala.gpu.compute.engines.cpu.pixels.taps import PAIRS_OF_TAPS
 #: Samples of a group.
 GROUP: Final = 8
 
+_FOUR: Final = tuple(range(4))
+_EIGHT: Final = tuple(range(8))
 _SIXTEEN: Final = tuple(range(16))
 _ALL: Final = tuple(range(32))
 _LEFT: Final = tuple(k + s for g in (0, 8, 16, 24) for s in (0, 32) for k in range(g, g + 4))
 _RIGHT: Final = tuple(k + 4 for k in _LEFT)
+_EVEN: Final = tuple(range(0, 16, 2))
+_ODD: Final = tuple(range(1, 16, 2))
+_EACH_TWICE: Final = tuple(k // 2 for k in range(16))
 _EACH_FOUR: Final = tuple(k // 4 for k in range(32))
 _EACH_EIGHT: Final = tuple(tuple(p for p in order for _ in range(8)) for order in PAIRS_OF_TAPS)
 
@@ -107,3 +114,28 @@ def sample_group(
     left, right = shuffle(even, odd, _LEFT), shuffle(even, odd, _RIGHT)
     value = left + multiply_q15(right - left, shuffle(across, across, _EACH_FOUR))
     return u8((value + 64) >> 7)
+
+
+@native
+def eight_pairs(source: Array[T], at: Array[i32], k: i64, more: i64, *, T: type) -> Vector:  # noqa: N803
+    """Load two adjacent numbers for each sample of a group."""
+    a, b = load(source, i64(at[k]) + more, 2), load(source, i64(at[k + 1]) + more, 2)
+    c, d = load(source, i64(at[k + 2]) + more, 2), load(source, i64(at[k + 3]) + more, 2)
+    e, f = load(source, i64(at[k + 4]) + more, 2), load(source, i64(at[k + 5]) + more, 2)
+    g, h = load(source, i64(at[k + 6]) + more, 2), load(source, i64(at[k + 7]) + more, 2)
+    left = shuffle(shuffle(a, b, _FOUR), shuffle(c, d, _FOUR), _EIGHT)
+    right = shuffle(shuffle(e, f, _FOUR), shuffle(g, h, _FOUR), _EIGHT)
+    return f32(shuffle(left, right, _SIXTEEN))
+
+
+@native(fast=True)
+def sample_gray_group(
+    source: Array[T], at: Array[i32], part_x: Array[f32], part_y: Array[f32], k: i64, pitch: i64,
+    *, T: type,  # noqa: N803
+) -> Vector:  # fmt: skip
+    """Return a group of samples of one channel that are all inside the picture."""
+    above, below = eight_pairs(source, at, k, 0), eight_pairs(source, at, k, pitch)
+    down, across = load(part_y, k, GROUP), load(part_x, k, GROUP)
+    both = above + (below - above) * shuffle(down, down, _EACH_TWICE)
+    left, right = shuffle(both, both, _EVEN), shuffle(both, both, _ODD)
+    return left + (right - left) * across
