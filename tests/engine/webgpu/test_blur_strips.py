@@ -120,7 +120,7 @@ def assert_alike(found):
     got, wanted = found
     if got.dtype == np.uint8:
         assert np.abs(got.astype(int) - wanted).max() <= 1
-        assert (got != wanted).mean() < 0.01  # a product and a sum may be fused differently
+        assert (got != wanted).mean() < 0.02  # a product and a sum may be fused differently
     else:
         np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=2e-5)
 
