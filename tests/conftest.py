@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Collect without garbage collections: items are not freed, and it takes half the time."""
+    """Collect without garbage collections: they free nothing, and take a third of the time."""
     gc.disable()
     try:
         return (yield)
