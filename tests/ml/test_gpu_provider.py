@@ -115,10 +115,23 @@ def test_backgrounds(found):
     assert found["background"]["changed"] > 1
 
 
-@pytest.mark.long  # SwiftShader compiles the shaders of each for a minute
-@pytest.mark.parametrize("name", CHECKS)
+#: Models that SwiftShader does not finish in three minutes of processor time, and what was seen.
+#: ``benchmarks.gpu.models`` compares them on a GPU.
+TOO_SLOW = {
+    "u2netp": "had not ended after 436 seconds",
+    "yolo_v5": "had not ended after 203 seconds",
+}
+
+
+def test_models_that_are_too_slow_exist():
+    assert set(TOO_SLOW) < set(CHECKS)
+
+
+@pytest.mark.long  # up to three minutes each
+@pytest.mark.parametrize("name", [name for name in CHECKS if name not in TOO_SLOW])
 def test_known_answers(here, name):
+    """As on the CPU (``test_known_answers.py``), and the same numbers."""
     here(name)
-    found = on_swiftshader("tests.ml.gpu_models", name, timeout=1200)
+    found = on_swiftshader("tests.ml.gpu_models", name, timeout=1800)
     assert found["apart"]
     assert max(found["apart"].values()) < 1e-3
