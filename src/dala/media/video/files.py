@@ -199,6 +199,9 @@ def write(
         for name in only:
             if only[name] is not None:
                 raise ParameterError(f"video.write: {kind} has one encoder only. Leave out {name}.")
+        if matrix is not None or range != "limited":
+            name = "range" if matrix is None else "matrix"
+            raise ParameterError(f"video.write: {kind} is coded as RGB. Leave out {name}.")
         animation = AnimationWriter(
             path,
             kind,
