@@ -1,5 +1,7 @@
 """A 4K ``Scene`` of 100 pictures on a GPU, all of them, a fifth, or five moving; data resident.
 
+The host prepares a frame in most of that time: the minimum and the median of many rounds.
+
 python3 -m benchmarks.gpu.scene --out figures.json
 python3 -m benchmarks.gpu.scene --small          # 1080p on any WebGPU adapter, as a check
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import statistics
 import sys
 import time
 from typing import Any
@@ -41,7 +44,9 @@ def build(width: int, height: int, device: str) -> tuple[Scene, list[Any]]:
     return scene, nodes
 
 
-def measure(width: int, height: int, device: str, moving: int, frames: int) -> float:
+def measure(
+    width: int, height: int, device: str, moving: int, frames: int, rounds: int
+) -> dict[str, float]:
     """Milliseconds per frame, from moving the nodes until the device has finished all frames."""
     scene, nodes = build(width, height, device)
     steps = itertools.count()
@@ -58,12 +63,12 @@ def measure(width: int, height: int, device: str, moving: int, frames: int) -> f
 
     with scene:
         show(10)
-        best = float("inf")
-        for _ in range(5):
+        times = []
+        for _ in range(rounds):
             start = time.perf_counter()
             show(frames)
-            best = min(best, (time.perf_counter() - start) / frames)
-    return best * 1e3
+            times.append((time.perf_counter() - start) / frames * 1e3)
+    return {"min": round(min(times), 3), "median": round(statistics.median(times), 3)}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -72,14 +77,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--small", action="store_true", help="1080p, any adapter, few frames")
     given = parser.parse_args(arguments)
     width, height = (1920, 1080) if given.small else (3840, 2160)
-    device, frames = ("webgpu", 2) if given.small else ("gpu", 100)
+    device, frames, rounds = ("webgpu", 2, 2) if given.small else ("gpu", 50, 30)
     rows = {
-        f"{moving} of {NODES} nodes moving": measure(width, height, device, moving, frames)
+        f"{moving} of {NODES} nodes moving": measure(width, height, device, moving, frames, rounds)
         for moving in (NODES, 20, 5)
     }
-    for title, milliseconds in rows.items():
-        print(f"{width}x{height}, {title}: {milliseconds:.3f} ms a frame")
-    met = None if given.small else max(rows.values()) < LIMIT
+    for title, found in rows.items():
+        print(f"{width}x{height}, {title}: {found['min']:.3f} ms a frame, {found['median']:.3f}")
+    met = None if given.small else max(found["min"] for found in rows.values()) < LIMIT
     if met is not None:
         print(f"target: under {LIMIT:g} ms a frame: {'met' if met else 'MISSED'}")
     if given.out:
