@@ -10,6 +10,7 @@ from dala.ml import stages
 from dala.ml.convert.onnx_file import Graph
 from dala.ml.models import find_model
 from dala.ml.weights.find import cache_folder, find_weights
+from tests.conftest import MUCH, resident_bytes, trim
 from tests.ml.answers import read_photo
 from tests.support.engines import dala_device, engine_id, pytest_generate_tests
 
@@ -75,8 +76,10 @@ def real(here):
         return opened[-1]
 
     yield load
-    for model in opened:
-        model.close()
+    while opened:
+        opened.pop().close()
+    if resident_bytes() > MUCH:
+        trim()  # what ONNX Runtime's threads freed
 
 
 @pytest.fixture(scope="session")
