@@ -155,6 +155,19 @@ def test_coordinates_are_precise_far_from_the_corner(engine_id):
     assert np.abs(got[0] - np.arange(29000) * 1.001).max() <= 0.004  # two ulps of f32 there
 
 
+@pytest.mark.long  # a picture of 2.1 GB
+def test_pictures_of_more_than_two_billion_pixels():
+    """Places in them are no 32-bit numbers: the CPU engine crashed."""
+    side, corner = 46400, noise((100, 100, 1))
+    image = np.zeros((side, side, 1), np.uint8)
+    image[-100:, -100:] = corner
+    turn = partial(get("warp_affine"), size=(40, 40))
+    wanted = np.array(turn(from_array(corner, device="cpu"), matrix=(0.9, -0.3, 20, 0.3, 0.9, 5)))
+    far = (0.9, -0.3, side - 80, 0.3, 0.9, side - 95)
+    got = np.array(turn(from_array(image, device="cpu"), matrix=far))
+    assert np.abs(got.astype(int) - wanted).max() <= 1
+
+
 def test_perspective_formula(engine_id):
     image = (noise((20, 24, 3)) / 255).astype(np.float32)
     matrix = np.array([[0.9, 0.13, -1.7], [-0.11, 1.07, 1.3], [0.0041, -0.0027, 1.0]])

@@ -66,6 +66,8 @@ SPAN: Final = 2 * BATCH
 #: How many rows of the output ahead pixels are prefetched: a rotated row reads a few pixels of each
 #: of many rows of the input, which CPUs do not foresee.
 AHEAD: Final = 6
+#: The most pixels of a picture whose places are 32-bit numbers.
+MAX_PIXELS: Final = (1 << 31) - 1
 
 
 @native
@@ -364,7 +366,7 @@ def warp(
                 sample_across(
                     mixed, left, whole_x, part_x, out, first * channels, count, channels=channels
                 )
-            elif method == BILINEAR:
+            elif method == BILINEAR and width * height <= MAX_PIXELS:
                 later = 0
                 if kind == AFFINE:
                     later = distance(f64(AHEAD) * matrix[1], f64(AHEAD) * matrix[4], width, height)
