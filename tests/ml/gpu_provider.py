@@ -43,16 +43,16 @@ def uneven(folder):
     return path
 
 
-def several(folder, name, declared=120):
-    """A network of three outputs, one of them a copy, and one of which the file may lie."""
+def several(folder, name, flat=120, means=5):
+    """A network of three outputs, one of them a copy, of two of which the file may lie."""
     rng = np.random.default_rng(3)
     graph = Graph("several")
     x = graph.input("pixels", ("batch", 3, 4, 6))
     weights = graph.constant(rng.normal(size=(5, 3, 3, 3)).astype(np.float32))
     y = graph.node("Conv", x, weights, kernel_shape=(3, 3), pads=(1, 1, 1, 1))
-    graph.output(graph.node("Flatten", y, axis=1), ("batch", declared), name="flat")
+    graph.output(graph.node("Flatten", y, axis=1), ("batch", flat), name="flat")
     graph.output(graph.node("Relu", y), ("batch", 5, 4, 6), name="maps")
-    graph.output(graph.node("GlobalAveragePool", y), ("batch", 5, 1, 1), name="means")
+    graph.output(graph.node("GlobalAveragePool", y), ("batch", means, 1, 1), name="means")
     path = f"{folder}/{name}.onnx"
     with open(path, "wb") as file:
         file.write(graph.save())
@@ -62,8 +62,8 @@ def several(folder, name, declared=120):
 def joined(folder, rng):
     """Runs of networks whose outputs are joined, beside the CPU's."""
     made = {}
-    for name, declared in (("right", 120), ("wrong", 60)):
-        path = several(folder, name, declared)
+    for name, flat, means in (("right", 120, 5), ("wrong", 60, 5), ("swapped", 5, 120)):
+        path = several(folder, name, flat, means)
         with (
             load_model(path, "webgpu", task="raw") as gpu,
             load_model(path, "cpu", task="raw") as cpu,

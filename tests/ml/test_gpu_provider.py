@@ -79,9 +79,9 @@ def test_several_outputs_are_read_as_one(found):
     assert joined["right ports"]
     assert joined["right"] < 1e-4
     assert joined["right captured"] == 3
-    assert joined["wrong"] < 1e-4
-    assert joined["wrong packed"]
-    assert not joined["wrong packed after"]
+    for name in ("wrong", "swapped"):
+        assert joined[name] < 1e-4
+        assert not joined[f"{name} packed after"]
 
 
 def test_several_models_in_one_process(found):

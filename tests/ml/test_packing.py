@@ -73,6 +73,15 @@ def test_batches_that_are_not_those_of_an_input_stay_apart():
     assert not can_pack(graph)
 
 
+@pytest.mark.parametrize("batch", ["n", 5])
+def test_wrong_shapes_do_not_mix_up_outputs(batch):
+    """Their total is right, and each of them is wrong."""
+    data = network((("a", 3), ("b", 5)), batch)
+    packed = pack_outputs(read_graph(memoryview(data)), data)
+    with pytest.raises(Exception, match=r"(?i)shape"):
+        run(packed, np.zeros((5, 3), np.float32))
+
+
 def test_weights_in_other_files_stay_there():
     graph = read_graph(memoryview(network()))
     graph.weights[0].external = {"location": "weights.bin"}

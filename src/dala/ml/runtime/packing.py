@@ -75,8 +75,19 @@ def pack_outputs(graph: OnnxGraph, model: bytes | str) -> bytes | None:
 def _joined(data: Data, graph: OnnxGraph) -> bytes:
     """Return a graph without its outputs, with the nodes that join them, and the joined output."""
     added = Graph("packed", prefix=PACKED)
-    flat = added.node("Constant", value=np.array([-1], np.int64))
-    parts = [added.node("Reshape", output.name, flat) for output in graph.outputs]
+
+    def reshaped(value: str, *shape: int) -> str:
+        return added.node("Reshape", value, added.node("Constant", value=np.array(shape, np.int64)))
+
+    parts = []
+    for output in graph.outputs:
+        # By its declared sizes: if the file lies, the run fails instead of mixing up the outputs.
+        first, *others = output.shape or ()
+        count = prod(n for n in others if isinstance(n, int))
+        if isinstance(first, int):
+            parts.append(reshaped(output.name, first * count))
+        else:  # 0 keeps the size of the batch
+            parts.append(reshaped(reshaped(output.name, 0, count), -1))
     added.output(added.node("Concat", *parts, axis=0), ("count",), name=PACKED)
     kept = [(number, message(value)) for number, value in fields(data) if number != 12]
     made = next(message(value) for n, value in fields(memoryview(added.save())) if n == 7)

@@ -136,19 +136,13 @@ class Session:
         #: ones a plain run is faster.
         plain = all(p.kind.startswith("tensor(") and p.dtype for p in self.outputs)
         self._binds = plain and any(_is_large(port) for port in self.outputs)
-        #: Device-bound runs, where the provider is WebGPU.
-        self._runs: DeviceRuns | None = None
         #: Whether runs are captured on the device, and if not, why.
-        self.capture = ""
-        self._start_runs()
-
-    def _start_runs(self) -> None:
-        """Prepare device-bound runs if the provider is WebGPU, captured where the model allows."""
-        self.capture = self.choice.capture
-        opened = OpenedSession(self._session, self.capture, self._packed)
+        self.capture = opened.capture
+        #: Device-bound runs, where the provider is WebGPU.
         self._runs = self._device_runs(opened) if self.provider == "webgpu" else None
 
     def _device_runs(self, opened: OpenedSession) -> DeviceRuns:
+        """Return device-bound runs, captured where the model allows."""
         dtypes = {port.name: port.dtype for port in self.outputs if port.dtype is not None}
         captures = opened.capture == "yes"
         return DeviceRuns(opened.session, self._output_shapes, dtypes, captures, opened.packed)
@@ -230,9 +224,10 @@ class Session:
         if not self._packed:
             return runs
         runs.close()
-        self._session, self.capture, self._packed = open_best(self._source, "webgpu", self._threads)
+        opened = open_best(self._source, "webgpu", self._threads)
+        self._session, self.capture, self._packed = opened
         self.choice = replace(self.choice, capture=self.capture)
-        made = self._runs = self._device_runs(OpenedSession(self._session, self.capture))
+        made = self._runs = self._device_runs(opened)
         return made
 
     def _reopen(self) -> InferenceSession:
