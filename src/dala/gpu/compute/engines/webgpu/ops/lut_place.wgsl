@@ -30,7 +30,7 @@ fn place(c: vec3<f32>) -> Place {
 }
 
 // The number of a cell where an axis has so many. 2**23 + i has the integer i in its low bits, and
-// conversions are slow on many GPUs.
+// conversions are slow on many GPUs. Tables have at most 129**3 entries, which is less than 2**23.
 fn number_of(cell: vec3<f32>, count: f32) -> u32 {
     return bitcast<u32>((cell.x * count + cell.y) * count + (cell.z + 8388608.0f)) & 0x7fffffu;
 }

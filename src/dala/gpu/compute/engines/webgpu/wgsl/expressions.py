@@ -281,7 +281,8 @@ class WgslExpressions:
         if value.attr == "byte":
             if not self._converts:
                 return self._call("from_byte", args)
-            if text.startswith("byte_of_unit("):  # a call only if it is written here
+            # A byte that is used again has a name instead.
+            if value.args[0].op == "byte" and text.startswith("byte_of_unit("):
                 inside = text.removeprefix("byte_of_unit(").removesuffix(")")
                 return self._call("whole_of_unit", [inside])
             return f"f32(u32({bare(text)}))"
