@@ -417,7 +417,7 @@ def test_warmup_measures_all_providers(tiny, monkeypatch):
     monkeypatch.setitem(providers.PROVIDERS, "webgpu", "CPUExecutionProvider")
     auto = providers.Candidates(["webgpu", "cpu"], "the test says so")
     monkeypatch.setattr(providers, "_for_device", lambda: auto)
-    monkeypatch.setattr(session.Session, "_start_runs", lambda self: None)
+    monkeypatch.setattr(session.Session, "_device_runs", lambda self, opened: None)
     model = unit(tiny)
     assert model.provider == "webgpu"
     before = model.predict(RED)

@@ -228,6 +228,26 @@ def test_forked_process_creates_its_own_surfaces(tmp_path):
     assert run(code, tmp_path) == "child\nparent\n"
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_fork_inside_with_pixels(tmp_path):
+    """The callback returns in both processes; the parent's surface goes on."""
+    code = """
+        import warnings
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks, in 3.12
+        children = []
+        s = create_surface(4, 4)
+        s.with_pixels(lambda pixels: children.append(os.fork()))
+        if children == [0]:
+            print("child", flush=True)
+            sys.exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 0
+        s.clear("lime")
+        assert s.get_pixels() == b"\\0\\xff\\0\\xff" * 16
+        print("parent")
+    """
+    assert run(code, tmp_path) == "child\nparent\n"
+
+
 def test_uncaught_error_is_the_only_output(tmp_path):
     script = tmp_path / "fails.py"
     script.write_text(

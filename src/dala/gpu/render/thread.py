@@ -124,21 +124,21 @@ class Renderer(Worker):
             return
         if self.holds_canvas:
             self.call(lambda: None)  # raises: it would wait for itself
-        hold, holding = forks.lock(), False
-        with hold:
-            try:
-                paused, _ = self.pause(hold)
-                while not paused.acquire(timeout=POLL_SECONDS):
-                    if self.closed:
-                        self.raise_closed("with_pixels")
-                error = self._take_pending_error()
-                if error is not None:
-                    raise error
-                self._holder, holding = threading.get_ident(), True
-                yield self.canvas
-            finally:
-                if holding:  # no call before this: an interrupt could come with it
-                    self._holder = None
+        hold, holding = forks.latch(), False
+        try:
+            paused, _ = self.pause(hold)
+            while not paused.acquire(timeout=POLL_SECONDS):
+                if self.closed:
+                    self.raise_closed("with_pixels")
+            error = self._take_pending_error()
+            if error is not None:
+                raise error
+            self._holder, holding = threading.get_ident(), True
+            yield self.canvas
+        finally:
+            if holding:  # no call before the release: an interrupt could come with it
+                self._holder = None
+            hold.release()
 
     # memory -----------------------------------------------------------------------------------
     def _needed(self, width: int, height: int) -> int:

@@ -146,7 +146,7 @@ class Worker:
         """Queue a pause of the thread.
 
         Returns a lock that can be acquired once the pause began, and one whose release ends it. A
-        caller passes a lock that it holds in a ``with`` block: the pause ends with the block, also
+        caller passes a lock that it holds and releases in a ``finally`` block: the pause ends also
         when the caller is interrupted. (The methods of ``threading.Event`` are Python code, which
         an interrupt may leave half done.)
         """
