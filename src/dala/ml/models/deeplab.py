@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from dala.errors import ModelError
 from dala.gpu.compute import from_array
 from dala.gpu.compute.kernel import get as get_kernel
 from dala.ml.boxes import softmax
@@ -32,9 +33,14 @@ def segment(
 ) -> Segmentation:
     """Return the most likely class of each pixel, from logits (classes, height, width)."""
     left, top, right, bottom = placement.window
-    cut = np.ascontiguousarray(logits[:, top:bottom, left:right], np.float32)
-    shares = softmax(cut, axis=0)
-    seen = [k for k, share in enumerate(shares) if share.max() > _MIN_PROBABILITY]
+    cut = logits[:, top:bottom, left:right]
+    with np.errstate(invalid="ignore"):  # reported below
+        shares = softmax(np.array(cut, np.float32, order="C"), axis=0, overwrite=True)
+    highest = shares.max(axis=(1, 2))
+    if np.isnan(highest).any():
+        raise ModelError("predict: the outputs of the model contain NaN or infinity.")
+    least = min(_MIN_PROBABILITY, float(highest.max()) / 2)
+    seen = np.flatnonzero(highest > least).tolist()
     planes = ClassPlanes({k: shares[k] for k in seen}, placement.source)
     kind = np.uint8 if len(shares) <= 256 else np.int32
     # One plane at a time, since all planes at the picture's size take much memory.
@@ -42,9 +48,9 @@ def segment(
     classes = np.full(best.shape, seen[0], kind)
     for k in seen[1:]:
         plane = planes[k]
-        more = plane > best
-        np.copyto(best, plane, where=more)
-        np.copyto(classes, kind(k), where=more)
+        # A later class has a higher number.
+        np.maximum(classes, (plane > best) * kind(k), out=classes)
+        np.maximum(best, plane, out=best)
     return Segmentation(classes, labels, planes, outputs)
 
 

@@ -7,9 +7,10 @@ whose first part is close to that of an earlier one is dropped.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -31,8 +32,14 @@ _RADIUS: Final = 1
 _CORRECTIONS: Final = 2
 
 
+#: A position (y, x) in the input.
+_Point: TypeAlias = tuple[float, float]
+#: The row and column of an entry of the maps.
+_Cell: TypeAlias = tuple[int, int]
+
+
 class _Maps:
-    """The outputs for one picture. Points are (y, x) in the input."""
+    """The outputs for one picture. Single numbers are Python's: NumPy takes ten times as long."""
 
     def __init__(self, outputs: Outputs, stride: int) -> None:
         by = {_kind(name): array for name, array in outputs.items()}
@@ -44,18 +51,22 @@ class _Maps:
         self.backward = by["displacement_bwd"].reshape(*shape, len(EDGES))
         self.stride = stride
 
-    def cell(self, point: NDArray) -> tuple[int, int]:
+    def cell(self, point: _Point) -> _Cell:
         """Return the cell nearest to a point."""
-        y, x = np.rint(np.asarray(point) / self.stride).astype(int)
-        return int(np.clip(y, 0, self.rows - 1)), int(np.clip(x, 0, self.columns - 1))
+        y, x = point
+        # NaN becomes 0: max() keeps its first argument.
+        row = min(max(0.0, y / self.stride), self.rows - 1)
+        return round(row), round(min(max(0.0, x / self.stride), self.columns - 1))
 
-    def place(self, cell: tuple[int, int], part: int) -> NDArray:
+    def place(self, cell: _Cell, part: int) -> _Point:
         """Return the exact position of a part near a cell."""
-        return np.array(cell) * self.stride + self.offsets[(*cell, slice(None), part)]
+        y, x = self.offsets[(*cell, slice(None), part)].tolist()
+        return cell[0] * self.stride + y, cell[1] * self.stride + x
 
-    def step(self, point: NDArray, edge: int, target: int, moves: NDArray) -> tuple[NDArray, float]:
+    def step(self, point: _Point, edge: int, target: int, moves: NDArray) -> tuple[_Point, float]:
         """Follow an edge to the neighboring part, and return its position and score."""
-        point = point + moves[(*self.cell(point), slice(None), edge)]
+        y, x = moves[(*self.cell(point), slice(None), edge)].tolist()
+        point = point[0] + y, point[1] + x
         for _ in range(_CORRECTIONS):
             point = self.place(self.cell(point), target)
         cell = self.cell(point)
@@ -63,17 +74,17 @@ class _Maps:
             cell = self.best_cell(cell, target)
         return self.place(cell, target), float(self.scores[(*cell, target)])
 
-    def best_cell(self, cell: tuple[int, int], part: int) -> tuple[int, int]:
+    def best_cell(self, cell: _Cell, part: int) -> _Cell:
         """Return the cell with the highest score for a part, around a cell."""
-        top, left = (max(0, n - _RADIUS) for n in cell)
+        top, left = max(0, cell[0] - _RADIUS), max(0, cell[1] - _RADIUS)
         part_of = self.scores[top : cell[0] + _RADIUS + 1, left : cell[1] + _RADIUS + 1, part]
-        row, column = divmod(int(np.argmax(part_of)), part_of.shape[1])
+        row, column = divmod(int(part_of.argmax()), part_of.shape[1])
         return top + row, left + column
 
-    def person(self, part: int, cell: tuple[int, int]) -> tuple[NDArray, NDArray]:
+    def person(self, part: int, cell: _Cell) -> tuple[list[_Point], list[float]]:
         """Return the positions and scores of all parts of the person with a given part."""
-        points, scores = np.zeros((len(PARTS), 2)), np.zeros(len(PARTS))
-        points[part], scores[part] = self.place(cell, part), self.scores[(*cell, part)]
+        points, scores = [(0.0, 0.0)] * len(PARTS), [0.0] * len(PARTS)
+        points[part], scores[part] = self.place(cell, part), float(self.scores[(*cell, part)])
         for edge in reversed(range(len(EDGES))):
             to, start = EDGES[edge]
             if scores[start] > 0 and scores[to] == 0:
@@ -85,13 +96,22 @@ class _Maps:
 
     def starts(self, limit: float) -> list[tuple[int, int, int]]:
         """Return the row, column and part of local maxima of the scores, best first."""
-        padded = np.pad(self.scores, ((_RADIUS,) * 2, (_RADIUS,) * 2, (0, 0)), mode="edge")
-        around = 2 * _RADIUS + 1
-        highest = np.lib.stride_tricks.sliding_window_view(padded, (around, around), axis=(0, 1))
-        top = self.scores >= highest.max(axis=(-2, -1))
-        found = np.argwhere(top & (self.scores >= limit))
+        highest = self.scores
+        for axis in (0, 1):
+            highest = _around(highest, axis)
+        found = np.argwhere((self.scores >= highest) & (self.scores >= limit))
         order = np.argsort(-self.scores[tuple(found.T)], kind="stable")
-        return [tuple(map(int, found[i])) for i in order]  # type: ignore[misc]
+        return [tuple(row) for row in found[order].tolist()]
+
+
+def _around(x: NDArray, axis: int) -> NDArray:
+    """Return the largest of the elements around each element, along an axis."""
+    made = x.copy()
+    source, most = np.moveaxis(x, axis, 0), np.moveaxis(made, axis, 0)
+    for shift in range(1, _RADIUS + 1):
+        np.maximum(most[shift:], source[:-shift], out=most[shift:])
+        np.maximum(most[:-shift], source[shift:], out=most[:-shift])
+    return made
 
 
 def _kind(name: str) -> str:
@@ -107,32 +127,32 @@ def decode(
     """Return people, sorted by descending score."""
     rows = next(iter(outputs.values())).shape[0]
     maps = _Maps(outputs, (placement.size[1] - 1) // (rows - 1))
-    found: list[tuple[NDArray, NDArray, float]] = []
-    near = options["apart"] ** 2
+    found: list[tuple[list[_Point], list[float], float]] = []
+    near = options["apart"]
     for y, x, part in maps.starts(options["part_score"]):
         if len(found) >= options["most"]:
             break
         start = maps.place((y, x), part)
-        if any(((points[part] - start) ** 2).sum() <= near for points, _, _ in found):
+        if any(math.dist(points[part], start) <= near for points, _, _ in found):
             continue
         points, scores = maps.person(part, (y, x))
         # Points close to those of an earlier person do not count.
-        own = [
-            all(((other[k] - points[k]) ** 2).sum() > near for other, _, _ in found)
-            for k in range(len(PARTS))
-        ]
-        score = float((scores * own).sum() / len(PARTS))
+        own = (
+            score
+            for k, score in enumerate(scores)
+            if all(math.dist(other[k], points[k]) > near for other, _, _ in found)
+        )
+        score = sum(own) / len(PARTS)
         if score >= options["score"]:
             found.append((points, scores, score))
     found.sort(key=lambda person: -person[2])
     return Poses([_pose(*person, placement) for person in found], outputs)
 
 
-def _pose(points: NDArray, scores: NDArray, score: float, placement: Placement) -> Pose:
-    placed = placement.back(points[:, ::-1])
+def _pose(points: list[_Point], scores: list[float], score: float, placement: Placement) -> Pose:
+    placed = placement.back(np.array(points)[:, ::-1]).tolist()
     keypoints = tuple(
-        Keypoint(name, float(x), float(y), float(s))
-        for name, (x, y), s in zip(PARTS, placed, scores, strict=True)
+        Keypoint(name, x, y, s) for name, (x, y), s in zip(PARTS, placed, scores, strict=True)
     )
     return Pose(keypoints, score)
 
