@@ -8,6 +8,7 @@ Weights are searched as by ``load_model`` and in ``../shared/models``. For each 
 - ``run``: ``model.run``, the same without decoding
 - ``bare``: the captured session alone: update the input, run, read the outputs
 - ``overhead``: ``run`` / ``bare``
+- ``decoding``: ``predict`` / ``bare``
 - ``crossing``: what leaves our device and comes back when it is waited for: the preprocessed tensor
   to host memory and to ONNX Runtime's device, and the outputs back, without the model
 - ``frame``: a picture of 1280x720 on our device to the decoded result
@@ -97,7 +98,10 @@ def study(name: str, picture: Any, seconds: float) -> dict[str, Any]:
             bound.inputs[port].update_inplace(np.ascontiguousarray(tensor.numpy()))
             return [value.numpy() for value in bound.outputs.values()]
 
-        times = taking_turns({"run": lambda: gpu.run(host), "bare": bare}, 1.5 * seconds)
+        times = taking_turns(
+            {"run": lambda: gpu.run(host), "bare": bare, "predict": lambda: gpu.predict(host)},
+            2 * seconds,
+        )
         return {
             "provider": gpu.provider,
             "capture": gpu.info["capture"],
@@ -108,7 +112,7 @@ def study(name: str, picture: Any, seconds: float) -> dict[str, Any]:
             "answer_cpu": str(cpu.predict(buffer))[:200],
             **times,
             "overhead": times["run"]["median_ms"] / times["bare"]["median_ms"],
-            "predict": timed(lambda: gpu.predict(host), seconds),
+            "decoding": times["predict"]["median_ms"] / times["bare"]["median_ms"],
             "crossing": timed(crossing, seconds),
             "frame": timed(lambda: gpu.predict(buffer), seconds),
             "cpu": timed(lambda: cpu.run(host), seconds),
