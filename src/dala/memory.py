@@ -200,6 +200,19 @@ def check(nbytes: int, call: str, accounts: Accounts | None = None, *, host: boo
         raise _exceeded(call, nbytes, resources.host_bytes(), limit, "this process", advice)
 
 
+def check_copy(nbytes: int, call: str) -> None:
+    """Raise where a copy of something that was passed in would exceed a limit.
+
+    A view may have far more elements than there is memory, such as one of ``np.broadcast_to``.
+
+    >>> check_copy(1 << 60, "blur")
+    Traceback (most recent call last):
+    dala.errors.MemoryLimitExceeded: blur: needs 1024 PiB of memory, and this process uses ...
+    """
+    if nbytes >= EXACT_FROM:
+        check(nbytes, call)
+
+
 def _exceeded(
     call: str, asked: int, used: int, limit: int, owner: str, advice: str
 ) -> MemoryLimitExceeded:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from dala import memory
 from dala.errors import CommandError, FreedError
 from dala.gpu.protocol import BytesLike, as_bytes, as_int
 from dala.typing import NDArray
@@ -95,5 +96,7 @@ def pixel_array(call: str, argument: str, rgba: BytesLike) -> NDArray:
     if isinstance(rgba, np.ndarray):
         if rgba.dtype != np.uint8:
             raise CommandError.invalid(call, argument, "bytes or an array of uint8", rgba)
+        if not rgba.flags.c_contiguous:
+            memory.check_copy(rgba.size, call)
         return np.ascontiguousarray(rgba)
     return np.frombuffer(as_bytes(call, argument, rgba), np.uint8)

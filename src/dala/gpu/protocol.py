@@ -14,6 +14,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
+from dala import memory
 from dala.errors import CommandError, ProtocolError
 from dala.gpu.color import rgba_of
 
@@ -194,26 +195,31 @@ def as_int(value: object) -> int | None:
 
 def as_bytes(call: str, name: str, value: object) -> bytes:
     """Return the bytes of a bytes-like object; an error names the call and its argument."""
+    view = _view(call, name, value)
+    memory.check_copy(view.nbytes, call)
+    return view.tobytes()
+
+
+def _view(call: str, name: str, value: object) -> memoryview:
     try:
-        view = memoryview(value)  # type: ignore[arg-type]
+        return memoryview(value)  # type: ignore[arg-type]
     except TypeError:
         raise CommandError.invalid(call, name, "bytes or an array", value) from None
-    return view.tobytes()
 
 
 def as_pixels(call: str, pixels: BytesLike, w: int, h: int) -> bytes:
     """Return w x h pixels as RGBA bytes; refuses any other number of bytes."""
-    data = as_bytes(call, "pixels", pixels)
-    if as_int(w) is None or as_int(h) is None or len(data) != w * h * 4:
+    count = _view(call, "pixels", pixels).nbytes
+    if as_int(w) is None or as_int(h) is None or count != w * h * 4:
         expected = f"{w!r} x {h!r} RGBA pixels of 4 bytes"
         raise CommandError(
-            f"{call}: pixels must be {expected}, got {len(data)} bytes.",
+            f"{call}: pixels must be {expected}, got {count} bytes.",
             call=call,
             argument="pixels",
             expected=expected,
-            got=f"{len(data)} bytes",
+            got=f"{count} bytes",
         )
-    return data
+    return as_bytes(call, "pixels", pixels)
 
 
 # decoding ---------------------------------------------------------------------------------------

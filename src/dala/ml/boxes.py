@@ -109,11 +109,9 @@ def sigmoid(x: NDArray) -> NDArray:
     return made
 
 
-def softmax(x: NDArray, axis: int = -1, *, overwrite: bool = False) -> NDArray:
-    """Return the probabilities of logits, in the memory of x with ``overwrite``."""
-    e: NDArray = np.subtract(
-        x, np.maximum.reduce(x, axis=axis, keepdims=True), out=x if overwrite else None
-    )
+def softmax(x: NDArray, axis: int = -1) -> NDArray:
+    """Return the probabilities of logits."""
+    e: NDArray = x - np.maximum.reduce(x, axis=axis, keepdims=True)
     e = np.exp(e, out=e if e.dtype.kind == "f" else None)
     e /= np.add.reduce(e, axis=axis, keepdims=True)
     return e

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypedDict, Typ
 
 import numpy as np
 
+from dala import memory
 from dala.errors import (
     DtypeError,
     ModelError,
@@ -228,7 +229,7 @@ class Model(Closing, Generic[R]):
         """Return the model's outputs by name, for inputs by name (or a single input)."""
         if not isinstance(inputs, Mapping):
             inputs = {self._session.inputs[0].name: inputs}
-        arrays = {name: np.ascontiguousarray(_array(value)) for name, value in inputs.items()}
+        arrays = {name: _contiguous(_array(value)) for name, value in inputs.items()}
         return self._session.run(arrays)
 
     def warmup(self) -> Model[R]:
@@ -342,14 +343,14 @@ class Model(Closing, Generic[R]):
             return None
         shape = tuple(input.shape)
         if self._size is None:
-            return np.ascontiguousarray(_array(input))
+            return _contiguous(_array(input))
         if len(shape) == 3 and self._layout == "nchw" and port.takes((1, *shape)):
             if shape[2] not in (3, 4):  # otherwise it is more likely a picture
-                return np.ascontiguousarray(_array(input)[None])
+                return _contiguous(_array(input)[None])
             return None
         if len(shape) < 4:
             return None
-        return np.ascontiguousarray(_array(input))
+        return _contiguous(_array(input))
 
     def _run(self, tensor: NDArray) -> dict[str, NDArray]:
         assert self._port is not None
@@ -464,6 +465,12 @@ def _array(value: ModelInput) -> NDArray:
         raise DtypeError(
             f"predict: {type(value).__name__} cannot be converted to an array ({error})."
         ) from None
+
+
+def _contiguous(array: NDArray) -> NDArray:
+    if not array.flags.c_contiguous:
+        memory.check_copy(array.nbytes, "predict")
+    return np.ascontiguousarray(array)
 
 
 def _finite(array: NDArray) -> bool:

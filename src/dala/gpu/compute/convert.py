@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dala import memory
 from dala.errors import DalaError, DtypeError, OutOfRange, ShapeError
 from dala.gpu.compute.dtypes import NUMPY
 from dala.typing import NDArray
@@ -136,6 +137,8 @@ def to_dtype(array: NDArray, dtype: str, call: str) -> NDArray:
     truncated.
     """
     target = NUMPY[dtype]
+    if array.dtype != target or not array.flags.c_contiguous:
+        memory.check_copy(array.size * target.itemsize, call)
     if array.dtype == target:
         return np.asarray(array, order="C")
     if array.dtype == object:

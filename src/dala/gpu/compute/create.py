@@ -145,9 +145,7 @@ def from_array(array: ArrayLike, *, device: str | None = None) -> Buffer:
     if isinstance(array, Buffer):
         array = array.contents("from_array")
     found = as_array(array, "from_array")
-    if found.dtype.kind == "b":
-        found = found.astype(np.uint8)
-    name = dtype_name(found.dtype, call="from_array")
+    name = "u8" if found.dtype.kind == "b" else dtype_name(found.dtype, call="from_array")
     return _fill(to_dtype(found, name, "from_array"), name, device, "from_array")
 
 

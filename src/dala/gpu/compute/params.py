@@ -8,10 +8,13 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
+from dala import memory
 from dala.errors import ParameterError, UnknownParameter, did_you_mean
 from dala.gpu.compute.lang.declaration import expected_numbers
 from dala.typing import Params, ParamValue
 
+#: Bytes of a number in a tuple.
+NUMBER_BYTES: Final = 40
 _NUMBER_TYPES: Final = (int, float)
 _PLAIN_TYPES: Final = frozenset(_NUMBER_TYPES)
 
@@ -187,9 +190,13 @@ def _numbers(option: Parameter, value: ParamValue) -> tuple[int | float, ...] | 
         return None
     else:
         try:
-            items = np.asarray(value).reshape(-1).tolist()
+            array = np.asarray(value)
         except (TypeError, ValueError):
             return None
+        if option.size and array.size != option.size:
+            return None
+        memory.check_copy(array.size * NUMBER_BYTES, f"parameter {option.name!r}")
+        items = array.reshape(-1).tolist()
     if option.size and len(items) != option.size:
         return None
     numbers = [_number(option, item) for item in items]

@@ -166,6 +166,8 @@ def as_samples(call: str, given: NDArray) -> Samples:
             advice = "1 to 8 channels are supported."
         raise ParameterError.invalid(call, "samples", expected, given, advice)
     kind = array.dtype
+    if kind != np.float32 or not array.flags.c_contiguous:
+        memory.check_copy(4 * array.size, call)
     if kind.kind == "f":
         with np.errstate(over="ignore"):  # what overflows is refused below
             array = np.ascontiguousarray(array, np.float32)

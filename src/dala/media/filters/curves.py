@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dala import memory
 from dala.errors import ParameterError
 
 #: Points (x, y) of a curve, from left to right.
@@ -49,6 +50,8 @@ def curve(points: Points, at: npt.NDArray[np.float64], name: str) -> npt.NDArray
         at: where to evaluate.
         name: the curve's parameter, for errors.
     """
+    if isinstance(points, np.ndarray):
+        memory.check_copy(8 * points.size, "curves")
     try:
         x, y = np.array(points, np.float64).T
     except (TypeError, ValueError):

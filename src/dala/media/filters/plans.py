@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 
+from dala import memory
 from dala.errors import (
     DalaError,
     DtypeError,
@@ -29,7 +30,7 @@ from dala.gpu.compute.kernel import Kernel, builtins, find
 from dala.gpu.compute.kernel import get as find_kernel
 from dala.gpu.compute.kernels.filter import BORDER_OPTIONS, FILTERS, FilterParam, FilterSpec
 from dala.gpu.compute.operation import Operation, Tensor
-from dala.gpu.compute.params import check_params, check_values, exact_key, missing
+from dala.gpu.compute.params import NUMBER_BYTES, check_params, check_values, exact_key, missing
 from dala.gpu.compute.runnable import Runnable
 from dala.media.filters.declarations import declared, filter_names
 from dala.media.filters.luts import load_lut
@@ -102,7 +103,7 @@ def plan(
                 (before if i == PICTURE else i + first) if isinstance(i, int) else i
                 for i in step.inputs
             )
-            params = {name: _hashable(value) for name, value in step.params.items()}
+            params = {name: _hashable(value, origin) for name, value in step.params.items()}
             steps.append(Step(step.kernel, inputs, step.shape, step.dtype, params, origin))
         before = len(steps) - 1
         shape = steps[-1].shape
@@ -175,9 +176,10 @@ def _custom(name: str, origin: str) -> Runnable:
     raise UnknownKernel(f"{origin} {problem}. {hint}")
 
 
-def _hashable(value: ParamValue) -> ParamValue:
+def _hashable(value: ParamValue, origin: str) -> ParamValue:
     """Return lists and arrays of numbers as tuples, so that two frames' can be compared."""
     if isinstance(value, list | np.ndarray):
+        memory.check_copy(np.size(value) * NUMBER_BYTES, origin)
         return tuple(np.asarray(value).reshape(-1).tolist())
     return value
 
@@ -323,6 +325,8 @@ def _input(
 def _numbers(value: object, name: str, call: str) -> NDArray | Buffer:
     if isinstance(value, Buffer):
         return value
+    if isinstance(value, np.ndarray) and not value.flags.c_contiguous:
+        memory.check_copy(4 * value.size, call)
     try:
         return np.asarray(value, np.float32)
     except (TypeError, ValueError):

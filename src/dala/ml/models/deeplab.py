@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from dala.errors import ModelError
-from dala.gpu.compute import from_array
+from dala.gpu.compute import from_array, softmax
 from dala.gpu.compute.kernel import get as get_kernel
-from dala.ml.boxes import softmax
 from dala.ml.convert.tflite import convert_tflite
 from dala.ml.prepare import Placement
 from dala.ml.results import Outputs, Segmentation
@@ -33,9 +32,8 @@ def segment(
 ) -> Segmentation:
     """Return the most likely class of each pixel, from logits (classes, height, width)."""
     left, top, right, bottom = placement.window
-    cut = logits[:, top:bottom, left:right]
-    with np.errstate(invalid="ignore"):  # reported below
-        shares = softmax(np.array(cut, np.float32, order="C"), axis=0, overwrite=True)
+    cut = np.ascontiguousarray(logits[:, top:bottom, left:right], np.float32)
+    shares = softmax(from_array(cut, device="cpu"), axis=0).numpy()
     highest = shares.max(axis=(1, 2))
     if np.isnan(highest).any():
         raise ModelError("predict: the outputs of the model contain NaN or infinity.")

@@ -109,10 +109,11 @@ def _places(element: object) -> NDArray:
     """Return the offsets (dx, dy) of an element's pixels from its center."""
     try:
         array = np.asarray(element)
-        counted = array != 0
+        fits = array.ndim == 2 and array.size > 0 and max(array.shape) <= _MOST
+        counted = array != 0 if fits else None
     except (TypeError, ValueError):
-        counted = np.zeros(0)
-    if counted.ndim != 2 or not counted.size or max(counted.shape) > _MOST:
+        counted = None
+    if counted is None:
         raise ShapeError.invalid(
             "morphology",
             "element",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
+from dala import memory
 from dala.errors import DtypeError, ShapeError
 from dala.gpu.compute import Buffer
 from dala.gpu.compute.composite import Compositor, Picture
@@ -77,23 +78,26 @@ def _pixels(source: PictureSource, device: str) -> tuple[NDArray | Buffer, bool]
 def copy_image(image: object, call: str) -> tuple[NDArray, bool]:
     """Return a copy of an image of any kind as a u8 array, and whether it is opaque."""
     if isinstance(image, Frame):
-        array = np.array(image.picture())
+        source = np.asarray(image.picture())
     elif isinstance(image, Buffer):
-        array = np.array(image.numpy())
+        source = image.numpy()
     elif hasattr(image, "mode") and hasattr(image, "getbands"):
         from dala.media.images import from_pillow
 
-        array = np.array(from_pillow(cast("PillowImage", image), call))
+        source = from_pillow(cast("PillowImage", image), call)
     elif isinstance(image, np.ndarray):
-        array = np.array(image)
+        source = image
     else:
         expected = "an array, a Frame, a Pillow image, a path, a Texture or the key of one"
         raise DtypeError.invalid(call, "image", expected, image)
-    array = check_array(array, call)
+    array = check_array(source, call)
     if 0 in array.shape:
         raise ShapeError.invalid(call, "image", "a picture with pixels", array)
     if array.dtype != np.uint8:
         array = (np.clip(np.nan_to_num(array), 0, 1) * 255 + 0.5).astype(np.uint8)
+    elif array is source:
+        memory.check_copy(array.nbytes, call)
+        array = np.array(array)
     return array, is_opaque(array)
 
 
