@@ -80,7 +80,7 @@ def rgba_of(color: ColorLike, call: str, argument: str) -> bytes:
     """Return a color as four bytes; an error names the call and its argument."""
     try:
         return known[color]
-    except (KeyError, TypeError):  # a new color, or a list, which has no hash
+    except (KeyError, TypeError, ValueError):  # a new color, or a list, which has no hash
         pass
     rgba = _parse(color)
     if rgba is None:
@@ -110,6 +110,6 @@ def _parse(color: ColorLike) -> bytes | None:
         channels = [int(n) for n in color if int(n) == n and not isinstance(n, bool)]
         if len(channels) == len(color) and len(channels) in (3, 4):
             return bytes(channels).ljust(4, b"\xff")
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError, NotImplementedError):
         pass
     return None

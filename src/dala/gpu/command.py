@@ -45,7 +45,7 @@ Command = DrawCommand
 
 # Encoders of commands of fixed size first pack their values as they are, with a color that was
 # converted before. Values that this fails for are checked and converted one by one.
-_UNUSUAL: Final = (struct.error, TypeError, KeyError, OverflowError)
+_UNUSUAL: Final = (struct.error, TypeError, KeyError, OverflowError, ValueError)
 _clear = packer("clear")
 _fill_rect = packer("fill_rect")
 _draw_line = packer("draw_line")

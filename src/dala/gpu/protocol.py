@@ -202,9 +202,12 @@ def as_bytes(call: str, name: str, value: object) -> bytes:
 
 def _view(call: str, name: str, value: object) -> memoryview:
     try:
-        return memoryview(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise CommandError.invalid(call, name, "bytes or an array", value) from None
+        view = memoryview(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        view = None
+    if view is None or "O" in view.format:  # pointers to objects
+        raise CommandError.invalid(call, name, "bytes or an array", value)
+    return view
 
 
 def as_pixels(call: str, pixels: BytesLike, w: int, h: int) -> bytes:

@@ -419,7 +419,10 @@ def check_pixels(data: ImageLike, call: str) -> NDArray | Buffer:
         return data
     if is_pillow(data):
         return from_pillow(data, call)
-    array = np.asarray(data)
+    try:
+        array = np.asarray(data)
+    except (TypeError, ValueError):  # rows of different lengths
+        array = np.array(data, object)
     if array.dtype.kind in "OUSV":
         raise DtypeError(
             f"{call}: a picture must be an array, a Pillow image or a Buffer, got "

@@ -124,7 +124,7 @@ def thumbnail(shape: Shape, dtype: str, values: Values) -> list[Step]:
     height, width = values["size"]
     kernel = find_kernel("resize")
     params = {name: values[name] for name in ("fit", "method", "fill")}
-    if values["fit"] == "contain":
+    if values["fit"] == "contain" and 0 not in shape:
         height, width = min(height, shape[0]), min(width, shape[1])
         if (height, width) == shape[:2]:
             params["method"] = "nearest"  # the same pixels

@@ -103,7 +103,7 @@ def plan(
                 (before if i == PICTURE else i + first) if isinstance(i, int) else i
                 for i in step.inputs
             )
-            params = {name: _hashable(value, origin) for name, value in step.params.items()}
+            params = {name: _hashable(name, value, origin) for name, value in step.params.items()}
             steps.append(Step(step.kernel, inputs, step.shape, step.dtype, params, origin))
         before = len(steps) - 1
         shape = steps[-1].shape
@@ -176,12 +176,16 @@ def _custom(name: str, origin: str) -> Runnable:
     raise UnknownKernel(f"{origin} {problem}. {hint}")
 
 
-def _hashable(value: ParamValue, origin: str) -> ParamValue:
+def _hashable(name: str, value: ParamValue, origin: str) -> ParamValue:
     """Return lists and arrays of numbers as tuples, so that two frames' can be compared."""
-    if isinstance(value, list | np.ndarray):
-        memory.check_copy(np.size(value) * NUMBER_BYTES, origin)
-        return tuple(np.asarray(value).reshape(-1).tolist())
-    return value
+    if not isinstance(value, list | np.ndarray):
+        return value
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError):  # rows of different lengths
+        raise ParameterError.invalid(origin, name, "numbers", value) from None
+    memory.check_copy(array.size * NUMBER_BYTES, origin)
+    return tuple(array.reshape(-1).tolist())
 
 
 # steps of declared filters ----------------------------------------------------------------------
@@ -381,7 +385,7 @@ def _plan_one(name: str, params: Mapping[str, FilterValue], shape: Shape, dtype:
     try:
         key = (name, shape, dtype, *((n, exact_key(v)) for n, v in params.items()))
         spec, steps = _PLANS.get(key, (None, []))
-    except TypeError:  # an array or a list
+    except (TypeError, ValueError):  # an array, a list or a memoryview
         return plan([(name, params)], shape, dtype, name, listed=False)
     if spec is None or spec is not FILTERS.get(name):
         steps = plan([(name, params)], shape, dtype, name, listed=False)

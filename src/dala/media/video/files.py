@@ -260,7 +260,9 @@ def _check_frames(frames: Iterable[ImageLike]) -> None:
         raise ParameterError.invalid(
             "video.write", "frames", "several pictures", frames, "Write [picture] for a single one."
         )
-    if isinstance(frames, str | bytes | Mapping) or not isinstance(frames, Iterable):
+    if isinstance(frames, str | bytes | bytearray | memoryview | Mapping) or not isinstance(
+        frames, Iterable
+    ):
         raise ParameterError.invalid(
             "video.write",
             "frames",

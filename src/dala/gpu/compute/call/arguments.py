@@ -93,7 +93,7 @@ def _components(decl: KernelDecl, p: ParamDecl, value: ParamValue) -> Sequence[o
         return (value,)
     try:
         items = tuple(value)  # type: ignore[arg-type]  # the error is caught
-    except TypeError:
+    except (TypeError, NotImplementedError):  # a memoryview of several axes
         items = ()
     if len(items) != p.size:
         raise ParameterError.invalid(decl.name, p.name, p.expected, value)
