@@ -30,9 +30,6 @@ settings.register_profile(
 )
 settings.load_profile("fixed")
 
-# Playwright's Node.js once spun in io_uring for eight minutes, in both workers, before it started.
-os.environ.setdefault("UV_USE_IO_URING", "0")
-
 # A shell that starts the tests in the background leaves SIGINT ignored, also in their processes.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
