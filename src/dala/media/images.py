@@ -212,9 +212,8 @@ def check_array(array: NDArray, call: str) -> NDArray:
     Bools become black and white, uint16 x / 65535, and other floats f32: floats are 0 to 1.
     """
     _check_shape(array.shape, call)
-    of_bytes = array.dtype in (np.uint8, np.bool_)
-    if not (array.dtype in _NAMES and array.flags.c_contiguous):
-        memory.check_copy(array.size * (1 if of_bytes else 4), call)
+    if array.dtype not in _NAMES or not array.flags.c_contiguous:
+        memory.check_copy(array.size * (1 if array.dtype.itemsize == 1 else 4), call)
     if array.dtype == np.bool_:
         return array.astype(np.uint8) * np.uint8(255)
     if array.dtype == np.uint16:
