@@ -8,13 +8,11 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, BinaryIO, Final, Self, TypedDict, Unpack
 
-import numpy as np
-
 from dala.errors import DtypeError, ParameterError, ShapeError, did_you_mean
 from dala.gpu.compute import Buffer, from_array
 from dala.gpu.compute.dtypes import DtypeLike
 from dala.resources import Closing
-from dala.typing import ColorLike, ImageLike, NDArray, ParamValue, PathLike, PictureSource
+from dala.typing import ColorLike, NDArray, ParamValue, PathLike, PictureSource
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage
@@ -166,6 +164,8 @@ class Frame(Closing):
         >>> Frame.from_array(np.zeros((2, 4), np.uint8), device="cpu").format
         'gray'
         """
+        from dala.media.images import check_pixels
+
         return cls(from_array(check_pixels(array, "Frame.from_array"), device=device), **facts)
 
     @classmethod
@@ -205,6 +205,7 @@ class Frame(Closing):
             Frame.open(response.content)
         """
         from dala.media.files import read_picture
+        from dala.media.images import check_pixels
 
         found = read_picture(path, max_pixels, color=color, depth=depth)
         made = cls(from_array(check_pixels(found.pixels, "Frame.open"), device=device), **facts)
@@ -409,27 +410,6 @@ def _restored(pixels: Buffer, facts: FrameFacts, pictures: int) -> Frame:
     made = Frame(pixels, **facts)
     made.pictures = pictures
     return made
-
-
-def check_pixels(data: ImageLike, call: str) -> NDArray | Buffer:
-    """Check that data is a picture, or planes of one, and return its pixels."""
-    from dala.media.images import check_array, from_pillow, is_pillow
-
-    if isinstance(data, Buffer):
-        return data
-    if is_pillow(data):
-        return from_pillow(data, call)
-    try:
-        array = np.asarray(data)
-    except (TypeError, ValueError):  # rows of different lengths
-        array = np.array(data, object)
-    if array.dtype.kind in "OUSV":
-        raise DtypeError(
-            f"{call}: a picture must be an array, a Pillow image or a Buffer, got "
-            f"{type(data).__name__}. Open files with Frame.open(path).",
-            call=call,
-        )
-    return check_array(array, call)
 
 
 def _layout(pixels: Buffer, format: str | None) -> tuple[str, int, int]:

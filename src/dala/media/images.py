@@ -206,6 +206,25 @@ def _side(value: int | None, name: str, call: str) -> int:
     return int(value)
 
 
+def check_pixels(data: ImageLike, call: str) -> NDArray | Buffer:
+    """Check that data is a picture, or planes of one, and return its pixels."""
+    if isinstance(data, Buffer):
+        return data
+    if is_pillow(data):
+        return from_pillow(data, call)
+    try:
+        array = np.asarray(data)
+    except (TypeError, ValueError):  # rows of different lengths
+        array = np.array(data, object)
+    if array.dtype.kind in "OUSV":
+        raise DtypeError(
+            f"{call}: a picture must be an array, a Pillow image or a Buffer, got "
+            f"{type(data).__name__}. Open files with Frame.open(path).",
+            call=call,
+        )
+    return check_array(array, call)
+
+
 def check_array(array: NDArray, call: str) -> NDArray:
     """Check that an array is a picture, and return it as u8 or f32.
 

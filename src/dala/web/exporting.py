@@ -18,6 +18,7 @@ from dala.gpu.compute.runnable import Runnable
 from dala.media.filters.pipeline import FramePipeline
 from dala.media.filters.plans import Filter
 from dala.media.parts import PartFile
+from dala.paths import checked_path
 from dala.typing import ImageLike, PathLike
 from dala.web.controls import Ranges, check_ranges
 from dala.web.document import ChainWriter, Document, Files
@@ -130,7 +131,7 @@ def export(
     ...     sorted(made.files)[:3]
     ['chain.json', 'dala.d.ts', 'dala.js']
     """
-    path = _path(folder)
+    path = checked_path(_CALL, "folder", folder)
     single = path.suffix.lower() in (".html", ".htm") if one_file is None else bool(one_file)
     if path.exists() and path.is_dir() == single:
         expected = "the path of a file" if single else "a folder"
@@ -266,13 +267,6 @@ def _made(chain: Exportable, ranges: Ranges, yuv: bool) -> WebSource:
             _CALL, "chain", "a list of filters, a kernel or a pipeline", chain
         )
     return FilterSource(chain, _CALL, ranges, yuv)
-
-
-def _path(folder: PathLike) -> Path:
-    try:
-        return Path(os.fspath(folder))
-    except TypeError:
-        raise ParameterError.invalid(_CALL, "folder", "a str or Path", folder) from None
 
 
 def _title(title: str | None, made: WebPlan) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -13,6 +12,7 @@ from dala.extras import pip_install
 from dala.gpu.compute import Cube, load_cube
 from dala.gpu.compute.cube import SIZES
 from dala.media.notices import notify
+from dala.paths import checked_path
 from dala.typing import NDArray, PathLike
 
 #: Suffixes of files that OpenColorIO reads.
@@ -50,9 +50,7 @@ def load_lut(path: PathLike) -> Cube:
     >>> load_lut(path)
     <Cube '' 2>
     """
-    if not isinstance(path, str | os.PathLike):
-        raise CubeError.invalid("load_lut", "path", "a str or Path", path)
-    found = Path(os.fsdecode(path))
+    found = checked_path("load_lut", "path", path, CubeError)
     suffix = found.suffix.lower()
     if suffix in HALD_SUFFIXES:
         return _hald(found)

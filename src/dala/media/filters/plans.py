@@ -44,6 +44,7 @@ from dala.media.images import (
     second,
     wants_given_dtype,
 )
+from dala.paths import checked_path
 from dala.typing import ImageLike, NDArray, ParamValue, PathLike
 
 #: The picture that a filter is applied to, as an input of one of its steps.
@@ -316,10 +317,10 @@ def _input(
         return found, {}
     if p.type == "lut":
         if isinstance(value, str | os.PathLike):
+            path = str(checked_path(call, p.name, value))
             try:
-                value = _cube(os.fspath(value), os.stat(value).st_mtime_ns)
+                value = _cube(path, os.stat(path).st_mtime_ns)
             except FileNotFoundError:
-                path = os.fspath(value)
                 raise FileNotFoundError(f"{origin}: there is no file {path!r}.") from None
         if isinstance(value, Cube):
             return value.packed, dict(value.params)

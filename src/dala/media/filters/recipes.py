@@ -162,7 +162,7 @@ def laid_over(base: Pixel, over: Pixel, *, opacity: float):
         Parameter("matrix", "floats", size=6),
         Parameter("position", "floats", (0.0, 0.0), size=2),
         Parameter("scale", "floats", (1.0, 1.0), size=2, spread=True),
-        Parameter("angle", "float", 0.0),
+        Parameter("angle", "float", 0.0, low=-1e6, high=1e6),
         Parameter("anchor", "floats", (0.0, 0.0), size=2),
         Parameter("opacity", "float", 1.0, 0.0, 1.0),
         Parameter("method", "choice", "bilinear", choices=("nearest", "bilinear", "bicubic")),

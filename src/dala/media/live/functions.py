@@ -15,7 +15,8 @@ from dala.errors import DalaError, FreedError, ParameterError, VideoError
 from dala.media.audio.arriving import LiveSound, sound_of_reader
 from dala.media.audio.mixing.blocks import FileSound
 from dala.media.filters.plans import Filter
-from dala.media.frame import Frame, check_pixels
+from dala.media.frame import Frame
+from dala.media.images import check_pixels
 from dala.media.live.destination import destination_of
 from dala.media.live.muxing import SOUND_RATE
 from dala.media.live.output import RECONNECT, TIMEOUT, LiveOutput

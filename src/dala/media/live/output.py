@@ -16,7 +16,8 @@ from dala import forks
 from dala.errors import DalaError, FreedError, ParameterError, ShapeError
 from dala.gpu.compute import from_array
 from dala.media.formats import to_sdr
-from dala.media.frame import Frame, check_pixels
+from dala.media.frame import Frame
+from dala.media.images import check_pixels
 from dala.media.live.backoff import Backoff
 from dala.media.live.connection import Connection, Item, connection_error
 from dala.media.live.destination import Destination, destination_of

@@ -13,8 +13,9 @@ from dala import forks
 from dala.errors import FreedError, ParameterError, ShapeError, VideoError
 from dala.gpu.compute import from_array, from_dlpack
 from dala.media.formats import to_sdr
-from dala.media.frame import Frame, check_pixels
+from dala.media.frame import Frame
 from dala.media.hdr import Hdr
+from dala.media.images import check_pixels
 from dala.media.notices import notify
 from dala.media.video import color
 from dala.media.video.arguments import (

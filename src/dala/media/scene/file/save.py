@@ -44,6 +44,7 @@ from dala.media.scene.nodes.property_types import (
 )
 from dala.media.scene.nodes.timeline import TimelineNode
 from dala.media.scene.sound.levels import Level
+from dala.paths import checked_path
 from dala.typing import PathLike
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def save_scene(scene: Scene, path: PathLike) -> None:
     Raises:
         SceneFileError: something in the scene, such as an array, cannot be named in a file.
     """
-    target = Path(path)
+    target = checked_path("Scene.save", "path", path)
     if not target.parent.is_dir():
         raise FileNotFoundError(
             f"Scene.save: the folder '{target.parent}' does not exist. Create it first."
