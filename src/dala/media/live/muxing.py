@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dala.media.live.playlist import complete_playlist
+from dala.media.video.output.opening import open_encoder
 from dala.media.video.source import AvObject, DecodedFrame, pyav
 
 #: Samples a second of the sound.
@@ -141,7 +142,7 @@ def _add_video(output: AvObject, settings: StreamSettings, rate: Fraction) -> Av
     context.thread_count = settings["threads"]
     context.color_range, context.colorspace = settings["tags"][:2]
     context.color_primaries, context.color_trc = settings["tags"][2:]
-    context.open(strict=False)
+    open_encoder(context)
     return stream
 
 

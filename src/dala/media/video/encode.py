@@ -10,6 +10,7 @@ from dala import forks
 from dala.errors import DalaError, ParameterError, VideoError
 from dala.media.video.decoding.input import ffmpeg_message
 from dala.media.video.output.hardware import EncoderChoice, hardware_device, refusal
+from dala.media.video.output.opening import open_encoder
 from dala.media.video.output.target import Target
 from dala.media.video.source import AvObject, DecodedFrame, FrameQueue, pyav
 from dala.media.video.tracks import Tracks
@@ -254,7 +255,7 @@ class Encoder:
             context.color_primaries, context.color_trc = tags[2:]
             if audio is not None:
                 audio.add_to(self._output, shift)
-            context.open(strict=False)
+            open_encoder(context)
             self._output.start_encoding()
         except BaseException as error:
             self._target.stop()

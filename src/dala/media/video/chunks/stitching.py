@@ -20,6 +20,7 @@ from dala.media.video.chunks.packets import (
     reorder_depth,
 )
 from dala.media.video.decoding.input import ffmpeg_message
+from dala.media.video.output.opening import open_encoder
 from dala.media.video.output.target import Target
 from dala.media.video.source import AvObject, VideoSource, pyav
 from dala.media.video.tracks import Tracks
@@ -170,7 +171,7 @@ def _write(
     if tracks is not None:
         tracks.add_to(output, shift)
     context = stream.codec_context
-    context.open(strict=False)
+    open_encoder(context)
     if base64.b64encode(context.extradata or b"").decode() != settings.extradata:
         raise VideoError(f"{_CALL}: the encoder {settings.codec!r} here has other headers.")
     output.start_encoding()

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 from dala.errors import DeviceUnavailable, ParameterError
 from dala.media.notices import notify
 from dala.media.video.decoding.input import ffmpeg_message
+from dala.media.video.output.opening import open_encoder
 from dala.media.video.source import AvObject, pyav
 
 _CALL: Final = "video.write"
@@ -189,7 +190,7 @@ def refusal(choice: EncoderChoice, size: tuple[int, int]) -> str | None:
             context.pix_fmt = choice.pixel_format
             context.time_base = Fraction(1, 30)
             context.options = dict(choice.options)
-            context.open()
+            open_encoder(context, strict=True)
     except (av.FFmpegError, OSError, ValueError, RuntimeError) as error:
         log = getattr(error, "log", None)
         return str(log[2]).strip().rstrip(".") if log else ffmpeg_message(error)
