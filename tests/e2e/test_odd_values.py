@@ -1,16 +1,30 @@
-"""Values that nobody should pass, as pictures and parameters of every filter."""
+"""Values that nobody should pass, to filters, buffers, frames, scenes, surfaces and sounds."""
 
 from __future__ import annotations
+
+import inspect
 
 import numpy as np
 import pytest
 
 import dala
-from dala.gpu import create_surface
+from dala.gpu import compute, create_surface
 from dala.gpu.compute.kernels.filter import FILTERS
-from dala.media import Scene, effects, gpu, video
+from dala.gpu.surface import Surface
+from dala.media import (
+    Frame,
+    Scene,
+    audio,
+    effects,
+    gpu,
+    load_lut,
+    load_scene,
+    load_subtitles,
+    video,
+)
+from dala.media.audio import Audio
 from tests.faults.operations import NEEDED, OF_TWO, WITH_MODEL
-from tests.support.odd import PIXELS, VALUES, problem
+from tests.support.odd import PIXELS, THINGS, VALUES, problem, sweep
 
 NAMES = [name for name in gpu.filters() if name not in WITH_MODEL]
 
@@ -56,3 +70,121 @@ def test_pixels_of_objects(title, tmp_path):
 def test_pointers_are_no_pixels():
     with create_surface(8, 8) as surface, pytest.raises(dala.CommandError):
         surface.load_sprite(1, np.array([[object()] * 2]), 2, 2)
+
+
+# calls --------------------------------------------------------------------------------------------
+#: Right arguments by the name of the parameter; 1 for others.
+RIGHT = {
+    "path": "nothing.png",
+    "file": "nothing.png",
+    "image": PIXELS,
+    "picture": PIXELS,
+    "source": PIXELS,
+    "text": "abc",
+    "color": "red",
+    "fill": "red",
+    "points": [(0, 0), (5, 5), (0, 5)],
+    "size": (8, 8),
+}
+#: These wait, show something, or start something.
+BESIDES = {
+    *("add_camera", "add_live", "add_microphone", "add_screen", "close", "destroy", "free", "live"),
+    *("play", "record", "render_to", "save", "serve", "show", "synchronize", "view", "wait_closed"),
+    "with_pixels",  # raises what the function raises
+}
+
+
+def methods(cls):
+    """Return the names of the public methods of a class that take something."""
+    found = []
+    for name in dir(cls):
+        static = inspect.getattr_static(cls, name)
+        plain = not isinstance(static, property) and not inspect.isclass(static)
+        if plain and not name.startswith("_") and name not in BESIDES and callable(static):
+            found.append(name)
+    return found
+
+
+def right(call):
+    """Return arguments for the parameters that a function needs."""
+    needed = inspect.signature(call).parameters.values()
+    named = [p for p in needed if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    return {p.name: RIGHT.get(p.name, 1) for p in named if p.default is p.empty}
+
+
+@pytest.fixture
+def alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # "zzz" is the name of a file as well
+
+
+def functions(module):
+    names = [name for name in dir(module) if not name.startswith("_")]
+    found = {name: getattr(module, name) for name in names}
+    return {name: f for name, f in found.items() if inspect.isfunction(f)}
+
+
+@pytest.mark.parametrize("name", functions(compute))
+def test_functions_of_buffers(name, alone):
+    def buffer():
+        return compute.buffer([1.0, 2.0, 3.0, 4.0], device="cpu")
+
+    call = functions(compute)[name]
+    with dala.device("cpu"):
+        sweep(call, dict.fromkeys(right(call), buffer))
+
+
+@pytest.mark.parametrize("name", methods(compute.Buffer))
+def test_methods_of_buffers(name, alone):
+    with compute.buffer([1.0, 2.0, 3.0, 4.0], device="cpu") as made:
+        call = getattr(made, name)
+        sweep(call, right(call))
+
+
+@pytest.mark.parametrize("name", methods(Scene))
+def test_methods_of_scenes(name, alone):
+    with Scene(32, 32) as scene:
+        call = getattr(scene, name)
+        sweep(call, right(call))
+        assert not problem(lambda: scene.render(0.0))
+
+
+@pytest.mark.parametrize("name", methods(Surface))
+def test_methods_of_surfaces(name, alone):
+    with create_surface(16, 16) as surface:
+        call = getattr(surface, name)
+        sweep(call, right(call))
+        assert not problem(surface.synchronize)
+
+
+@pytest.mark.parametrize("name", methods(Audio))
+def test_methods_of_sounds(name, alone):
+    call = getattr(audio.tone(440, 0.1), name)
+    sweep(call, right(call))
+
+
+@pytest.mark.parametrize("name", methods(Frame))
+def test_methods_of_frames(name, alone):
+    call = getattr(Frame.from_array(PIXELS), name)
+    sweep(call, right(call))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *functions(audio).values(), load_lut, load_scene, load_subtitles, video.open,
+        Scene.save, Frame.save, Frame.open, Frame.from_array, dala.device, dala.limits,
+    ],
+    ids=lambda call: call.__qualname__,
+)  # fmt: skip
+def test_other_calls(call, alone):
+    given = right(call)
+    if call is Scene.save:
+        given = {"self": lambda: Scene(8, 8), "path": "a.json"}
+    elif call is Frame.save:
+        given = {"self": Frame.from_array(PIXELS), "path": "a.png"}
+    sweep(call, given, skip=("self",))
+
+
+def test_writing_videos(alone):
+    given = {"path": "a.mp4", "frames": [PIXELS] * 3, "fps": 25}
+    sweep(video.write, given, values=THINGS)

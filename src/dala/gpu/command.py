@@ -275,6 +275,8 @@ def encode_set_clip(x: int, y: int, w: int, h: int, enabled: bool = True) -> byt
     >>> decode(encode_set_clip(4, 4, 8, 8))
     [<set_clip x=4 y=4 w=8 h=8 enabled=True at 0>]
     """
+    if not isinstance(enabled, bool | int):
+        raise CommandError.invalid("set_clip", "enabled", "True or False", enabled)
     return _encode("set_clip", x, y, w, h, bool(enabled))
 
 
@@ -313,7 +315,7 @@ def command_list(commands: Iterable[bytes]) -> list[bytes]:
     """
     try:
         return list(commands)
-    except TypeError:
+    except (TypeError, NotImplementedError):  # a memoryview of several axes
         raise CommandError.invalid(
             "batch", "commands", "a list of commands made by encode_*", commands
         ) from None

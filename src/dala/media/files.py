@@ -20,6 +20,7 @@ from dala.media.notices import notify
 from dala.media.parts import PartFile
 from dala.media.pictures.modes import NUMBERS, is_scaled, normalized, over, rgba, scaled
 from dala.media.pictures.plugins import open_image
+from dala.paths import checked_path
 from dala.png import encode_png
 from dala.typing import ColorLike, NDArray, ParamValue, PathLike, PictureSource
 
@@ -137,7 +138,7 @@ def read_picture(
 
 
 def _check(name: str, value: str | None, allowed: tuple[str | None, ...]) -> None:
-    if value not in allowed:
+    if not (value is None or isinstance(value, str)) or value not in allowed:
         listed = " or ".join(map(repr, allowed))
         raise ParameterError.invalid("Frame.open", name, listed, value)
 
@@ -315,7 +316,9 @@ def store(
     if not isinstance(path, str | os.PathLike):
         _store_stream(path, pixels, options, format, background)
         return
-    target = Path(path)
+    target = checked_path("Frame.save", "path", path)
+    if format is not None and not isinstance(format, str):
+        raise ParameterError.invalid("Frame.save", "format", "the name of a format", format)
     kind = _format(target.suffix if format is None else f".{format.lstrip('.')}", target.name)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"Frame.save: there is no folder '{target.parent}'. Make it first.")

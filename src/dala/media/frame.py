@@ -278,7 +278,7 @@ class Frame(Closing):
         from dala.media.formats import convert
 
         wanted = self.format if format is None else _format(format)
-        if wanted not in PLANAR and (matrix, range, siting) != (None, None, None):
+        if wanted not in PLANAR and any(x is not None for x in (matrix, range, siting)):
             raise ParameterError.invalid(
                 "Frame.to",
                 "format",
@@ -348,7 +348,7 @@ class Frame(Closing):
         from dala.media.files import store
         from dala.media.formats import sixteen_bits
 
-        if depth not in (8, 16) or isinstance(depth, bool):
+        if not isinstance(depth, int) or depth not in (8, 16):
             raise ParameterError.invalid("Frame.save", "depth", "8 or 16", depth)
         pixels = self.picture() if depth == 8 else sixteen_bits(self)
         store(path, pixels, options, format=format, background=background)
@@ -442,7 +442,7 @@ def _layout(pixels: Buffer, format: str | None) -> tuple[str, int, int]:
 
 
 def _format(format: object) -> str:
-    if format not in FORMATS:
+    if not isinstance(format, str) or format not in FORMATS:
         listed = ", ".join(map(repr, FORMATS))
         hint = did_you_mean(str(format), FORMATS)
         raise ParameterError.invalid("Frame", "format", f"one of {listed}", format, hint)
@@ -450,7 +450,7 @@ def _format(format: object) -> str:
 
 
 def _color_attribute(name: str, value: object) -> str:
-    if value not in COLOR[name]:
+    if not isinstance(value, str) or value not in COLOR[name]:
         listed = ", ".join(map(repr, COLOR[name]))
         raise ParameterError.invalid("Frame", name, f"one of {listed}", value)
     return str(value)

@@ -43,7 +43,7 @@ def checked_shape(shape: ShapeLike, call: str) -> tuple[int, ...]:
     given = shape
     if isinstance(shape, int | np.integer) and not isinstance(shape, bool):
         shape = (shape,)
-    if isinstance(shape, str | bytes) or not isinstance(shape, Sequence | np.ndarray):
+    if isinstance(shape, str | bytes | memoryview) or not isinstance(shape, Sequence | np.ndarray):
         raise ShapeError.invalid(call, "shape", "a tuple of ints", given)
     axes = []
     for axis in shape:

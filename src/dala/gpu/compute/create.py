@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from dala.errors import DalaError, DtypeError, ShapeError
+from dala.errors import ArityError, DalaError, DtypeError, ShapeError
 from dala.gpu.compute.buffer import Buffer, allocate, check_dtype
 from dala.gpu.compute.convert import (
     ArrayLike,
@@ -157,6 +157,8 @@ def to_array(b: Buffer, shape: ShapeLike | None = None, dtype: DtypeLike | None 
     >>> to_array(buffer([1, 2, 3, 4], device="cpu"), (2, 2), "u8").tolist()
     [[1, 2], [3, 4]]
     """
+    if not isinstance(b, Buffer):
+        raise ArityError.invalid("to_array", "b", "a Buffer", b)
     return b.to_array(shape, dtype)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import dala
 from dala.errors import ArityError
 from dala.gpu.compute.buffer import Buffer
+from dala.gpu.compute.convert import as_array
 from dala.gpu.compute.dtypes import DTYPES
 from dala.gpu.compute.engines import auto
 from dala.gpu.compute.engines import devices as machine
@@ -152,9 +153,9 @@ def _is_real(x: Operand) -> bool:
     """Return True for floats, and for buffers, arrays and lists of them."""
     if isinstance(x, Buffer):
         return x.dtype in ("f32", "f64")
-    return isinstance(x, float) or (
-        isinstance(x, np.ndarray | np.generic | list | tuple) and np.asarray(x).dtype.kind == "f"
-    )
+    if isinstance(x, list | tuple):
+        x = as_array(x, "divide")
+    return isinstance(x, float) or (isinstance(x, np.ndarray | np.generic) and x.dtype.kind == "f")
 
 
 def _function(kernel: str, a: Buffer, out: Buffer | None, **params: float) -> Buffer:
@@ -390,7 +391,11 @@ def free_many(buffers: Iterable[Buffer]) -> None:
     >>> a.freed, b.freed
     (True, True)
     """
-    for b in [_checked(b, "free_many") for b in buffers]:
+    try:
+        found = list(buffers)
+    except (TypeError, NotImplementedError):  # a memoryview of several axes
+        raise ArityError.invalid("free_many", "buffers", "a list of Buffers", buffers) from None
+    for b in [_checked(b, "free_many") for b in found]:
         b.free()
 
 

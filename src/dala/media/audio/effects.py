@@ -72,7 +72,7 @@ class EffectSpec:
 
 def _bands(call: str, value: EffectValue, rate: int) -> tuple[Band, ...]:
     expected = "a list of (frequency, gain) or (frequency, gain, q)"
-    if isinstance(value, str | bytes) or not isinstance(value, Sequence):
+    if isinstance(value, str | bytes | memoryview) or not isinstance(value, Sequence):
         raise ParameterError.invalid(call, "bands", expected, value)
     made = []
     for band in value:
@@ -230,7 +230,7 @@ def check_effects(call: str, effects: Sequence[Effect], rate: int) -> list[Effec
     'limiter'
     """
     expected = "a list such as [('compressor', {'ratio': 4})]"
-    if isinstance(effects, str | Mapping) or not isinstance(effects, Sequence):
+    if isinstance(effects, str | memoryview | Mapping) or not isinstance(effects, Sequence):
         raise ParameterError.invalid(call, "effects", expected, effects)
     made: list[Effect] = []
     for item in effects:

@@ -136,7 +136,7 @@ class Layouts:
         self._check_open(call)
         try:
             found = [self._find(node, call) for node in nodes]  # type: ignore[union-attr]
-        except TypeError:
+        except (TypeError, NotImplementedError):  # a memoryview of several axes
             raise ParameterError.invalid(call, "nodes", "a list of nodes", nodes) from None
         if not found:
             raise ParameterError.invalid(call, "nodes", "a list of at least one node", nodes)
@@ -147,7 +147,7 @@ class Layouts:
             return 0.0, 0.0, float(self.width), float(self.height)
         try:
             left, top, width, height = (NumberType().convert(n, call, "area") for n in given)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, NotImplementedError) as error:
             if isinstance(error, ParameterError):
                 raise
             raise ParameterError.invalid(

@@ -242,10 +242,11 @@ def clip_of(
     freeze: bool | TimeLike | None = None,
 ) -> ClipTimes:
     """Return the times of a clip; ``offset`` is a start, and ``end`` may be "freeze" or "hide"."""
-    if start is not None and offset:
+    moved = None if offset is None else to_fraction("offset", offset, call)
+    if start is not None and moved:
         raise ParameterError(f"{call}: give start or offset, which mean the same, not both.")
-    first = start if start is not None else to_fraction("offset", offset or 0, call) or None
-    if end in _POLICIES:
+    first = start if start is not None else moved or None
+    if isinstance(end, str) and end in _POLICIES:
         if freeze is not None:
             raise ParameterError(f"{call}: give freeze or end={end!r}, not both.")
         freeze, end = end == "freeze", None
@@ -258,6 +259,6 @@ def clip_of(
 
 
 def _policy(name: str, value: str) -> str:
-    if value not in _POLICIES:
+    if not isinstance(value, str) or value not in _POLICIES:
         raise ParameterError.invalid("open_source", name, "'freeze' or 'hide'", value)
     return value

@@ -179,10 +179,11 @@ def _check_font(font: FontName) -> None:
 
 
 def _number(name: str, value: float, low: float, high: float) -> None:
-    number = isinstance(value, int | float) or hasattr(value, "__float__")
-    if isinstance(value, bool | str) or not number or not math.isfinite(float(value)):
-        raise _refuse(name, f"a number from {low} to {high}", value)
-    if not low <= float(value) <= high:
+    try:
+        number = math.nan if isinstance(value, bool | str | bytes | bytearray) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not low <= number <= high:  # NaN as well
         raise _refuse(name, f"a number from {low} to {high}", value)
 
 

@@ -10,15 +10,17 @@ from dala.errors import ParameterError
 
 def check_choice(call: str, name: str, value: str | None, allowed: tuple[str | None, ...]) -> None:
     """Raise ParameterError unless the value is an allowed one."""
-    if value not in allowed:
+    if not (value is None or isinstance(value, str)) or value not in allowed:
         listed = ", ".join(repr(a) for a in allowed if a is not None)
         raise ParameterError.invalid(call, name, f"one of {listed}", value)
 
 
-def check_count(call: str, name: str, value: int, least: int) -> int:
-    """Return the value if it is an int of at least ``least``, else raise ParameterError."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ParameterError.invalid(call, name, f"an int of {least} or more", value)
+def check_count(call: str, name: str, value: int, least: int, most: int | None = None) -> int:
+    """Return the value if it is an int from ``least`` to ``most``, else raise ParameterError."""
+    fits = isinstance(value, int) and not isinstance(value, bool) and value >= least
+    if not fits or (most is not None and value > most):
+        upper = "or more" if most is None else f"to {most}"
+        raise ParameterError.invalid(call, name, f"an int of {least} {upper}", value)
     return value
 
 

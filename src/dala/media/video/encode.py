@@ -88,7 +88,7 @@ def find_encoder(codec: str) -> tuple[str, dict[str, str]]:
         ParameterError: FFmpeg has no such video encoder.
     """
     av = pyav()
-    name, options = CODECS.get(codec, (codec, {}))
+    name, options = CODECS.get(codec, (codec, {})) if isinstance(codec, str) else (codec, {})
     try:
         found = av.Codec(name, "w")
     except (av.FFmpegError, ValueError, TypeError) as error:

@@ -129,6 +129,8 @@ def source_of(what: VideoFile, call: str = "video.open", *, playlists: bool = Fa
     """
     if isinstance(what, VideoSource):
         return what
+    if not isinstance(playlists, bool):
+        raise ParameterError.invalid(call, "playlists", "True or False", playlists)
     if playlists:
         return replace(_found(what, call, playlists=True), playlists=True)
     return _found(what, call, playlists=False)

@@ -47,6 +47,8 @@ from dala.media.video.tracks import TrackGroup, Tracks
 from dala.offload import AsyncClosing, LoopWorker, in_event_loop
 from dala.typing import ImageLike, PathLike
 
+#: More threads than any encoder uses.
+_MOST_THREADS = 1024
 _CALL = "video.write"
 #: Containers whose frames have a number instead of a time.
 _COUNTED = ("avi", "ogg", "ogv", "y4m")
@@ -114,8 +116,12 @@ class Writer(AsyncClosing):
         #: The path of the file; None for a file object.
         self.path = self._target.path
         self.fps = None if fps is None else check_rate(_CALL, fps)
+        if not isinstance(retime, bool):
+            raise ParameterError.invalid(_CALL, "retime", "True or False", retime)
         if retime and self.fps is None:
             raise ParameterError(f"{_CALL}: retime=True needs fps, the rate to give the frames.")
+        if options is not None and not isinstance(options, Mapping):
+            raise ParameterError.invalid(_CALL, "options", "a dict of FFmpeg's options", options)
         self._given = {name: str(value) for name, value in (options or {}).items()}
         self._asked = codec, pixel_format, alpha, encoder
         if hdr is not None and not isinstance(hdr, Hdr):
@@ -123,9 +129,11 @@ class Writer(AsyncClosing):
         self._hdr: Hdr | None = None
         self._hdr_reported = False
         self._choose(hdr)
-        self._threads = check_count(_CALL, "threads", threads, 0)
+        self._threads = check_count(_CALL, "threads", threads, 0, _MOST_THREADS)
         sides = [
-            check_count(_CALL, n, v, 1) for n, v in (("width", width), ("height", height)) if v
+            check_count(_CALL, n, v, 1)
+            for n, v in (("width", width), ("height", height))
+            if v is not None and not (isinstance(v, int) and v == 0)
         ]
         if len(sides) == 1:
             raise ParameterError(f"{_CALL}: give both width and height, or neither.")
@@ -160,6 +168,9 @@ class Writer(AsyncClosing):
     def _choose(self, hdr: Hdr | None) -> None:
         """Choose codec, encoder and pixel format, for HDR or SDR."""
         codec, pixel_format, alpha, encoder = self._asked
+        for name, value in (("codec", codec), ("pixel_format", pixel_format)):
+            if value is not None and not isinstance(value, str):
+                raise ParameterError.invalid(_CALL, name, "a str or None", value)
         deep = hdr is not None and not alpha and encoder is None
         if deep and codec is None and pixel_format in (None, *DEEP_LAYOUTS):
             codec = deep_codec(self._target.format)

@@ -301,7 +301,7 @@ def function(name: str, x: Buffer, number: float | None = None) -> Buffer | None
         if name in ("sigmoid", "tanh"):
             dtype = promote.real(a.dtype)
             return _result(a.engine, a.shape, dtype, name, name + "({0})", (a,), name)
-        if name == "relu" and number == 0 and not isinstance(number, bool):
+        if name == "relu" and type(number) in (int, float) and number == 0:
             template = _stored(a.dtype, "relu({0})")
             return _result(a.engine, a.shape, a.dtype, name, template, (a,), name)
         value = None if isinstance(number, bool) else promote.as_number(number)

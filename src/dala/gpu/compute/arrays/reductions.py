@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
+
+import numpy as np
 
 from dala.errors import ParameterError
 from dala.gpu.compute.arrays import promote
@@ -12,9 +14,6 @@ from dala.gpu.compute.buffer import Buffer, allocate
 from dala.gpu.compute.dtypes import DtypeLike, dtype_name
 from dala.gpu.compute.kernel import get
 from dala.gpu.compute.kernels.reduce import SUMS, one_axis
-
-if TYPE_CHECKING:
-    import numpy as np
 
 #: One axis, several, or None for all.
 Axis: TypeAlias = "int | np.integer | Sequence[int] | None"
@@ -26,7 +25,7 @@ def _axes(shape: tuple[int, ...], axis: Axis, call: str) -> tuple[int, ...]:
     try:
         several = axis if isinstance(axis, Sequence) else (axis,)
         given = [operator.index(a) for a in several]
-    except TypeError:
+    except (TypeError, NotImplementedError):  # a memoryview of several axes
         raise ParameterError.invalid(
             call, "axis", "an int, a tuple of ints, or None for all", axis
         ) from None
@@ -66,6 +65,8 @@ def _reduced(
     out: Buffer | None,
 ) -> Buffer:
     b.storage(call)
+    if not isinstance(keepdims, bool | np.bool_ | int):
+        raise ParameterError.invalid(call, "keepdims", "True or False", keepdims)
     kept = tuple(1 if i in axes else n for i, n in enumerate(b.shape))
     left = tuple(n for i, n in enumerate(b.shape) if i not in axes)
     if out is None:

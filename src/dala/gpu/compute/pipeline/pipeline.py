@@ -440,6 +440,12 @@ def pipeline() -> Pipeline:
     return Pipeline()
 
 
+def _checked(p: Pipeline, call: str) -> Pipeline:
+    if not isinstance(p, Pipeline):
+        raise ParameterError.invalid(call, "p", "a Pipeline", p)
+    return p
+
+
 def pipeline_add(p: Pipeline, spec: Spec) -> Pipeline:
     """Add a stage and return the pipeline.
 
@@ -447,7 +453,7 @@ def pipeline_add(p: Pipeline, spec: Spec) -> Pipeline:
     >>> pipeline_add(pipeline(), {"op": "barrier"}).stage_count
     1
     """
-    return p.add(spec)
+    return _checked(p, "pipeline_add").add(spec)
 
 
 def pipeline_run(p: Pipeline) -> None:
@@ -462,7 +468,7 @@ def pipeline_run(p: Pipeline) -> None:
     >>> a.read_list()
     [0.0, 2.0]
     """
-    p.run()
+    _checked(p, "pipeline_run").run()
 
 
 async def pipeline_run_async(p: Pipeline) -> None:
@@ -472,7 +478,7 @@ async def pipeline_run_async(p: Pipeline) -> None:
     >>> from dala.gpu.compute import pipeline, pipeline_run_async
     >>> asyncio.run(pipeline_run_async(pipeline()))
     """
-    await p.run_async()
+    await _checked(p, "pipeline_run_async").run_async()
 
 
 def free_pipeline(p: Pipeline) -> None:
@@ -481,4 +487,4 @@ def free_pipeline(p: Pipeline) -> None:
     >>> from dala.gpu.compute import free_pipeline, pipeline
     >>> free_pipeline(pipeline())
     """
-    p.close()
+    _checked(p, "free_pipeline").close()

@@ -184,7 +184,7 @@ def default() -> Stream:
 # checks ------------------------------------------------------------------------------------------
 def is_background(priority: str) -> bool:
     """Return True for "background", False for "realtime"; raise for other priorities."""
-    if priority not in ("realtime", "background"):
+    if not isinstance(priority, str) or priority not in ("realtime", "background"):
         raise ParameterError.invalid("submit", "priority", "'realtime' or 'background'", priority)
     return priority == "background"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, TypeVarTuple
 
@@ -40,6 +40,7 @@ from dala.media.scene.nodes.nested import SceneNode
 from dala.media.scene.nodes.property_types import FontType, PathType, Value, Values
 from dala.media.scene.nodes.registry import NODE_TYPES
 from dala.media.scene.scene import Scene
+from dala.paths import checked_path
 from dala.typing import PathLike
 
 if TYPE_CHECKING:
@@ -84,13 +85,13 @@ def load_scene(
     ...     scene["box"].size
     (8.0, 8.0)
     """
-    if isinstance(source, dict):
-        name, data = "scene", source
-        folder = Path(base or ".")
+    if isinstance(source, Mapping):
+        name, data = "scene", dict(source)
+        folder = Path(".") if base is None else checked_path("load_scene", "base", base)
     else:
-        path = Path(source)  # type: ignore[arg-type]
+        path = checked_path("load_scene", "source", source)
         name, data = path.name, read(path)
-        folder = path.parent if base is None else Path(base)
+        folder = path.parent if base is None else checked_path("load_scene", "base", base)
     problems: list[str] = []
     try:
         data = copy.deepcopy(data)

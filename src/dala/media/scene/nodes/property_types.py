@@ -405,7 +405,7 @@ def as_tuple(value: Value) -> tuple[Value, ...] | None:
         return None
     try:
         return tuple(value)
-    except TypeError:
+    except (TypeError, NotImplementedError):  # a memoryview of several axes
         return None
 
 

@@ -79,6 +79,8 @@ def animation_kind(path: PathLike, codec: str | None = None) -> str | None:
     if not isinstance(path, str | os.PathLike):
         return None
     suffix = Path(os.fsdecode(path)).suffix.lower()
+    if codec is not None and not isinstance(codec, str):
+        return None  # refused later
     kind = "apng" if suffix == ".png" and codec == "apng" else SUFFIXES.get(suffix)
     return kind if codec in (None, kind) else None
 

@@ -60,7 +60,7 @@ def check_encoder(encoder: str | None, codec: str, plain: bool) -> None:
     """
     if encoder is None:
         return
-    if encoder not in ENCODERS:
+    if not isinstance(encoder, str) or encoder not in ENCODERS:
         listed = ", ".join(map(repr, ENCODERS))
         raise ParameterError.invalid(_CALL, "encoder", f"one of {listed}, or None", encoder)
     if encoder == "x264" and codec != "h264":

@@ -83,7 +83,7 @@ def choose_layout(encoder: str, pixel_format: str | None, alpha: bool) -> str:
                 f"({', '.join(LAYOUTS)}); it takes {', '.join(takes)}. Choose another codec."
             )
         return plain[0]
-    if pixel_format not in known:
+    if not isinstance(pixel_format, str) or pixel_format not in known:
         raise ParameterError.invalid(
             _CALL, "pixel_format", f"one of {', '.join(known)} for {encoder!r}", pixel_format
         )
