@@ -733,3 +733,14 @@ def test_a_background_is_warmed_up(films, tmp_path):
         for one, other in zip(a, b, strict=True):
             assert one.time == other.time
             assert np.abs(one.numpy().astype(int) - other.numpy()).max() <= 2
+
+
+@pytest.mark.parametrize("color", ["lime", (0, 255, 0), np.array([0, 255, 0])])
+def test_background_of_pictures(color, tmp_path):
+    Frame.from_array(np.zeros((4, 4, 4), np.uint8)).save(tmp_path / "clear.png")
+    job = batch.images(
+        f"{tmp_path}/*.png", out=f"{tmp_path}/{{stem}}.bmp", chain=[("brightness", {"value": 0.0})],
+        background=color, device="cpu",
+    )  # fmt: skip
+    run_inline(job, InlineRunner())
+    assert Frame.open(tmp_path / "clear.bmp").numpy()[0, 0, :3].tolist() == [0, 255, 0]

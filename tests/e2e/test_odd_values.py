@@ -188,3 +188,57 @@ def test_other_calls(call, alone):
 def test_writing_videos(alone):
     given = {"path": "a.mp4", "frames": [PIXELS] * 3, "fps": 25}
     sweep(video.write, given, values=THINGS)
+
+
+# models, batches and pages ------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def faces():
+    pytest.importorskip("onnxruntime")
+    from dala.ml.gpu import load_model
+
+    with load_model("blazeface", provider="cpu") as model:
+        yield model
+
+
+@pytest.mark.parametrize("name", ["predict", "run", "stream"])
+def test_methods_of_models(name, faces, alone):
+    call = getattr(faces, name)
+    sweep(call, right(call), values=VALUES)
+
+
+def test_models(faces, alone):
+    from dala.ml import Background, FaceHider, preprocess
+    from dala.ml.gpu import load_model
+
+    sweep(load_model, {"model": "blazeface", "pull": False}, skip=("pull",))
+    sweep(preprocess, {"image": PIXELS})
+    sweep(Background, {"model": faces})
+    sweep(FaceHider, {"model": faces})
+
+
+@pytest.mark.parametrize("name", ["images", "videos", "scenes", "faces"])
+def test_batches(name, alone):
+    pytest.importorskip("pyarrow")
+    from dala import batch
+
+    given = {"pattern": "nothing/*.png", "out": "out/{stem}.png", "chain": ["invert"]}
+    call = getattr(batch, name)
+    sweep(call, {k: v for k, v in given.items() if k in inspect.signature(call).parameters})
+
+
+def test_pages(alone):
+    from dala import web
+
+    few = {name: THINGS[name] for name in ("none", "number", "surrogate", "view", "dict", "vector")}
+    sweep(web.export, {"chain": [("blur", {"radius": 2})], "folder": "page"}, values=few)
+    sweep(web.Server, {"folder": ".", "host": "127.0.0.1"}, skip=("host",))
+
+
+def test_pipelines(alone):
+    from dala.media import FramePipeline, TextStyle
+
+    sweep(FramePipeline, {"width": 8, "height": 8})
+    with FramePipeline(16, 16) as pipeline:
+        sweep(pipeline.process, {"frame": PIXELS, "filters": [("blur", {"radius": 2})]})
+    sweep(compute.Pipeline().set_params, {"stage": 0})
+    sweep(TextStyle)

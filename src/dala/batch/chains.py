@@ -79,7 +79,7 @@ def pack_chain(chain: Sequence[ChainItem], keep: Keep, call: str) -> list[Json]:
     >>> pack_chain(["grayscale", ("blur", {"radius": 3})], Assets().keep, "videos")
     [{'filter': 'grayscale', 'params': {}}, {'filter': 'blur', 'params': {'radius': 3}}]
     """
-    if isinstance(chain, str | Mapping) or not isinstance(chain, Sequence):
+    if isinstance(chain, str | memoryview | Mapping) or not isinstance(chain, Sequence):
         raise ParameterError.invalid(
             call, "chain", "a list such as ['denoise', ('blur', {'radius': 3})]", type(chain)
         )

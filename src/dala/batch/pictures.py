@@ -45,7 +45,7 @@ from dala.batch.tasks import (
 )
 from dala.batch.worker import FINAL, error_text
 from dala.errors import ParameterError, counted
-from dala.typing import PathLike
+from dala.typing import ColorLike, PathLike
 
 _CALL: Final = "batch.images"
 #: Suffixes of the files of a folder that are read as pictures.
@@ -78,7 +78,7 @@ def images(
     device: str | None = None,
     max_pixels: int = 1 << 27,
     color: str = "srgb",
-    background: str = "white",
+    background: ColorLike = "white",
 ) -> BatchJob:
     """Filter many pictures.
 
@@ -108,9 +108,9 @@ def images(
         raise ParameterError.invalid(_CALL, "quality", "an int from 1 to 100, or None", quality)
     if isinstance(max_pixels, bool) or not isinstance(max_pixels, int) or max_pixels < 1:
         raise ParameterError.invalid(_CALL, "max_pixels", "an int of at least 1", max_pixels)
-    if color not in ("srgb", "raw"):
+    if not isinstance(color, str) or color not in ("srgb", "raw"):
         raise ParameterError.invalid(_CALL, "color", "'srgb' or 'raw'", color)
-    color_to_rgba(background)
+    below = color_to_rgba(background).hex()
     assets = Assets()
     spec: JsonObject = {
         "chain": pack_chain(chain, assets.keep, _CALL),
@@ -118,7 +118,7 @@ def images(
         "device": device_id(device),
         "max_pixels": max_pixels,
         "color": color,
-        "background": background,
+        "background": f"#{below}",
     }
     return PictureJob(
         _CALL,

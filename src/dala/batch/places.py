@@ -39,7 +39,7 @@ def patterns_of(given: Patterns, call: str) -> list[str]:
         ParameterError: it is no name, or there is none.
     """
     many = [given] if isinstance(given, str | os.PathLike) else given
-    if not isinstance(many, Sequence) or isinstance(many, bytes) or not many:
+    if not isinstance(many, Sequence) or isinstance(many, bytes | memoryview) or not many:
         raise ParameterError.invalid(call, "pattern", "a name, a pattern or a list of them", given)
     return [absolute(one, call, "pattern") for one in many]
 

@@ -159,7 +159,7 @@ def encode_dispatch_compute(
     """
     try:
         x, y, z = workgroups
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, NotImplementedError):
         raise CommandError.invalid(
             "dispatch_compute", "workgroups", "three ints (x, y, z)", workgroups
         ) from None

@@ -75,6 +75,7 @@ class Frame(Closing):
         tags: code points of H.273 for primaries and transfer as a video has them, which a video
             that is written from the frame gets; None if there is no such video.
 
+    >>> import numpy as np
     >>> f = Frame.from_array(np.zeros((2, 4, 3), np.uint8), pts=3, time_base="1/25", device="cpu")
     >>> f
     <Frame rgb 4x2 u8 at 3/25 s on cpu>
@@ -161,6 +162,7 @@ class Frame(Closing):
             device: the device; the current one by default.
             **facts: format, time and color, as for ``Frame``.
 
+        >>> import numpy as np
         >>> Frame.from_array(np.zeros((2, 4), np.uint8), device="cpu").format
         'gray'
         """

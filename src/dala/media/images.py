@@ -119,7 +119,7 @@ def read(img: ImageLike, width: int | None, height: int | None, call: str) -> So
         return SourceImage("bytes", _from_bytes(img, width, height, call), img)
     found = _find(img, call)
     rows, columns = found.shape[:2]
-    if (width is not None and width != columns) or (height is not None and height != rows):
+    if not (_is_side(width, columns) and _is_side(height, rows)):
         raise ShapeMismatch(
             f"{call}: the picture is {columns} x {rows}, got width={width} and height={height}. "
             "Leave them out; only bytes need them.",
@@ -127,6 +127,10 @@ def read(img: ImageLike, width: int | None, height: int | None, call: str) -> So
             argument="width",
         )
     return found
+
+
+def _is_side(given: int | None, size: int) -> bool:
+    return given is None or (isinstance(given, int | float | np.number) and given == size)
 
 
 def _find(img: ImageLike, call: str) -> SourceImage:

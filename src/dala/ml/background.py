@@ -76,6 +76,12 @@ class Background(Closing):
         behind = None if isinstance(background, Frame | Buffer) else background
         virtual_background(pixel, front, background=behind, radius=radius, device="cpu")
         self._smoother = TemporalSmoother(smooth)
+        if not isinstance(label, str):
+            raise ParameterError.invalid("Background", "label", "the name of a class", label)
+        if not isinstance(refined, bool):
+            raise ParameterError.invalid("Background", "refined", "True or False", refined)
+        if model is not None and not isinstance(model, str | Model):
+            raise ParameterError.invalid("Background", "model", "a Model or its name", model)
         if model is None:
             model = DEFAULT_MODEL if label == _PERSON else CLASS_MODEL
         # One thread runs the small model in 3 ms; decoding and encoding want the others.

@@ -108,7 +108,7 @@ class FaceHider(Closing):
         ahead: int = 5,
         tiles: int = 1,
     ) -> None:
-        if how not in WAYS:
+        if not isinstance(how, str) or how not in WAYS:
             ways = f"one of {', '.join(map(repr, WAYS))}"
             raise ParameterError.invalid(_CALL, "how", ways, how)
         most = _LARGEST_RADIUS if how == "blur" else 4096

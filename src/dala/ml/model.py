@@ -421,7 +421,7 @@ def _pair(size: tuple[int, int]) -> tuple[int, int]:
         fits = all(type(n) is int or isinstance(n, np.integer) for n in (height, width))
         if fits and min(height, width) > 0:
             return int(height), int(width)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, NotImplementedError):
         pass
     raise ParameterError.invalid(
         "load_model", "size", "(height, width), two ints of at least 1", size

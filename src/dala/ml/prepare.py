@@ -88,7 +88,7 @@ def preprocess(
         pair = type(size) is tuple and len(size) == 2
         once = pair and tuple not in map(type, given)
         params = _settled(*size, *given) if once else _params(size, given)
-    except (DalaError, TypeError):
+    except (DalaError, TypeError, ValueError):
         params = _params(size, given)  # the errors are raised below
     return prepared(image, params, out, device, "preprocess", width, height)
 

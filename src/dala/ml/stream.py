@@ -41,7 +41,7 @@ def stream(
     model: Model[R], frames: Iterable[ImageLike], policy: str, options: Mapping[str, float]
 ) -> Iterator[StreamResult[R]]:
     """Yield a result for each frame; see :meth:`dala.ml.Model.stream`."""
-    if policy not in ("latest", "every"):
+    if not isinstance(policy, str) or policy not in ("latest", "every"):
         raise ParameterError.invalid("stream", "policy", "'latest' or 'every'", policy)
     one = isinstance(frames, np.ndarray) and frames.ndim < 4
     if one or isinstance(frames, Frame | Buffer | str) or not isinstance(frames, Iterable):

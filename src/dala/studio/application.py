@@ -22,6 +22,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from dala.errors import DalaError, ParameterError
 from dala.offload import LoopWorker
+from dala.paths import checked_path
 from dala.resources import Closing
 from dala.studio.catalogue.catalogue import catalogue
 from dala.studio.limits import StudioLimits
@@ -327,7 +328,7 @@ def app(
         print(studio.address("http://127.0.0.1:8000/studio"))
     """
     roots: list[PathLike] = list(folders)
-    path = None if source is None else Path(source)
+    path = None if source is None else checked_path("studio.app", "source", source)
     if path is not None:
         if not path.is_file():
             raise FileNotFoundError(f"studio.app: there is no file {str(path)!r}.")

@@ -132,7 +132,9 @@ def export(
     ['chain.json', 'dala.d.ts', 'dala.js']
     """
     path = checked_path(_CALL, "folder", folder)
-    single = path.suffix.lower() in (".html", ".htm") if one_file is None else bool(one_file)
+    if not (one_file is None or isinstance(one_file, bool)):
+        raise ParameterError.invalid(_CALL, "one_file", "True, False or None", one_file)
+    single = path.suffix.lower() in (".html", ".htm") if one_file is None else one_file
     if path.exists() and path.is_dir() == single:
         expected = "the path of a file" if single else "a folder"
         raise ParameterError.invalid(_CALL, "folder", expected, str(path))
@@ -272,7 +274,7 @@ def _made(chain: Exportable, ranges: Ranges, yuv: bool) -> WebSource:
 def _title(title: str | None, made: WebPlan) -> str:
     if title is not None and not isinstance(title, str):
         raise ParameterError.invalid(_CALL, "title", "a str", title)
-    return made.name if title is None else title
+    return made.name if title is None else title.encode(errors="replace").decode()
 
 
 def _static() -> Files:

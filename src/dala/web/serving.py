@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from dala import forks
 from dala.errors import FreedError, ParameterError
+from dala.paths import checked_path
 from dala.resources import Closing
 from dala.secure import local_addresses, qr_text, tls_context
 from dala.typing import PathLike
@@ -133,13 +134,15 @@ class Server(Closing):
         tls: bool | None = None,
     ) -> None:
         self._closed = True
-        path = Path(os.fspath(folder))
+        path = checked_path(_CALL, "folder", folder)
         page = "" if path.is_dir() else path.name
         root = path if path.is_dir() else path.parent
         if not path.exists():
             raise ParameterError.invalid(_CALL, "folder", "an exported folder", str(path))
         if not isinstance(port, int) or isinstance(port, bool) or not 0 <= port < 65536:
             raise ParameterError.invalid(_CALL, "port", "an int from 0 to 65535", port)
+        if not (tls is None or isinstance(tls, bool)):
+            raise ParameterError.invalid(_CALL, "tls", "True, False or None", tls)
         local = host in _LOOPBACK
         secure = not local if tls is None else tls
         hosts = [host] if local else [*local_addresses(), host]

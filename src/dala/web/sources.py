@@ -58,6 +58,10 @@ class FilterSource(WebSource):
     ) -> None:
         self._call = call
         self._shaders = {}
+        if isinstance(filters, memoryview):
+            raise ParameterError.invalid(call, "chain", "a list of filters", filters)
+        if not isinstance(yuv, bool):
+            raise ParameterError.invalid(call, "yuv", "True or False", yuv)
         self._filters = [_pair(item, call) for item in filters]
         #: As frame pipelines take them.
         self.filters: list[Filter] = list(self._filters)

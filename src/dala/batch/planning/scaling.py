@@ -82,6 +82,8 @@ def scale(
       10    830 s  91%
     1000    140 s   5%
     """
+    if not isinstance(plan, BatchPlan):
+        raise ParameterError.invalid("batch.scale", "plan", "a BatchPlan, from job.plan()", plan)
     kind = kind or MachineKind()
     if plan.worker_minutes is None or not plan.chunks:
         expected = "one with an estimate of its time"

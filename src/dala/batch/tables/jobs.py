@@ -177,6 +177,8 @@ def _job(
     if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= 10_000:
         raise ParameterError.invalid(call, "top", "an int from 1 to 10000", top)
     name = _model_name(task, model, call)
+    if not isinstance(provider, str):
+        raise ParameterError.invalid(call, "provider", "a name, or 'auto'", provider)
     try:
         loaded = load(task, name, provider)
         loaded.spec.chosen(options)

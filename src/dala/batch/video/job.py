@@ -90,9 +90,9 @@ def videos(
     for name, value in (("audio", audio), ("deinterlace", deinterlace)):
         if not isinstance(value, bool):
             raise ParameterError.invalid(_CALL, name, "True or False", value)
-    if hdr not in ("sdr", "keep"):
+    if not isinstance(hdr, str) or hdr not in ("sdr", "keep"):
         raise ParameterError.invalid(_CALL, "hdr", "'sdr' or 'keep'", hdr)
-    if on_resize not in ("scale", "error"):
+    if not isinstance(on_resize, str) or on_resize not in ("scale", "error"):
         raise ParameterError.invalid(_CALL, "on_resize", "'scale' or 'error'", on_resize)
     assets = Assets()
     packed = pack_chain(chain, assets.keep, _CALL)

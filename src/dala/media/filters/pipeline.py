@@ -99,7 +99,8 @@ class FramePipeline(Closing):
         picture = self._picture(frame, width, height, call)
         with self._lock:
             self._check_open(call)
-            self._filters = list(filters) if isinstance(filters, Sequence) else []
+            listed = isinstance(filters, Sequence) and not isinstance(filters, memoryview)
+            self._filters = list(filters) if listed else []
             return cast("_Image", _apply(self._executor, picture, filters, out, call))
 
     def stream(

@@ -90,7 +90,7 @@ def plan(
 
     Errors name the call and, where the user wrote a list, the filter's index in it.
     """
-    if isinstance(filters, str | Mapping) or not isinstance(filters, Sequence):
+    if isinstance(filters, str | memoryview | Mapping) or not isinstance(filters, Sequence):
         raise ParameterError.invalid(
             call, "filters", "a list such as [('blur', {'radius': 3})]", type(filters)
         )

@@ -244,7 +244,7 @@ def _size_of(picture: ImageLike, call: str) -> tuple[int, int]:
 def _size(call: str, size: tuple[int, int]) -> tuple[int, int]:
     try:
         width, height = (operator.index(side) for side in size)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, NotImplementedError):
         width = height = 0
     if not 2 <= min(width, height) <= max(width, height) <= 16384:
         raise ParameterError.invalid(

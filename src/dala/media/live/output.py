@@ -343,6 +343,10 @@ class LiveOutput(Closing):
         check_encoder(encoder, "h264", True)
         rate = str(self.bit_rate)
         group = str(max(1, round(self.fps * _seconds(self._call, "key_frames", key_frames))))
+        if not isinstance(options, Mapping):
+            raise ParameterError.invalid(
+                self._call, "options", "a dict of the encoder's options", options
+            )
         given = {name: str(value) for name, value in options.items()}
         common = {"b": rate, "maxrate": rate, "bufsize": rate, "g": group, **given}
         profile = {"profile": "baseline"} if self.where.muxer == "whip" else {}
@@ -419,7 +423,10 @@ def bits_per_second(
 
 
 def _seconds(call: str, name: str, value: float) -> float:
-    number = not isinstance(value, bool | str) and hasattr(value, "__float__")
-    if not number or not 0 < float(value) < 3600:
+    try:
+        number = 0.0 if isinstance(value, bool | str) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = 0.0
+    if not 0 < number < 3600:
         raise ParameterError.invalid(call, name, "a number of seconds above 0", value)
-    return float(value)
+    return number

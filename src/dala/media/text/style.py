@@ -188,7 +188,7 @@ def _number(name: str, value: float, low: float, high: float) -> None:
 
 
 def _choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise _refuse(name, f"one of {', '.join(map(repr, choices))}", value)
 
 

@@ -87,11 +87,11 @@ class Subject:
     label: str = ""
 
     def __post_init__(self) -> None:
-        if self.kind not in _TYPES:
+        if not isinstance(self.kind, str) or self.kind not in _TYPES:
             kinds = f"one of {', '.join(map(repr, _TYPES))}"
             raise ParameterError.invalid("Subject", "kind", kinds, self.kind)
         _check_id("Subject", self.id)
-        if self.side not in ("", "left", "right"):
+        if not isinstance(self.side, str) or self.side not in ("", "left", "right"):
             raise ParameterError.invalid("Subject", "side", "'left' or 'right'", self.side)
         if self.side and self.kind != "hand":
             raise ParameterError.invalid(

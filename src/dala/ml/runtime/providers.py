@@ -134,7 +134,7 @@ def candidates(provider: str) -> Candidates:
     "auto" follows the current device: on a GPU all that are available, else the CPU.
     """
     names = {title.lower(): name for name, title in PROVIDERS.items()}
-    asked = names.get(str(provider).lower(), provider)
+    asked = names.get(provider.lower(), provider) if isinstance(provider, str) else ""
     if asked == "auto":
         return _for_device()
     if asked not in PROVIDERS:

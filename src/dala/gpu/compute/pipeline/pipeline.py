@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, Self, TypeVar, overload
@@ -260,8 +261,13 @@ class Pipeline(Closing):
             params: the new values; other parameters keep theirs.
         """
         self._check_open("Pipeline.set_params")
-        if not -len(self._stages) <= stage < len(self._stages):
-            expected = f"an index below {len(self._stages)}"
+        count = len(self._stages)
+        try:
+            fits = -count <= operator.index(stage) < count
+        except TypeError:
+            fits = False
+        if not fits:
+            expected = f"an index below {count}"
             raise ParameterError.invalid("Pipeline.set_params", "stage", expected, stage)
         changed = self._stages[stage]
         if changed.kernel is None or changed.call is None or changed.output is None:
