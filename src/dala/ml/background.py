@@ -80,12 +80,10 @@ class Background(Closing):
             raise ParameterError.invalid("Background", "label", "the name of a class", label)
         if not isinstance(refined, bool):
             raise ParameterError.invalid("Background", "refined", "True or False", refined)
-        if model is not None and not isinstance(model, str | Model):
-            raise ParameterError.invalid("Background", "model", "a Model or its name", model)
         if model is None:
             model = DEFAULT_MODEL if label == _PERSON else CLASS_MODEL
         # One thread runs the small model in 3 ms; decoding and encoding want the others.
-        threads = 1 if model == DEFAULT_MODEL else None
+        threads = 1 if isinstance(model, str) and model == DEFAULT_MODEL else None
         own = isinstance(model, str)
         self.model = load_model(model, threads=threads) if isinstance(model, str) else model
         try:

@@ -21,7 +21,7 @@ def realtime():
     found = []
     for name in os.listdir("/proc/self/task"):
         try:
-            if os.sched_getscheduler(int(name)) != os.SCHED_OTHER:
+            if os.sched_getscheduler(int(name)) in (os.SCHED_FIFO, os.SCHED_RR):
                 found.append(name)
         except ProcessLookupError:
             continue
