@@ -9,7 +9,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -51,6 +51,17 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.enable()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def usual_priority() -> Iterator[None]:
+    """Fail if a module leaves this thread with real-time priority, as SVT-AV1 gives it to root.
+
+    Browsers that are started from such a thread inherit it, and keep the machine waiting.
+    """
+    yield
+    if hasattr(os, "sched_getscheduler"):
+        assert os.sched_getscheduler(0) not in (os.SCHED_FIFO, os.SCHED_RR)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -9,6 +9,7 @@ import dala
 from dala.cli.common.inputs import is_video
 from dala.media import video
 from dala.media.notices import MediaNotice
+from dala.media.video.output.opening import open_encoder
 from tests.media.video.clips import av, encode, number_of, numbered
 
 
@@ -54,6 +55,7 @@ def test_names_of_videos(tmp_path, suffix, codec):
         with av.open(str(path), "w", format=format) as out:
             stream = out.add_stream(codec, rate=25, options={"log-level": "none"})
             stream.width, stream.height, stream.pix_fmt = 64, 64, "yuv420p"
+            open_encoder(stream.codec_context)
             for i, frame in enumerate(numbered(4, (64, 64))):
                 frame.pts = i
                 out.mux(stream.encode(frame.reformat(format="yuv420p")))
