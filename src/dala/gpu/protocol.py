@@ -195,7 +195,10 @@ def as_int(value: object) -> int | None:
 
 def as_bytes(call: str, name: str, value: object) -> bytes:
     """Return the bytes of a bytes-like object; an error names the call and its argument."""
-    view = _view(call, name, value)
+    return _copied(call, _view(call, name, value))
+
+
+def _copied(call: str, view: memoryview) -> bytes:
     memory.check_copy(view.nbytes, call)
     return view.tobytes()
 
@@ -212,7 +215,8 @@ def _view(call: str, name: str, value: object) -> memoryview:
 
 def as_pixels(call: str, pixels: BytesLike, w: int, h: int) -> bytes:
     """Return w x h pixels as RGBA bytes; refuses any other number of bytes."""
-    count = _view(call, "pixels", pixels).nbytes
+    view = _view(call, "pixels", pixels)
+    count = view.nbytes
     if as_int(w) is None or as_int(h) is None or count != w * h * 4:
         expected = f"{w!r} x {h!r} RGBA pixels of 4 bytes"
         raise CommandError(
@@ -222,7 +226,7 @@ def as_pixels(call: str, pixels: BytesLike, w: int, h: int) -> bytes:
             expected=expected,
             got=f"{count} bytes",
         )
-    return as_bytes(call, "pixels", pixels)
+    return _copied(call, view)
 
 
 # decoding ---------------------------------------------------------------------------------------
