@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from dala.arguments import items_of
 from dala.errors import ColorError, did_you_mean
 
 if TYPE_CHECKING:
@@ -107,9 +108,10 @@ def _parse(color: ColorLike) -> bytes | None:
         except ValueError:
             return None
     try:
-        channels = [int(n) for n in color if int(n) == n and not isinstance(n, bool)]
-        if len(channels) == len(color) and len(channels) in (3, 4):
+        given = items_of(color) or []
+        channels = [int(n) for n in given if int(n) == n and not isinstance(n, bool)]
+        if len(channels) == len(given) and len(channels) in (3, 4):
             return bytes(channels).ljust(4, b"\xff")
-    except (TypeError, ValueError, OverflowError, NotImplementedError):
+    except (TypeError, ValueError, OverflowError):
         pass
     return None

@@ -16,6 +16,7 @@ import struct
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from dala.arguments import items_of
 from dala.errors import CommandError
 from dala.gpu.color import color_to_rgba, known
 from dala.gpu.protocol import (
@@ -157,13 +158,12 @@ def encode_dispatch_compute(
     >>> decode(encode_dispatch_compute("blur", b"1234", (8, 8, 1)))
     [<dispatch_compute shader='blur' params=<4 bytes> x=8 y=8 z=1 at 0>]
     """
-    try:
-        x, y, z = workgroups
-    except (TypeError, ValueError, NotImplementedError):
+    sizes = items_of(workgroups)
+    if sizes is None or len(sizes) != 3:
         raise CommandError.invalid(
             "dispatch_compute", "workgroups", "three ints (x, y, z)", workgroups
-        ) from None
-    return _encode("dispatch_compute", shader, params, x, y, z)
+        )
+    return _encode("dispatch_compute", shader, params, *sizes)
 
 
 def encode_read_pixels(x: int, y: int, w: int, h: int) -> bytes:
@@ -313,12 +313,12 @@ def command_list(commands: Iterable[bytes]) -> list[bytes]:
     >>> command_list(iter([encode_present()]))
     [b'\\x05']
     """
-    try:
-        return list(commands)
-    except (TypeError, NotImplementedError):  # a memoryview of several axes
+    found = items_of(commands)
+    if found is None:
         raise CommandError.invalid(
             "batch", "commands", "a list of commands made by encode_*", commands
-        ) from None
+        )
+    return found
 
 
 def encode_image_blit(id: int, x: int, y: int, w: int, h: int) -> bytes:

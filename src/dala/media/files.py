@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import numpy as np
 
 from dala import memory
+from dala.arguments import checked_path
 from dala.errors import MissingPackage, ParameterError
 from dala.extras import pip_install
 from dala.media.notices import notify
 from dala.media.parts import PartFile
 from dala.media.pictures.modes import NUMBERS, is_scaled, normalized, over, rgba, scaled
 from dala.media.pictures.plugins import open_image
-from dala.paths import checked_path
 from dala.png import encode_png
 from dala.typing import ColorLike, NDArray, ParamValue, PathLike, PictureSource
 

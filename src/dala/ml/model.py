@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypedDict, Typ
 import numpy as np
 
 from dala import memory
+from dala.arguments import items_of
 from dala.errors import (
     DtypeError,
     ModelError,
@@ -417,11 +418,11 @@ def _laid_out(
 
 def _pair(size: tuple[int, int]) -> tuple[int, int]:
     try:
-        height, width = size
+        height, width = items_of(size) or (0, 0)
         fits = all(type(n) is int or isinstance(n, np.integer) for n in (height, width))
         if fits and min(height, width) > 0:
             return int(height), int(width)
-    except (TypeError, ValueError, NotImplementedError):
+    except (TypeError, ValueError):
         pass
     raise ParameterError.invalid(
         "load_model", "size", "(height, width), two ints of at least 1", size

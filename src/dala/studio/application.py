@@ -20,9 +20,9 @@ from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
+from dala.arguments import checked_path
 from dala.errors import DalaError, ParameterError
 from dala.offload import LoopWorker
-from dala.paths import checked_path
 from dala.resources import Closing
 from dala.studio.catalogue.catalogue import catalogue
 from dala.studio.limits import StudioLimits

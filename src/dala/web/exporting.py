@@ -12,13 +12,13 @@ from importlib.resources import files as package_files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from dala.arguments import checked_path
 from dala.errors import ParameterError
 from dala.gpu.compute import Pipeline, kernel
 from dala.gpu.compute.runnable import Runnable
 from dala.media.filters.pipeline import FramePipeline
 from dala.media.filters.plans import Filter
 from dala.media.parts import PartFile
-from dala.paths import checked_path
 from dala.typing import ImageLike, PathLike
 from dala.web.controls import Ranges, check_ranges
 from dala.web.document import ChainWriter, Document, Files

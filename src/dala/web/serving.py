@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from dala import forks
+from dala.arguments import checked_path
 from dala.errors import FreedError, ParameterError
-from dala.paths import checked_path
 from dala.resources import Closing
 from dala.secure import local_addresses, qr_text, tls_context
 from dala.typing import PathLike

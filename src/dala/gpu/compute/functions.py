@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 import dala
+from dala.arguments import items_of
 from dala.errors import ArityError
 from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.convert import as_array
@@ -391,10 +392,9 @@ def free_many(buffers: Iterable[Buffer]) -> None:
     >>> a.freed, b.freed
     (True, True)
     """
-    try:
-        found = list(buffers)
-    except (TypeError, NotImplementedError):  # a memoryview of several axes
-        raise ArityError.invalid("free_many", "buffers", "a list of Buffers", buffers) from None
+    found = items_of(buffers)
+    if found is None:
+        raise ArityError.invalid("free_many", "buffers", "a list of Buffers", buffers)
     for b in [_checked(b, "free_many") for b in found]:
         b.free()
 

@@ -7,12 +7,12 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from dala.arguments import checked_path
 from dala.errors import CubeError, MissingPackage
 from dala.extras import pip_install
 from dala.gpu.compute import Cube, load_cube
 from dala.gpu.compute.cube import SIZES
 from dala.media.notices import notify
-from dala.paths import checked_path
 from dala.typing import NDArray, PathLike
 
 #: Suffixes of files that OpenColorIO reads.

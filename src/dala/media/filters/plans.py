@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias, cast
 import numpy as np
 
 from dala import memory
+from dala.arguments import checked_path
 from dala.errors import (
     DalaError,
     DtypeError,
@@ -44,7 +45,6 @@ from dala.media.images import (
     second,
     wants_given_dtype,
 )
-from dala.paths import checked_path
 from dala.typing import ImageLike, NDArray, ParamValue, PathLike
 
 #: The picture that a filter is applied to, as an input of one of its steps.

@@ -11,6 +11,7 @@ from functools import partial
 from os import PathLike
 from typing import Protocol
 
+from dala.arguments import items_of
 from dala.errors import DalaError, FreedError, ParameterError, VideoError
 from dala.media.audio.arriving import LiveSound, sound_of_reader
 from dala.media.audio.mixing.blocks import FileSound
@@ -243,8 +244,8 @@ def _size_of(picture: ImageLike, call: str) -> tuple[int, int]:
 
 def _size(call: str, size: tuple[int, int]) -> tuple[int, int]:
     try:
-        width, height = (operator.index(side) for side in size)
-    except (TypeError, ValueError, NotImplementedError):
+        width, height = (operator.index(side) for side in items_of(size) or ())
+    except (TypeError, ValueError):
         width = height = 0
     if not 2 <= min(width, height) <= max(width, height) <= 16384:
         raise ParameterError.invalid(

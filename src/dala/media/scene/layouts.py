@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from dala.arguments import items_of
 from dala.errors import ParameterError
 from dala.media.scene.boxes import Box, arrange, columns_for
 from dala.media.scene.nodes.property_types import NumberType
@@ -134,10 +135,10 @@ class Layouts:
     # arguments --------------------------------------------------------------------------------
     def _find_all(self, nodes: int | Sequence[Node | str], call: str) -> list[Node]:
         self._check_open(call)
-        try:
-            found = [self._find(node, call) for node in nodes]  # type: ignore[union-attr]
-        except (TypeError, NotImplementedError):  # a memoryview of several axes
-            raise ParameterError.invalid(call, "nodes", "a list of nodes", nodes) from None
+        given = items_of(nodes)  # type: ignore[arg-type]  # it may be anything
+        if given is None:
+            raise ParameterError.invalid(call, "nodes", "a list of nodes", nodes)
+        found = [self._find(node, call) for node in given]
         if not found:
             raise ParameterError.invalid(call, "nodes", "a list of at least one node", nodes)
         return found
@@ -146,8 +147,9 @@ class Layouts:
         if given is None:
             return 0.0, 0.0, float(self.width), float(self.height)
         try:
-            left, top, width, height = (NumberType().convert(n, call, "area") for n in given)
-        except (TypeError, ValueError, NotImplementedError) as error:
+            sides = items_of(given) or ()
+            left, top, width, height = (NumberType().convert(n, call, "area") for n in sides)
+        except (TypeError, ValueError) as error:
             if isinstance(error, ParameterError):
                 raise
             raise ParameterError.invalid(

@@ -23,9 +23,9 @@ def _axes(shape: tuple[int, ...], axis: Axis, call: str) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(len(shape)))
     try:
-        several = axis if isinstance(axis, Sequence) else (axis,)
+        several = axis if isinstance(axis, list | tuple) else (axis,)
         given = [operator.index(a) for a in several]
-    except (TypeError, NotImplementedError):  # a memoryview of several axes
+    except TypeError:
         raise ParameterError.invalid(
             call, "axis", "an int, a tuple of ints, or None for all", axis
         ) from None

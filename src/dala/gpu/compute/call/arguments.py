@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from dala.arguments import items_of
 from dala.errors import ParameterError
 from dala.gpu.compute.lang.declaration import KernelDecl, ParamDecl, expected_numbers
 from dala.gpu.compute.lang.ir import FLOATS, Param
@@ -91,11 +92,8 @@ def _is_fixed(value: object) -> bool:
 def _components(decl: KernelDecl, p: ParamDecl, value: ParamValue) -> Sequence[object]:
     if not p.size:
         return (value,)
-    try:
-        items = tuple(value)  # type: ignore[arg-type]  # the error is caught
-    except (TypeError, NotImplementedError):  # a memoryview of several axes
-        items = ()
-    if len(items) != p.size:
+    items = items_of(value)  # type: ignore[arg-type]  # it may be anything
+    if items is None or len(items) != p.size:
         raise ParameterError.invalid(decl.name, p.name, p.expected, value)
     return items
 

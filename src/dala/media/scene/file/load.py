@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, TypeVarTuple
 
+from dala.arguments import checked_path
 from dala.budget import Charging
 from dala.errors import DalaError, ParameterError, SceneFileError
 from dala.extras import pip_install
@@ -40,7 +41,6 @@ from dala.media.scene.nodes.nested import SceneNode
 from dala.media.scene.nodes.property_types import FontType, PathType, Value, Values
 from dala.media.scene.nodes.registry import NODE_TYPES
 from dala.media.scene.scene import Scene
-from dala.paths import checked_path
 from dala.typing import PathLike
 
 if TYPE_CHECKING:

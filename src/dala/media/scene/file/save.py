@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
+from dala.arguments import checked_path
 from dala.errors import SceneFileError
 from dala.gpu.compute import Buffer
 from dala.media.parts import PartFile
@@ -44,7 +45,6 @@ from dala.media.scene.nodes.property_types import (
 )
 from dala.media.scene.nodes.timeline import TimelineNode
 from dala.media.scene.sound.levels import Level
-from dala.paths import checked_path
 from dala.typing import PathLike
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from dala.arguments import items_of
 from dala.errors import ParameterError, did_you_mean
 from dala.gpu.color import rgba_of
 from dala.media.scene.nodes.json_types import (
@@ -403,10 +404,8 @@ def as_tuple(value: Value) -> tuple[Value, ...] | None:
     """
     if isinstance(value, str | bytes | dict):
         return None
-    try:
-        return tuple(value)
-    except (TypeError, NotImplementedError):  # a memoryview of several axes
-        return None
+    found = items_of(value)
+    return None if found is None else tuple(found)
 
 
 def hex_color(color: Sequence[float]) -> str:

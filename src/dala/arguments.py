@@ -1,12 +1,18 @@
-"""Paths that users pass."""
+"""Checks of arguments that several rooms share."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from dala.errors import DalaError, ParameterError
-from dala.typing import PathLike
+
+if TYPE_CHECKING:
+    from dala.typing import PathLike
+
+T = TypeVar("T")
 
 
 def checked_path(
@@ -28,3 +34,15 @@ def checked_path(
     if not encoded or b"\0" in encoded or isinstance(given, bytes):
         raise error.invalid(call, argument, "a str or Path", given)
     return Path(os.fsdecode(encoded))
+
+
+def items_of(value: Iterable[T]) -> list[T] | None:
+    """Return the items of what was passed as several things; None if it has none to give.
+
+    >>> items_of((1, 2)), items_of(3)
+    ([1, 2], None)
+    """
+    try:
+        return list(value)
+    except (TypeError, NotImplementedError):  # a memoryview of several axes has no items
+        return None
