@@ -36,7 +36,10 @@ def segment(
     shares = softmax(from_array(cut, device="cpu"), axis=0).numpy()
     highest = shares.max(axis=(1, 2))
     if np.isnan(highest).any():
-        raise ModelError("predict: the outputs of the model contain NaN or infinity.")
+        raise ModelError(
+            "predict: the outputs of the model contain NaN or infinity. Check its weights and the "
+            "range of its input: dala models check FILE."
+        )
     least = min(_MIN_PROBABILITY, float(highest.max()) / 2)
     seen = np.flatnonzero(highest > least).tolist()
     planes = ClassPlanes({k: shares[k] for k in seen}, placement.source)

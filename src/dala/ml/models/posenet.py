@@ -39,7 +39,7 @@ _Cell: TypeAlias = tuple[int, int]
 
 
 class _Maps:
-    """The outputs for one picture. Single numbers are Python's: NumPy takes ten times as long."""
+    """The outputs for one picture. Single points are Python's numbers, which are faster there."""
 
     def __init__(self, outputs: Outputs, stride: int) -> None:
         by = {_kind(name): array for name, array in outputs.items()}
