@@ -138,7 +138,7 @@ class Kernel(Runnable):
             self._keep((numbers, output._key, *[b._key for b in inputs]), plan)
         program = plan.program
         assert program is not None
-        values = plan.params.pack(decl, program.params, params)
+        values = plan.params.pack(decl, program, params)
         target = output._storage
         storages = [b._storage for b in inputs]
         if target is None or None in storages:

@@ -217,7 +217,7 @@ class Operation(Runnable):
         program, geometry = program_for(kernel.decl, inputs, output.shape, output.dtype)
         check_types(engine, program)
         call = BoundCall(engine, program, geometry, (), shared, task)
-        return call, pack(kernel.decl, program.params, values)
+        return call, pack(kernel.decl, program, values)
 
     def _task(
         self,

@@ -11,7 +11,7 @@ import numpy as np
 from dala.arguments import items_of
 from dala.errors import ParameterError
 from dala.gpu.compute.lang.declaration import KernelDecl, ParamDecl, expected_numbers
-from dala.gpu.compute.lang.ir import FLOATS, Param
+from dala.gpu.compute.lang.ir import FLOATS, Param, Program
 from dala.gpu.compute.lang.scalars import RANGES
 from dala.gpu.compute.params import check_params, missing, python_number
 from dala.typing import Params, ParamValue
@@ -32,10 +32,11 @@ def number_kinds(decl: KernelDecl, params: Params) -> tuple[tuple[str, str], ...
     return tuple(found)
 
 
-def pack(decl: KernelDecl, slots: tuple[Param, ...], params: Params) -> tuple[int | float, ...]:
-    """Check parameters, and return their values in the order of the program's slots."""
+def pack(decl: KernelDecl, program: Program, params: Params) -> tuple[int | float, ...]:
+    """Check parameters, and return the values of all parameters of the program, in their order."""
     if not decl.params and not params:
         return ()
+    slots = program.params
     if params and not params.keys() <= decl.param_names:
         check_params(decl.name, params, [p.name for p in decl.params])
     values: list[int | float] = []
@@ -50,7 +51,7 @@ def pack(decl: KernelDecl, slots: tuple[Param, ...], params: Params) -> tuple[in
                 raise _refused(decl, p, slots[place], value)
             values.append(number)
             place += 1
-    return tuple(values)
+    return tuple(values) if program.derive is None else program.derive(tuple(values))
 
 
 class LastParams:
@@ -65,9 +66,7 @@ class LastParams:
     def __init__(self) -> None:
         self._kept: tuple[dict[str, ParamValue], tuple[int | float, ...]] | None = None
 
-    def pack(
-        self, decl: KernelDecl, slots: tuple[Param, ...], params: Params
-    ) -> tuple[int | float, ...]:
+    def pack(self, decl: KernelDecl, program: Program, params: Params) -> tuple[int | float, ...]:
         """Return what :func:`pack` returns."""
         kept = self._kept
         if kept is not None and len(params) == len(kept[0]):
@@ -77,7 +76,7 @@ class LastParams:
                     break
             else:
                 return kept[1]
-        values = pack(decl, slots, params)
+        values = pack(decl, program, params)
         if all(_is_fixed(v) for v in params.values()):
             self._kept = dict(params), values
         return values

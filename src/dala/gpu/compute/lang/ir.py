@@ -46,7 +46,7 @@ bits               reinterpret the same bits: f32 <-> s32/u32, f64 <-> s64, s32 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -208,6 +208,9 @@ class Program:
     uses_position: bool
     #: Text that is equal for programs that do the same work.
     key: str
+    #: Returns the values of all parameters from those of the declared ones; None if all are
+    #: declared.
+    derive: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None
 
     @property
     def types(self) -> frozenset[str]:

@@ -279,7 +279,7 @@ class Pipeline(Closing):
         if isinstance(kernel, Kernel) and program is not None:
             kinds = number_kinds(kernel.decl, merged)
             if kinds == number_kinds(kernel.decl, changed.params):
-                changed.values = pack(kernel.decl, program.params, merged)
+                changed.values = pack(kernel.decl, program, merged)
                 changed.params = merged
                 return
         call, changed.values = kernel.bind(changed.inputs, changed.output, merged)

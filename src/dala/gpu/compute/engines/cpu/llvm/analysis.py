@@ -12,12 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-from dala.gpu.compute.engines.cpu.llvm.bytes.arithmetic import (
-    fused_sums,
-    products_for,
-    reads_are_gentle,
-)
-from dala.gpu.compute.engines.cpu.llvm.bytes.rewrite import rewritten
 from dala.gpu.compute.engines.cpu.llvm.bytes.values import kept_channel
 from dala.gpu.compute.engines.cpu.llvm.bytes.zero import ZeroVariant, find_zero_variant
 from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS
@@ -103,10 +97,6 @@ class ProgramAnalysis:
     weighted_sum: WeightedSum | None = None
     #: The program as a color matrix, if it is one.
     color_matrix: ColorMatrix | None = None
-    #: Sums to emit as fused multiply-adds; see ``bytes/arithmetic.py``.
-    fused: dict[Value, int] = field(default_factory=dict)
-    #: Quotients to emit as products with a reciprocal.
-    products: frozenset[Value] = frozenset()
     #: What is left of a packed program where a parameter is 0, if that is less.
     zero: ZeroVariant | None = None
 
@@ -171,32 +161,11 @@ def analyze(
     if not _find_reach(analysis):
         return None
     analysis.color_matrix = _color_matrix(analysis)
-    if out.dtype == "u8":
-        if analysis.form == "packed":
-            analysis.zero = find_zero_variant(
-                program, analysis.block, analysis.result, analysis.varying, analysis.kept
-            )
-        _rearrange(analysis)
-    return analysis
-
-
-def _rearrange(analysis: ProgramAnalysis, *, partial: bool = False) -> None:
-    """Make use of what the last bits of programs of bytes allow."""
-    if analysis.form == "packed":
-        analysis.block, analysis.result = rewritten(
-            analysis.block, analysis.result, analysis.varying, partial=partial
+    if out.dtype == "u8" and analysis.form == "packed":
+        analysis.zero = find_zero_variant(
+            program, analysis.block, analysis.result, analysis.varying, analysis.kept
         )
-        _find_varying(analysis)
-    analysis.fused = fused_sums(analysis.block, analysis.result, analysis.varying, partial=partial)
-    if not partial:
-        analysis.products = products_for(analysis.block, analysis.result, analysis.varying)
-
-
-def rearrange_before(analysis: ProgramAnalysis, reader: ProgramAnalysis, argument: int) -> None:
-    """Rearrange a program whose results are an argument of a program that stores bytes."""
-    of_bytes = reader.program.out.dtype == "u8" and reader.form == "packed"
-    if of_bytes and reads_are_gentle(reader.block, reader.result, argument):
-        _rearrange(analysis, partial=True)
+    return analysis
 
 
 def analyze_zero(analysis: ProgramAnalysis) -> ProgramAnalysis:
@@ -207,7 +176,6 @@ def analyze_zero(analysis: ProgramAnalysis) -> ProgramAnalysis:
         analysis, block=zero.block, result=zero.result, kept=zero.kept, varying=set(), zero=None
     )
     _find_varying(made)
-    _rearrange(made)
     return made
 
 
@@ -255,9 +223,7 @@ def _weighted_sum(analysis: ProgramAnalysis) -> WeightedSum | None:
     every = [s for s in statements(analysis.block) if isinstance(s, Value) and s.op == "image"]
     if all(a.op == "const" and a.attr == 0 for s in every for a in s.args):
         return None
-    return find_weighted_sum(
-        analysis.emitted, analysis.block, analysis.result[0], analysis.varying, analysis.alpha
-    )
+    return find_weighted_sum(analysis.emitted, analysis.result[0], analysis.alpha)
 
 
 def _color_matrix(analysis: ProgramAnalysis) -> ColorMatrix | None:
@@ -270,7 +236,7 @@ def _color_matrix(analysis: ProgramAnalysis) -> ColorMatrix | None:
         return None
     if channels == 1 or (channels == 4 and analysis.kept.get(3) != (0, 3)):
         return None
-    return find_color_matrix(analysis.block, analysis.result, analysis.varying, 0)
+    return find_color_matrix(analysis.result, 0)
 
 
 def _is_table(analysis: ProgramAnalysis, always: bool) -> bool:

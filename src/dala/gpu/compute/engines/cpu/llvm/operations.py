@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from dala.errors import UnsupportedOperation
-from dala.gpu.compute.engines.cpu.llvm.bytes.gentle import OR_NAN
 from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS, math_function, vector_exp
 from dala.gpu.compute.engines.cpu.llvm.text import TYPES, FunctionText, constant
 from dala.gpu.compute.lang.ir import FLOATS, Value
@@ -57,12 +56,6 @@ class InstructionWriter:
         self.lanes = lanes
         self.varying = varying
         self.quick_exp = quick_exp
-        #: Sums to emit as fused multiply-adds: which operand is the product.
-        self.fused: Mapping[Value, int] = {}
-        #: Quotients to emit as products with the reciprocal of a uniform divisor.
-        self.products: Collection[Value] = frozenset()
-        #: The intrinsic that converts a vector of floats to ints, defined for all of them; or "".
-        self.truncation = ""
         #: The LLVM name of each value emitted so far.
         self.names: dict[Value, str] = {}
         self._splats: dict[str, str] = {}
@@ -145,24 +138,8 @@ class InstructionWriter:
                 # A loop that sums products spends its time here: fuse where the CPU can.
                 a, b = (self.operand(x, True) for x in product.args)
                 return self.intrinsic("fmuladd", "f32", True, a, b, args[0])
-        if vector and v in self.products:
-            back = self.let(f"fdiv float 1.0, {self.operand(v.args[1], False)}")
-            return self.let(f"fmul {kind} {args[0]}, {self.splat(back, v.type)}")
-        if vector and v in self.fused:
-            return self._fuse(v, self.fused[v], args)
         text = _ARITHMETIC[v.op][v.type in FLOATS]
         return self.let(f"{text} {kind} {args[0]}, {args[1]}")
-
-    def _fuse(self, v: Value, k: int, args: list[str]) -> str:
-        """Emit a sum as a fused multiply-add; the product that it replaces is left unused."""
-        kind = self.kind(v.type)
-        a, b = (self.operand(x, True) for x in v.args[k].args)
-        other = args[1 - k]
-        if v.op == "sub" and k == 1:
-            a = self.let(f"fneg {kind} {a}")
-        elif v.op == "sub":
-            other = self.let(f"fneg {kind} {other}")
-        return self.intrinsic("fmuladd", v.type, True, a, b, other)
 
     def _compare(self, v: Value, args: list[str], vector: bool) -> str:
         signed, unsigned, floating = _COMPARE[v.op]
@@ -297,8 +274,6 @@ class InstructionWriter:
             letter = "u" if target in _UNSIGNED else "s"
             if v.attr == "in_range":
                 return self.let(f"fpto{letter}i {have} {a} to {want}")
-            if v.attr == OR_NAN and vector and self.truncation:
-                return self._truncated(a, have, want)
             suffix = f"{self._suffix(target, vector)}.{self._suffix(source, vector)}"
             name = self.f.module.intrinsic(f"fpto{letter}i.sat.{suffix}", want, have)
             return self.let(f"call {want} {name}({have} {a})")
@@ -309,14 +284,6 @@ class InstructionWriter:
         if _BITS[source] > _BITS[target]:
             return self.let(f"trunc {have} {a} to {want}")
         return self.let(f"{'zext' if unsigned else 'sext'} {have} {a} to {want}")
-
-    def _truncated(self, a: str, have: str, want: str) -> str:
-        """Emit the CPU's conversion of floats, of which NaN becomes the lowest int."""
-        mask = self.truncation.startswith("x86.avx512")
-        more = (f"{want} zeroinitializer", "i16 -1", "i32 4") if mask else ()
-        kinds = (have, want, "i16", "i32")[: 1 + len(more)]
-        name = self.f.module.intrinsic(self.truncation, want, *kinds)
-        return self.let(f"call {want} {name}({', '.join((f'{have} {a}', *more))})")
 
     def _bits(self, v: Value, args: list[str], vector: bool) -> str:
         have, want = self.kind(v.args[0].type, vector), self.kind(v.type, vector)

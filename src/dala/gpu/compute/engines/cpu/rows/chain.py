@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.engines.base import Geometry, Link, Runner, Storage, Task, Tensor
-from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis, analyze, rearrange_before
+from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis, analyze
 from dala.gpu.compute.engines.cpu.rows.forms.blur import blur_fits
 from dala.gpu.compute.engines.cpu.rows.neighbor_stages import add_neighbor_stages
 from dala.gpu.compute.engines.cpu.rows.planes import planes_fit
@@ -201,29 +201,11 @@ def _planned(
     split = add_neighbor_stages(links, worth)
     if len(split) > len(links):
         split_analyses = _analyze_all(engine, split, known)
-        _rearrange_new(split, split_analyses, links)
         planned = split_analyses and plan_rows(split, split_analyses, inputs, lanes)
         if planned:
             return planned, _key(split, known)
     planned = plan_rows(links, analysis, inputs, lanes)
     return None if planned is None else (planned, _key(links, known))
-
-
-def _rearrange_new(
-    split: Sequence[Link],
-    analyses: Sequence[ProgramAnalysis | None] | None,
-    links: Sequence[Link],
-) -> None:
-    """Rearrange the arithmetic of neighbor stages, whose only reader is known."""
-    given = {id(link.work) for link in links}
-    for j, reader in enumerate(analyses or ()):
-        if reader is None or id(split[j].work) in given:
-            continue
-        for argument, n in enumerate(split[j].sources):
-            before = analyses[-1 - n] if analyses and n < 0 else None
-            new = n < 0 and id(split[-1 - n].work) not in given
-            if new and before is not None and before.program.out.dtype == "f32":
-                rearrange_before(before, reader, argument)
 
 
 def _key(links: Sequence[Link], known: Mapping[int, int]) -> tuple[Hashable, ...]:

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Final
-
-_AVX512: Final = "x86.avx512.mask.cvttps2dq.512"
-_AVX: Final = "x86.avx.cvtt.ps2dq.256"
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -21,27 +17,26 @@ class Machine:
     upper_product: str
     #: Looks up 64 bytes in a table of 128.
     lookup: str = ""
-    #: Rounded products of signed 16-bit fractions.
-    rounded_product: str = ""
     #: Products of signed 16-bit numbers, added in pairs.
     pair_product: str = ""
+    #: Packs the numbers of two vectors to half as many bits, 16 bytes at a time: "packssdw", from
+    #: 32 bits, and "packuswb", from 16, take the place of the braces.
+    packing: str = ""
     #: Products of unsigned and signed bytes, added in pairs.
     byte_product: str = ""
-    #: Converts floats to ints; NaN becomes the lowest int, whose lowest byte is 0.
-    truncation: str = ""
 
     @staticmethod
     def of(features: Mapping[str, bool]) -> Machine:
         """Return the best choice for the features that a CPU has."""
         if features.get("avx512f") and features.get("avx512bw"):
             lookup = "x86.avx512.vpermi2var.qi.512" if features.get("avx512vbmi") else ""
-            names = ("pmulhu.w", "pmul.hr.sw", "pmaddw.d", "pmaddubs.w")
+            names = ("pmulhu.w", "pmaddw.d", "{}", "pmaddubs.w")
             upper, *others = (f"x86.avx512.{name}.512" for name in names)
-            return replace(Machine(64, upper, lookup, *others), truncation=_AVX512)
+            return Machine(64, upper, lookup, *others)
         if features.get("avx512f"):
-            return Machine(64, "", truncation=_AVX512)
+            return Machine(64, "")
         if features.get("avx2"):
-            names = ("pmulhu.w", "pmul.hr.sw", "pmadd.wd", "pmadd.ub.sw")
+            names = ("pmulhu.w", "pmadd.wd", "{}", "pmadd.ub.sw")
             upper, *others = (f"x86.avx2.{name}" for name in names)
-            return replace(Machine(32, upper, "", *others), truncation=_AVX)
+            return Machine(32, upper, "", *others)
         return Machine(32, "")

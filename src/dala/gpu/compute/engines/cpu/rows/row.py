@@ -83,8 +83,8 @@ class RowFunction(ValueReader):
         self.analysis = analysis
         self.program = analysis.emitted
         self.words = spec.words
-        vector = spec.machine.vector
-        self.lanes = vector if analysis.bytes else vector // 4
+        self.vector = spec.machine.vector
+        self.lanes = self.vector if analysis.bytes else self.vector // 4
         self.exact_args, self.exact_out = spec.exact_args, spec.exact_out
         self.stream = spec.stream
         slots = allocate_slots(self.f, analysis.block, self.lanes, analysis.varying_slots)
@@ -111,8 +111,6 @@ class RowFunction(ValueReader):
         self.ahead: dict[int, str] = {}
         self.loaded: dict[_Loaded, str] = {}
         self.outer: list[dict[_Loaded, str]] = []
-        self.emitter.fused, self.emitter.products = analysis.fused, analysis.products
-        self.emitter.truncation = spec.machine.truncation
 
     def size(self, argument: int) -> int:
         """Return the bytes of a pixel of an argument or of the output."""

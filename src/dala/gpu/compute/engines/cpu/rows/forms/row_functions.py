@@ -15,10 +15,11 @@ def row_functions(spec: RowSpec) -> str:
     analysis = spec.analysis
     if analysis.table:
         return table_functions(spec)
-    if analysis.weighted_sum is not None:
-        return WeightedSumRow(spec, analysis.weighted_sum).text()
-    if analysis.color_matrix is not None:
-        return ColorMatrixRow(spec, analysis.color_matrix).text()
+    if spec.machine.pair_product:
+        if analysis.weighted_sum is not None:
+            return WeightedSumRow(spec, analysis.weighted_sum).text()
+        if analysis.color_matrix is not None:
+            return ColorMatrixRow(spec, analysis.color_matrix).text()
     if analysis.zero is not None:
         return ZeroParamRow(spec, analyze_zero(analysis)).text()
     return RowFunction(spec).text()

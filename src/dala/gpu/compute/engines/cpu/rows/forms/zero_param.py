@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
 from dala.gpu.compute.engines.cpu.llvm.bytes.zero import UNIFORM_BITS
-from dala.gpu.compute.engines.cpu.rows.forms.fixed_point import float_constant
+from dala.gpu.compute.engines.cpu.llvm.text import constant
 from dala.gpu.compute.engines.cpu.rows.row import RowFunction, RowSpec, call_row
 
 
@@ -25,11 +25,11 @@ class ZeroParamRow(RowFunction):
         """Call the other function, and return, where it computes the same."""
         f, variant = self.f, self.analysis.zero
         assert variant is not None
-        same = f.let(f"fcmp oeq float {self.params[variant.param]}, {float_constant(0.0)}")
+        same = f.let(f"fcmp oeq float {self.params[variant.param]}, {constant(0.0, 'float')}")
         fabs = f.module.intrinsic("fabs.f32", "float", "float")
         for v in variant.guarded:
             size = f.let(f"call float {fabs}(float {self.emitter.operand(v, False)})")
-            small = f.let(f"fcmp ole float {size}, {float_constant(2.0**UNIFORM_BITS)}")
+            small = f.let(f"fcmp ole float {size}, {constant(2.0**UNIFORM_BITS, 'float')}")
             same = f.let(f"and i1 {same}, {small}")
         f.branch(same, "zero", "other")
         f.start("zero")

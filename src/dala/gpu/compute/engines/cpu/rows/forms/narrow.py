@@ -1,0 +1,87 @@
+"""Row functions that multiply 16-bit weights, added in pairs.
+
+Sums of bytes have integer weights (``lang/exact/fixed_point.py``). Where these have at most 15
+fraction bits they fit 16 bits, and processors multiply and add pairs in one instruction. A row with
+wider weights is computed by the plain row function of the same program. Both are exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
+from dala.gpu.compute.engines.cpu.rows.row import RowFunction, RowSpec, call_row
+from dala.gpu.compute.lang.exact.fixed_point import NARROW_BITS
+from dala.gpu.compute.lang.ir import Value
+
+
+class NarrowRow(RowFunction):
+    """Emits a row function for 16-bit weights, and the plain one.
+
+    Args:
+        spec: The row function.
+        analysis: The analysis of the program that loads the weights, instead of the spec's.
+        bits: The fraction bits of the weights.
+    """
+
+    def __init__(self, spec: RowSpec, analysis: ProgramAnalysis, bits: Value) -> None:
+        super().__init__(replace(spec, analysis=analysis))
+        self.plain = replace(spec, name=f"{spec.name}.wide")
+        self.product = spec.machine.pair_product
+        self.wanted_bits = bits
+        #: The fraction bits in every lane of a vector of i32.
+        self.bits = ""
+        self.words32 = f"<{self.vector // 4} x i32>"
+        self.words16 = f"<{self.vector // 2} x i16>"
+
+    def text(self) -> str:
+        """Return both functions."""
+        return RowFunction(self.plain).text() + "\n" + super().text()
+
+    def begin(self) -> None:
+        """Call the plain function, and return, unless weights fit 16 bits."""
+        f = self.f
+        bits = self.scalar(self.wanted_bits)
+        fits = f.let(f"icmp sle i32 {bits}, {NARROW_BITS}")
+        f.branch(fits, "narrow", "wide")
+        f.start("wide")
+        call_row(f, self.plain.name)
+        f.do("ret void")
+        f.start("narrow")
+        self.bits = self.splat(bits)
+
+    def scalar(self, v: Value) -> str:
+        """Return a weight, a bias or the fraction bits."""
+        return str(v.attr) if v.op == "const" else self.emitter.operand(v, False)
+
+    def splat(self, number: str) -> str:
+        """Broadcast an i32."""
+        return self.f.splat("i32", number, self.vector // 4)
+
+    def pair(self, low: str, high: str) -> str:
+        """Broadcast two 16-bit weights as one i32."""
+        f = self.f
+        lower = f.let(f"and i32 {low}, 65535")
+        return self.splat(f.let(f"or i32 {lower}, {f.let(f'shl i32 {high}, 16')}"))
+
+    def times(self, a: str, b: str) -> str:
+        """Multiply 16-bit numbers of two vectors of i32, and add the products in pairs."""
+        f, kind, pairs = self.f, self.words32, self.words16
+        x, y = (f.let(f"bitcast {kind} {v} to {pairs}") for v in (a, b))
+        name = f.module.intrinsic(self.product, kind, pairs, pairs)
+        return f.let(f"call {kind} {name}({pairs} {x}, {pairs} {y})")
+
+    def shifted(self, total: str) -> str:
+        """Drop the fraction bits."""
+        return self.f.let(f"ashr {self.words32} {total}, {self.bits}")
+
+    def clamped(self, total: str, kind: str) -> str:
+        """Limit numbers to 0..255."""
+        f = self.f
+        item, lanes = (
+            ("i32", self.vector // 4) if kind == self.words32 else ("i16", self.vector // 2)
+        )
+        for rule, end in (("smax", 0), ("smin", 255)):
+            name = f.module.intrinsic(f"{rule}.v{lanes}{item}", kind, kind, kind)
+            total = f.let(f"call {kind} {name}({kind} {total}, {kind} splat ({item} {end}))")
+        return total

@@ -1,0 +1,381 @@
+"""Find stored bytes that are weighted sums of bytes, and compute them in integers.
+
+Most filters store a sum of bytes, each times a weight that is the same for all pixels: of the
+pixel's own channels (grayscale, saturation, hue) or of neighbors (sharpen, emboss). The weights are
+expressions of the parameters. They become *derived parameters*: integers that the host computes
+(:mod:`~dala.gpu.compute.lang.exact.fixed_point`) whenever the parameters change.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from dala.gpu.compute.engines.symbols import FUNCTIONS, apply, is_symbolic
+from dala.gpu.compute.lang.exact.fixed_point import Sum, quantize
+from dala.gpu.compute.lang.exact.uniform import evaluate, is_uniform
+from dala.gpu.compute.lang.ir import (
+    Block,
+    For,
+    If,
+    Param,
+    Program,
+    SetSlot,
+    Slot,
+    Statement,
+    Value,
+    make_program,
+    statements,
+)
+
+#: The most different weights of a sum: beyond them, floats are as fast.
+MAX_GROUPS: Final = 16
+#: The most bytes of a sum.
+MAX_READS: Final = 128
+
+_ONE: Final = Value("const", "f32", (), 1.0)
+_ZERO: Final = Value("const", "f32", (), 0.0)
+_BYTE: Final = 255.0
+
+
+@dataclass
+class _Group:
+    """The bytes that share a weight, in steps of the stored byte."""
+
+    weight: Value
+    reads: list[Value] = field(default_factory=list)
+
+
+@dataclass
+class _Row:
+    """A stored byte: groups of bytes, and a bias."""
+
+    groups: list[_Group]
+    bias: Value
+
+
+@dataclass(frozen=True)
+class _Affine:
+    """A weighted sum of bytes plus a uniform bias; weights by the key of their read."""
+
+    weights: dict[Hashable, tuple[Value, Value]]
+    bias: Value
+
+
+def in_integers(program: Program) -> Program:
+    """Return a program whose weighted sums of bytes are computed in integers, where it has any."""
+    if program.out.dtype != "u8" or not program.out.pixels:
+        return program
+    if not any(arg.dtype == "u8" for arg in program.args):
+        return program
+    finder = _Finder(program)
+    every = finder.run(program.body)
+    result = list(program.result)
+    rows: dict[Hashable, _Row] = {}
+    chosen: dict[int, Hashable] = {}
+    for channel, stored in enumerate(program.result):
+        total = stored_value(stored)
+        found = every.get(total) if total is not None else None
+        if found is None:
+            continue
+        row = finder.row(found)
+        if row is None:
+            continue
+        if _is_copy(row):
+            result[channel] = row.groups[0].reads[0]
+            continue
+        key = finder.row_key(row)
+        rows.setdefault(key, row)
+        chosen[channel] = key
+    if result == list(program.result) and not chosen:
+        return program
+    body = list(program.body.body)
+    params, derive = program.params, None
+    if chosen:
+        writer = _Writer(list(rows.values()), finder, len(program.params))
+        stored = dict(zip(rows, writer.written(body), strict=True))
+        for channel, key in chosen.items():
+            result[channel] = stored[key]
+        params, derive = params + writer.params, writer.derive
+    made = make_program(
+        program.name, program.args, program.out, params, Block(body), tuple(result), program.rank
+    )
+    return replace(made, derive=derive)
+
+
+def _is_copy(row: _Row) -> bool:
+    if len(row.groups) != 1 or len(row.groups[0].reads) != 1:
+        return False
+    weight, bias = row.groups[0].weight, row.bias
+    return _is(bias, 0.0) and weight.op == "const" and abs(weight.attr - 1.0) < 1e-12
+
+
+def _number(value: float) -> Value:
+    return Value("const", "f32", (), value)
+
+
+def _is(v: Value, number: float) -> bool:
+    return v.op == "const" and v.attr == number
+
+
+def stored_value(v: Value) -> Value | None:
+    """Return the value that is scaled to a byte, clamped and rounded; see ``Builder.to_u8``."""
+    if v.op != "cast" or v.attr != "in_range" or v.args[0].op != "add":
+        return None
+    v, half = v.args[0].args
+    if not _is(half, 0.5) or v.type != "f32":
+        return None
+    for rule, end in (("lt", _BYTE), ("gt", 0.0)):
+        if v.op != "select" or not _is(v.args[2], end):
+            return None
+        condition, inner = v.args[0], v.args[1]
+        if (
+            condition.op != rule
+            or condition.args[0] is not inner
+            or not _is(condition.args[1], end)
+        ):
+            return None
+        v = inner
+    return v.args[0] if v.op == "mul" and _is(v.args[1], _BYTE) else None
+
+
+class _Finder:
+    """Visits a block once and finds the values that are weighted sums of bytes."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.uniform: dict[Value, bool] = {}
+        self.made: dict[Hashable, Value] = {}
+        self.keys: dict[Value, Hashable] = {}
+
+    def run(self, block: Block) -> dict[Value, _Affine]:
+        found: dict[Value, _Affine] = {}
+        slots: dict[Slot, _Affine] = {}
+        for s in block.body:
+            if isinstance(s, SetSlot):
+                value = self.of(s.value, found)
+                if value is None:
+                    slots.pop(s.slot, None)
+                else:
+                    slots[s.slot] = value
+            elif isinstance(s, If | For):
+                for inner in statements(Block([s])):
+                    if isinstance(inner, SetSlot):
+                        slots.pop(inner.slot, None)
+                    elif isinstance(inner, For):
+                        slots.pop(inner.index, None)
+            elif not isinstance(s, Value):
+                return {}
+            elif s.op == "get":
+                if s.attr in slots:
+                    found[s] = slots[s.attr]
+            elif s.type == "f32":
+                value = self.value(s, found)
+                if value is not None:
+                    found[s] = value
+        return found
+
+    def of(self, v: Value, found: dict[Value, _Affine]) -> _Affine | None:
+        """Return an operand as a weighted sum, or None if it is not one."""
+        if v in found:
+            return found[v]
+        return _Affine({}, v) if v.type == "f32" and self.is_uniform(v) else None
+
+    def is_uniform(self, v: Value) -> bool:
+        if v not in self.uniform:
+            self.uniform[v] = is_uniform(v)
+        return self.uniform[v]
+
+    def value(self, v: Value, found: dict[Value, _Affine]) -> _Affine | None:
+        if v.op == "cast":
+            read = v.args[0]
+            if self.is_byte(read):
+                return _Affine({self.key(read): (read, _ONE)}, _ZERO)
+        if v.op not in ("add", "sub", "mul", "div", "neg"):
+            return self.of(v, found)
+        args = [self.of(a, found) for a in v.args]
+        a, b = args[0], args[-1]
+        if a is None or b is None:
+            return None
+        if v.op == "neg":
+            return self.each(a, lambda w: self.binary("sub", _ZERO, w))
+        if v.op in ("add", "sub"):
+            return self.joined(v.op, a, b)
+        if v.op == "mul" and not a.weights:
+            a, b = b, a
+        if b.weights:
+            return None
+        op, factor = v.op, b.bias
+        return self.each(a, lambda w: self.binary(op, w, factor))
+
+    def is_byte(self, v: Value) -> bool:
+        """Return whether a value is a byte of a picture, at a place that is the same for all."""
+        if v.op not in ("pixel", "image") or self.program.args[v.attr[0]].dtype != "u8":
+            return False
+        return all(a.op in ("const", "param") for a in v.args)
+
+    def each(self, a: _Affine, change: Callable[[Value], Value]) -> _Affine:
+        return _Affine({k: (r, change(w)) for k, (r, w) in a.weights.items()}, change(a.bias))
+
+    def joined(self, op: str, a: _Affine, b: _Affine) -> _Affine:
+        """Add or subtract two sums."""
+        weights = dict(a.weights)
+        for key, (read, w) in b.weights.items():
+            before = weights[key][1] if key in weights else _ZERO
+            weights[key] = read, self.binary(op, before, w)
+        return _Affine(weights, self.binary(op, a.bias, b.bias))
+
+    def row(self, found: _Affine) -> _Row | None:
+        """Return a sum in steps of the stored byte, grouped by weights; None if it is too long."""
+        groups: dict[Hashable, _Group] = {}
+        for read, weight in found.weights.values():
+            weight = self.binary("mul", weight, _number(_BYTE))
+            if not _is(weight, 0.0):
+                groups.setdefault(self.key(weight), _Group(weight)).reads.append(read)
+        count = sum(len(g.reads) for g in groups.values())
+        if not 0 < len(groups) <= MAX_GROUPS or count > MAX_READS:
+            return None
+        return _Row(list(groups.values()), self.binary("mul", found.bias, _number(_BYTE)))
+
+    def row_key(self, row: _Row) -> Hashable:
+        """Return a key that is equal for rows that store the same."""
+        groups = (
+            (self.key(g.weight), *map(self.key, g.reads))
+            for g in sorted(row.groups, key=lambda g: repr(self.key(g.weight)))
+        )
+        return (self.key(row.bias), *groups)
+
+    def binary(self, op: str, a: Value, b: Value) -> Value:
+        """Return an operation on weights, folded to a constant or shared where possible."""
+        if a.op == "const" and b.op == "const":
+            number = _computed(op, float(a.attr), float(b.attr))
+            if math.isfinite(number):
+                return _number(number)
+        if (op in ("mul", "div") and _is(b, 1.0)) or (op in ("add", "sub") and _is(b, 0.0)):
+            return a
+        if (op == "mul" and _is(a, 1.0)) or (op == "add" and _is(a, 0.0)):
+            return b
+        if op == "mul" and (_is(a, 0.0) or _is(b, 0.0)):
+            return _ZERO
+        key = (op, self.key(a), self.key(b))
+        if key not in self.made:
+            self.made[key] = Value(op, "f32", (a, b), None)
+        return self.made[key]
+
+    def key(self, v: Value) -> Hashable:
+        """Return a key that is equal for equal computations."""
+        if v.op == "const":
+            return v.attr
+        if v not in self.keys:
+            self.keys[v] = (v.op, v.type, v.attr, *(self.key(a) for a in v.args))
+        return self.keys[v]
+
+
+def _computed(op: str, a: float, b: float) -> float:
+    if op == "add":
+        return a + b
+    if op == "sub":
+        return a - b
+    if op == "mul":
+        return a * b
+    return a / b if b else math.nan
+
+
+class _Writer:
+    """Writes sums with integer weights: constants, or derived parameters.
+
+    Sums with equal weights, such as those of several channels, share their numbers.
+    """
+
+    def __init__(self, rows: Sequence[_Row], finder: _Finder, first: int) -> None:
+        self.rows = rows
+        self.first = first
+        reads = [read for row in rows for g in row.groups for read in g.reads]
+        self.window = any(r.op == "image" and not all(_is(a, 0) for a in r.args) for r in reads)
+        #: The number of each row's weights among the different ones.
+        self.numbers: list[int] = []
+        different: dict[Hashable, _Row] = {}
+        for row in rows:
+            groups = ((finder.key(g.weight), len(g.reads)) for g in row.groups)
+            key = (finder.key(row.bias), *groups)
+            different.setdefault(key, row)
+            self.numbers.append(list(different).index(key))
+        kept = self.kept = list(different.values())
+        self.layout = [
+            n for row in kept for n in (len(row.groups), *(len(g.reads) for g in row.groups))
+        ]
+        self.wanted = [v for row in kept for v in (*(g.weight for g in row.groups), row.bias)]
+        self.constant = all(v.op == "const" for v in self.wanted)
+        names = [
+            *(f"weight_{r}_{g}" for r, row in enumerate(kept) for g in range(len(row.groups))),
+            *(f"bias_{r}" for r in range(len(kept))),
+            "bits",
+        ]
+        self.params = () if self.constant else tuple(Param(name, None, "s32") for name in names)
+
+    def derive(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the parameters with the derived ones behind them."""
+        return (*values, *self._integers(values))
+
+    def _integers(self, values: tuple[Any, ...]) -> list[Any]:
+        """Return all weights, all biases, and the fraction bits."""
+        numbers = evaluate(self.wanted, values)
+        found = fixed_point(self.window, self.layout, [float(n) for n in numbers])
+        if not is_symbolic(*numbers):
+            return found
+        given = (int(self.window), len(self.layout), *self.layout, *numbers)
+        return [apply("fixed_point", n, i, *given) for i, n in enumerate(found)]
+
+    def written(self, body: list[Statement]) -> list[Value]:
+        """Append the sums to a block, and return the bytes to store."""
+
+        def emit(op: str, *args: Value, attr: object = None) -> Value:
+            value = Value(op, "s32", args, attr)
+            body.append(value)
+            return value
+
+        if self.constant:
+            names = [Value("const", "s32", (), n) for n in self._integers(())]
+        else:
+            names = [emit("param", attr=self.first + i) for i in range(len(self.params))]
+        bits = names.pop()
+        biases = [names.pop() for _ in self.kept][::-1]
+        weights = [[names.pop(0) for _ in row.groups] for row in self.kept]
+        made = []
+        for row, number in zip(self.rows, self.numbers, strict=True):
+            total = biases[number]
+            for group, weight in zip(row.groups, weights[number], strict=True):
+                numbers = group.reads[0]
+                for read in group.reads[1:]:
+                    numbers = emit("add", numbers, read)
+                total = emit("add", total, emit("mul", numbers, weight))
+            total = emit("max", emit("shr", total, bits), Value("const", "s32", (), 0))
+            made.append(emit("min", total, Value("const", "s32", (), 255)))
+        return made
+
+
+def fixed_point(window: bool, layout: Sequence[int], numbers: Sequence[float]) -> list[int]:
+    """Return the weights, biases and fraction bits of sums that are given as a list of numbers.
+
+    ``layout`` has, for each sum, the number of its weights and how many bytes each multiplies;
+    ``numbers`` its weights and its bias.
+    """
+    sums: list[Sum] = []
+    at = place = 0
+    while at < len(layout):
+        n = layout[at]
+        sums.append((numbers[place : place + n], layout[at + 1 : at + 1 + n], numbers[place + n]))
+        at, place = at + 1 + n, place + n + 1
+    found = quantize(sums, window=window)
+    weights = [w for row, _ in found.rows for w in row]
+    return [*weights, *(bias for _, bias in found.rows), found.bits]
+
+
+def _fixed_point_at(index: int, window: int, length: int, *given: float) -> int:
+    layout = [int(n) for n in given[:length]]
+    return fixed_point(bool(window), layout, given[length:])[index]
+
+
+FUNCTIONS["fixed_point"] = _fixed_point_at
