@@ -183,8 +183,8 @@ def vignette(
         softness: half the width of the transition.
     """
     y, x = position()
-    across = (x + 0.5) / px.width - 0.5
-    down = (y + 0.5) / px.height - 0.5
+    across = (x + 0.5) * (1.0 / px.width) - 0.5
+    down = (y + 0.5) * (1.0 / px.height) - 0.5
     far = length(across, down) * 1.4142135
     return rgba(
         px.rgb * (1.0 - amount * smoothstep(radius - softness, radius + softness, far)), px.a

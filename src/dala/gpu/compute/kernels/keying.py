@@ -57,8 +57,8 @@ def chroma_key(
 
     reach = max(length(key_cb, key_cr), 0.000001)  # a gray key has no direction, and no spill
     u, v = key_cb / reach, key_cr / reach
-    spill = max(cb * u + cr * v - 0.6 * abs(cb * v - cr * u), 0.0) * despill
+    spill = max(cb * u + cr * v - abs(cb * (0.6 * v) - cr * (0.6 * u)), 0.0)
     # Adding the opposite of the spill to r, g and b keeps luma.
-    green = (0.299 * 1.402 * v + 0.114 * 1.772 * u) / 0.587
-    red, blue = px.r - 1.402 * v * spill, px.b - 1.772 * u * spill
-    return rgba(red, px.g + green * spill, blue, px.a * kept)
+    red, blue = 1.402 * v * despill, 1.772 * u * despill
+    green = (0.299 * red + 0.114 * blue) / 0.587
+    return rgba(px.r - red * spill, px.g + green * spill, px.b - blue * spill, px.a * kept)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dala.errors import DtypeMismatch, KernelSyntaxError
 from dala.gpu.compute.lang.builder import Builder, Refused, Scalar, Term, Vec, describe, type_of
 from dala.gpu.compute.lang.declaration import KernelDecl
-from dala.gpu.compute.lang.exact.sums import in_integers
+from dala.gpu.compute.lang.exact import exact
 from dala.gpu.compute.lang.expressions import Restart, Site, Typing
 from dala.gpu.compute.lang.ir import (
     FLOATS,
@@ -64,7 +64,7 @@ def specialize(decl: KernelDecl, signature: Signature) -> Program:
     while True:
         builder = Builder()
         try:
-            return in_integers(_attempt(decl, signature, typing, builder))
+            return exact(_attempt(decl, signature, typing, builder))
         except Restart:
             # A variable needs a wider type, or the kernel returns pixels.
             spent += builder.count

@@ -31,6 +31,7 @@ from dala.gpu.compute.engines.base import (
     Values,
 )
 from dala.gpu.compute.engines.registry import as_array, run_definition
+from dala.gpu.compute.lang.exact.exponential import has_quick_exp, quick_exp
 from dala.gpu.compute.lang.ir import (
     Block,
     Break,
@@ -297,6 +298,8 @@ class Interpreter:
                 return cast(args[0], TYPES[value.type])
             case "bits":
                 return np.asarray(args[0].view(TYPES[value.type]))
+            case "exp" if has_quick_exp(self.program):
+                return quick_exp(args[0])
         return np.asarray(OPERATIONS[value.op](*args))
 
     @cached_property

@@ -66,23 +66,32 @@ def _finite(number: float) -> float:
     return 0.0 if math.isnan(number) else min(max(number, -1e30), 1e30)
 
 
-def _rounded(sums: Sequence[Sum], bits: int, size: float) -> FixedPoint:
+def integer_weights(weights: Sequence[float], bits: int) -> list[int]:
     """Round weights so that their sum is right: down, and those with the largest rests up.
+
+    >>> integer_weights((0.25, 0.25, 0.5), 1)
+    [1, 0, 1]
+    """
+    exact = [w * 2.0**bits for w in weights]
+    made = [math.floor(w) for w in exact]
+    rests = [w - m for w, m in zip(exact, made, strict=True)]
+    for i in sorted(range(len(rests)), key=lambda i: -rests[i])[: round(sum(rests))]:
+        made[i] += 1
+    return made
+
+
+def _rounded(sums: Sequence[Sum], bits: int, size: float) -> FixedPoint:
+    """Round weights and biases.
 
     Where weights are so large that they have no room (``bits`` below 0), sums keep their sign.
     """
     rows = []
     unit = 2.0**bits
     for weights, counts, bias in sums:
-        exact = [w * unit for w in weights]
-        made = [math.floor(w) for w in exact]
         if len(set(counts)) <= 1:
-            rests = [w - m for w, m in zip(exact, made, strict=True)]
-            up = round(sum(rests))
-            for i in sorted(range(len(rests)), key=lambda i: -rests[i])[:up]:
-                made[i] += 1
+            made = integer_weights(weights, bits)
         else:
-            made = [round(w) for w in exact]
+            made = [round(w * unit) for w in weights]
         # A larger bias changes nothing: the sum is beyond 0 or 255 for all bytes.
         bias = min(max(bias, -2.0 * size), 2.0 * size)
         rows.append((tuple(made), math.floor(bias * unit + 0.5 * max(unit, 1.0) + 0.5)))

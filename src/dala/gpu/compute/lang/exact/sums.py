@@ -57,7 +57,7 @@ class _Row:
 
 
 @dataclass(frozen=True)
-class _Affine:
+class Affine:
     """A weighted sum of bytes plus a uniform bias; weights by the key of their read."""
 
     weights: dict[Hashable, tuple[Value, Value]]
@@ -66,11 +66,9 @@ class _Affine:
 
 def in_integers(program: Program) -> Program:
     """Return a program whose weighted sums of bytes are computed in integers, where it has any."""
-    if program.out.dtype != "u8" or not program.out.pixels:
-        return program
     if not any(arg.dtype == "u8" for arg in program.args):
         return program
-    finder = _Finder(program)
+    finder = SumFinder(program)
     every = finder.run(program.body)
     result = list(program.result)
     rows: dict[Hashable, _Row] = {}
@@ -141,7 +139,7 @@ def stored_value(v: Value) -> Value | None:
     return v.args[0] if v.op == "mul" and _is(v.args[1], _BYTE) else None
 
 
-class _Finder:
+class SumFinder:
     """Visits a block once and finds the values that are weighted sums of bytes."""
 
     def __init__(self, program: Program) -> None:
@@ -150,9 +148,10 @@ class _Finder:
         self.made: dict[Hashable, Value] = {}
         self.keys: dict[Value, Hashable] = {}
 
-    def run(self, block: Block) -> dict[Value, _Affine]:
-        found: dict[Value, _Affine] = {}
-        slots: dict[Slot, _Affine] = {}
+    def run(self, block: Block) -> dict[Value, Affine]:
+        """Return the values of a block that are weighted sums of bytes."""
+        found: dict[Value, Affine] = {}
+        slots: dict[Slot, Affine] = {}
         for s in block.body:
             if isinstance(s, SetSlot):
                 value = self.of(s.value, found)
@@ -177,22 +176,22 @@ class _Finder:
                     found[s] = value
         return found
 
-    def of(self, v: Value, found: dict[Value, _Affine]) -> _Affine | None:
+    def of(self, v: Value, found: dict[Value, Affine]) -> Affine | None:
         """Return an operand as a weighted sum, or None if it is not one."""
         if v in found:
             return found[v]
-        return _Affine({}, v) if v.type == "f32" and self.is_uniform(v) else None
+        return Affine({}, v) if v.type == "f32" and self.is_uniform(v) else None
 
     def is_uniform(self, v: Value) -> bool:
         if v not in self.uniform:
             self.uniform[v] = is_uniform(v)
         return self.uniform[v]
 
-    def value(self, v: Value, found: dict[Value, _Affine]) -> _Affine | None:
+    def value(self, v: Value, found: dict[Value, Affine]) -> Affine | None:
         if v.op == "cast":
             read = v.args[0]
             if self.is_byte(read):
-                return _Affine({self.key(read): (read, _ONE)}, _ZERO)
+                return Affine({self.key(read): (read, _ONE)}, _ZERO)
         if v.op not in ("add", "sub", "mul", "div", "neg"):
             return self.of(v, found)
         args = [self.of(a, found) for a in v.args]
@@ -216,18 +215,18 @@ class _Finder:
             return False
         return all(a.op in ("const", "param") for a in v.args)
 
-    def each(self, a: _Affine, change: Callable[[Value], Value]) -> _Affine:
-        return _Affine({k: (r, change(w)) for k, (r, w) in a.weights.items()}, change(a.bias))
+    def each(self, a: Affine, change: Callable[[Value], Value]) -> Affine:
+        return Affine({k: (r, change(w)) for k, (r, w) in a.weights.items()}, change(a.bias))
 
-    def joined(self, op: str, a: _Affine, b: _Affine) -> _Affine:
+    def joined(self, op: str, a: Affine, b: Affine) -> Affine:
         """Add or subtract two sums."""
         weights = dict(a.weights)
         for key, (read, w) in b.weights.items():
             before = weights[key][1] if key in weights else _ZERO
             weights[key] = read, self.binary(op, before, w)
-        return _Affine(weights, self.binary(op, a.bias, b.bias))
+        return Affine(weights, self.binary(op, a.bias, b.bias))
 
-    def row(self, found: _Affine) -> _Row | None:
+    def row(self, found: Affine) -> _Row | None:
         """Return a sum in steps of the stored byte, grouped by weights; None if it is too long."""
         groups: dict[Hashable, _Group] = {}
         for read, weight in found.weights.values():
@@ -289,7 +288,7 @@ class _Writer:
     Sums with equal weights, such as those of several channels, share their numbers.
     """
 
-    def __init__(self, rows: Sequence[_Row], finder: _Finder, first: int) -> None:
+    def __init__(self, rows: Sequence[_Row], finder: SumFinder, first: int) -> None:
         self.rows = rows
         self.first = first
         reads = [read for row in rows for g in row.groups for read in g.reads]

@@ -62,7 +62,7 @@ class Emitter(InstructionWriter):
         lanes: Elements of a vector.
         varying: Values that become vectors.
         varying_slots: Slots that hold vectors.
-        quick_exp: Whether ``exp`` of a vector needs only the precision of a stored byte.
+        of_bytes: Whether the program stores bytes; see :class:`InstructionWriter`.
         meter: Meters the loops of the block.
     """
 
@@ -74,10 +74,10 @@ class Emitter(InstructionWriter):
         lanes: int = 1,
         varying: Collection[Value] = frozenset(),
         varying_slots: Collection[Slot] = frozenset(),
-        quick_exp: bool = False,
+        of_bytes: bool = False,
         meter: LoopMeter | None = None,
     ) -> None:
-        super().__init__(f, lanes, varying, quick_exp)
+        super().__init__(f, lanes, varying, of_bytes)
         self.meter = meter
         self.reader = reader
         self.slots = slots

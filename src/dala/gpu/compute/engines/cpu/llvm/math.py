@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Final
 
 from dala.gpu.compute.engines.cpu.llvm.text import FunctionText, Module, Num, polynomial
+from dala.gpu.compute.lang.exact import exponential
 
 ONE_BITS: Final = 0x3FF0000000000000
 SQRT_HALF_BITS: Final = 0x3FE6A09E667F3BCD
@@ -200,11 +201,7 @@ def _pow(x: Num, y: Num) -> Num:
 # exp of a vector of f32, in f32 throughout ------------------------------------------------------
 # Computing in f64 takes twice the vectors: too slow for filters that call exp for each neighbor.
 # Errors stay below four units in the last place, and below 2^-126 where the result is subnormal.
-# The quick version has a relative error of 2^-17 and saturates at the smallest and largest powers
-# of two.
-#: Adding 1.5 * 2^23 rounds to a whole number and leaves it in the low bits.
-_MAGIC32: Final = 12582912.0
-_ONE_BITS32: Final = 0x3F800000
+# Programs of bytes have their own (``lang/exact/exponential.py``).
 #: log(2) in two parts, the first short enough that its multiples are exact.
 _LN2_32: Final = (0.693359375, -2.1219444005469058e-4)
 #: Where the power of two is 0, and where it is infinite.
@@ -214,19 +211,13 @@ _EXP32: Final = (
     1.0, 1.0000059645030004, 0.49987075962384125,
     0.16755531012901148, 0.03906182497601506, 0.011669927611565907,
 )  # fmt: skip
-_QUICK_EXP_RANGE: Final = (-87.0, 88.0)
-# 2^r on [-1/2, 1/2]: 2^-18.4, and 1 at 0
-_QUICK_EXP2: Final = (
-    1.0, 0.6931241933554522, 0.2402409861165368,
-    0.05590642514458512, 0.009582853183706542,
-)  # fmt: skip
 
 
 def vector_exp(module: Module, lanes: int, quick: bool) -> str:
     """Return the name of the function for ``exp`` of a vector of f32, emitting it on first use."""
     name = f"@exp.v{lanes}f32{'.quick' if quick else ''}"
     if name not in module.helpers:
-        kind = f"<{lanes} x float>"
+        kind = f"<{lanes} x float>" if lanes > 1 else "float"
         head = f"define internal {kind} {name}({kind} %x) alwaysinline nounwind memory(none)"
         f = FunctionText(module, head)
         x = Num(f, kind, "%x")
@@ -238,24 +229,27 @@ def vector_exp(module: Module, lanes: int, quick: bool) -> str:
 def _exp32(x: Num) -> Num:
     x = x.within(*_EXP32_RANGE)
     # The whole part is rounded down, so that the largest power of two is still finite.
-    shifted = x.multiply_add(1.0 / math.log(2.0), -0.5) + _MAGIC32
-    count = shifted - _MAGIC32
+    shifted = x.multiply_add(1.0 / math.log(2.0), -0.5) + exponential.MAGIC
+    count = shifted - exponential.MAGIC
     rest = count.multiply_add(-_LN2_32[0], x)
     rest = count.multiply_add(-_LN2_32[1], rest)
     return polynomial(rest, _EXP32) * _power_of_two32(shifted)
 
 
 def _quick_exp32(x: Num) -> Num:
-    x, scale = x.within(*_QUICK_EXP_RANGE), 1.0 / math.log(2.0)
-    shifted = x.multiply_add(scale, _MAGIC32)
-    rest = x.multiply_add(scale, _MAGIC32 - shifted)
-    return polynomial(rest, _QUICK_EXP2) * _power_of_two32(shifted)
+    t = x.within(*exponential.RANGE) * exponential.SCALE
+    shifted = t + exponential.MAGIC
+    rest = t - (shifted - exponential.MAGIC)
+    total: Num = rest * exponential.POLYNOMIAL[-1] + exponential.POLYNOMIAL[-2]
+    for c in reversed(exponential.POLYNOMIAL[:-2]):
+        total = total * rest + c
+    return total * _power_of_two32(shifted)
 
 
 def _power_of_two32(shifted: Num) -> Num:
     # The shift drops the upper bits of the magic number. Callers multiply by the result rather than
     # add exponents, so that NaN stays NaN.
-    return ((shifted.bits() << 23) + _ONE_BITS32).bits()
+    return ((shifted.bits() << 23) + exponential.ONE_BITS).bits()
 
 
 _F32: Final[dict[str, Callable[..., Num]]] = {

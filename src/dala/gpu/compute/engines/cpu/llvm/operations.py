@@ -9,7 +9,7 @@ is varying.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from typing import Final
 
 from dala.errors import UnsupportedOperation
@@ -42,7 +42,8 @@ class InstructionWriter:
         f: The function to write to.
         lanes: Elements of a vector.
         varying: Values that become vectors.
-        quick_exp: Whether ``exp`` of a vector needs only the precision of a stored byte.
+        of_bytes: Whether a program stores bytes: nothing is fused, so that all processors store
+            the same, and ``exp`` is that of ``lang/exact/exponential.py``.
     """
 
     def __init__(
@@ -50,12 +51,12 @@ class InstructionWriter:
         f: FunctionText,
         lanes: int = 1,
         varying: Collection[Value] = frozenset(),
-        quick_exp: bool = False,
+        of_bytes: bool = False,
     ) -> None:
         self.f = f
         self.lanes = lanes
         self.varying = varying
-        self.quick_exp = quick_exp
+        self.of_bytes = of_bytes
         #: The LLVM name of each value emitted so far.
         self.names: dict[Value, str] = {}
         self._splats: dict[str, str] = {}
@@ -132,7 +133,7 @@ class InstructionWriter:
 
     def _arithmetic(self, v: Value, args: list[str], vector: bool) -> str:
         kind = self.kind(v.type, vector)
-        if vector and v.op == "add" and v.type == "f32":
+        if vector and v.op == "add" and v.type == "f32" and not self.of_bytes:
             total, product = v.args
             if total.op == "get" and product.op == "mul":
                 # A loop that sums products spends its time here: fuse where the CPU can.
@@ -205,8 +206,8 @@ class InstructionWriter:
 
     def _function(self, v: Value, args: list[str], vector: bool) -> str:
         kind = self.kind(v.type, vector)
-        if vector:
-            name = vector_exp(self.f.module, self.lanes, self.quick_exp)
+        if vector or (self.of_bytes and v.op == "exp" and v.type == "f32"):
+            name = vector_exp(self.f.module, self.lanes if vector else 1, self.of_bytes)
         else:
             name = math_function(self.f.module, v.op, v.type)
         return self.let(f"call {kind} {name}({', '.join(f'{kind} {a}' for a in args)})")

@@ -56,7 +56,7 @@ class _Fill(ValueReader):
         """Return the finished function."""
         f, analysis = self.f, self.analysis
         meter = LoopMeter(f, analysis.block)
-        emitter = Emitter(f, self, allocate_slots(f, analysis.block), meter=meter)
+        emitter = Emitter(f, self, allocate_slots(f, analysis.block), of_bytes=True, meter=meter)
 
         def entry(i: str) -> None:
             mark = emitter.mark()
