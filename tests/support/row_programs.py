@@ -24,6 +24,7 @@ def fixed(examples):
 SOURCES = {
     "alike": ("def k(px: Pixel, *, v=0.1): return rgba(px.rgb * 1.5 - v, px.a)", 1, {"v": 0.25}),
     "mixed": ("def k(px: Pixel): return rgba(px.g, px.b, px.r * 0.5 + px.g * 0.25, px.a)", 1, {}),
+    "matrix": ("def k(px: Pixel): return rgba(mix(px.rgb, px.gbr, 0.3), px.a)", 1, {}),
     "all four": ("def k(px: Pixel): return rgba(1.0 - px.rgb, 1.0 - px.a)", 1, {}),
     "stencil": (
         "def k(img: Image, *, a=0.5):\n"

@@ -105,8 +105,9 @@ def test_scalar_and_vector_code_agree(expression):
     ("name", "dtype", "channels", "form"),
     [
         ("alike", "u8", 4, "color_matrix"),
-        ("mixed", "u8", 4, "color_matrix"),
-        ("mixed", "u8", 3, "color_matrix"),
+        ("mixed", "u8", 4, "packed"),
+        ("matrix", "u8", 4, "color_matrix"),
+        ("matrix", "u8", 3, "color_matrix"),
         ("alike", "u8", 3, "per_channel"),
         ("alike", "f32", 4, "per_channel"),
         ("mixed", "f32", 4, "packed"),
@@ -115,7 +116,7 @@ def test_scalar_and_vector_code_agree(expression):
         ("stencil", "f32", 4, "per_channel"),
         ("weights", "u8", 4, "weighted_sum"),
         ("weights", "u8", 3, "weighted_sum"),
-        ("box", "u8", 4, "weighted_sum"),
+        ("box", "u8", 4, "packed"),
         ("bytes", "u8", 4, "bytes"),
         ("bytes", "u8", 3, "bytes"),
         ("bytes in a loop", "u8", 4, "bytes"),
@@ -137,7 +138,7 @@ def test_form_of_a_program(name, dtype, channels, form):
 
 @pytest.mark.parametrize("channels", [None, 3, 4])
 def test_weighted_sums_with_any_weights(channels):
-    """Sums are in 16 bits where the weights fit, else in floats; errors are at most one step."""
+    """Sums have weights of 16 bits where these fit, else of 32."""
     shape = (9, 67) if channels is None else (9, 67, channels)
     data = [image_of(shape, "u8", i) for i in range(2)]
     for name, weights in (
@@ -153,7 +154,7 @@ def test_weighted_sums_with_any_weights(channels):
 
 @pytest.mark.parametrize("channels", [3, 4])
 def test_color_matrices_with_any_weights(channels):
-    """Matrices are in fixed point where the weights fit, else in floats."""
+    """Matrices have weights of 16 bits where these fit, else of 32."""
     k = kernel(
         "def k(px: Pixel, *, a=0.5, b=0.0):\n"
         "    sum = px.r * 0.5 - px.g * a + b\n"

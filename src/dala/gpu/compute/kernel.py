@@ -105,7 +105,7 @@ class Kernel(Runnable):
         check_mapping(self.name, params)
         call = self._bind(inputs, output, number_kinds(self.decl, params))
         assert call.program is not None
-        return call, pack(self.decl, call.program.params, params)
+        return call, pack(self.decl, call.program, params)
 
     def _bind(
         self, inputs: Sequence[Buffer], output: Buffer, numbers: tuple[tuple[str, str], ...]

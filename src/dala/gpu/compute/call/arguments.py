@@ -10,6 +10,7 @@ import numpy as np
 
 from dala.arguments import items_of
 from dala.errors import ParameterError
+from dala.gpu.compute.call.derived import with_derived
 from dala.gpu.compute.lang.declaration import KernelDecl, ParamDecl, expected_numbers
 from dala.gpu.compute.lang.ir import FLOATS, Param, Program
 from dala.gpu.compute.lang.scalars import RANGES
@@ -51,7 +52,9 @@ def pack(decl: KernelDecl, program: Program, params: Params) -> tuple[int | floa
                 raise _refused(decl, p, slots[place], value)
             values.append(number)
             place += 1
-    return tuple(values) if program.derive is None else program.derive(tuple(values))
+    return (
+        tuple(values) if program.derived is None else with_derived(program.derived, tuple(values))
+    )
 
 
 class LastParams:

@@ -46,7 +46,7 @@ bits               reinterpret the same bits: f32 <-> s32/u32, f64 <-> s64, s32 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -192,6 +192,19 @@ class Param:
 
 
 @dataclass(frozen=True, eq=False)
+class Derived:
+    """Parameters that the host computes from the declared ones: integer weights of sums.
+
+    See ``exact/fixed_point.py``, which has the meaning of the fields, and ``call/derived.py``.
+    """
+
+    #: Weights and biases as expressions of the declared parameters.
+    numbers: tuple[Value, ...]
+    layout: tuple[int, ...]
+    window: bool
+
+
+@dataclass(frozen=True, eq=False)
 class Program:
     """A kernel specialized for dtypes, ranks and channels, for any shapes."""
 
@@ -208,9 +221,8 @@ class Program:
     uses_position: bool
     #: Text that is equal for programs that do the same work.
     key: str
-    #: Returns the values of all parameters from those of the declared ones; None if all are
-    #: declared.
-    derive: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None
+    #: What the last parameters are computed from; None if all are declared.
+    derived: Derived | None = None
 
     @property
     def types(self) -> frozenset[str]:

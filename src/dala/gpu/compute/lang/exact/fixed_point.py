@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-#: The most fraction bits of weights that fit 16 bits, which processors multiply fastest. More bits
-#: mean that some weight needs 32.
+#: The most fraction bits of weights that fit 16 bits, which processors multiply fastest.
 NARROW_BITS: Final = 15
 #: The most fraction bits.
 WIDE_BITS: Final = 20
@@ -33,6 +32,7 @@ class FixedPoint:
 
     #: For each sum, its weights and its bias, which includes the half that rounds.
     rows: tuple[tuple[tuple[int, ...], int], ...]
+    #: The fraction bits; plus 32, which does not change a shift, where weights need 32 bits.
     bits: int
 
 
@@ -58,7 +58,8 @@ def quantize(sums: Sequence[Sum], *, window: bool) -> FixedPoint:
             found = _rounded(sums, narrow, size)
             if _error(sums, found) <= (WINDOW_ERROR if window else PIXEL_ERROR):
                 return found
-    return _rounded(sums, min(room, WIDE_BITS), size)
+    wide = _rounded(sums, min(room, WIDE_BITS), size)
+    return FixedPoint(wide.rows, wide.bits + 32)
 
 
 def _finite(number: float) -> float:
@@ -106,3 +107,23 @@ def _error(sums: Sequence[Sum], found: FixedPoint) -> float:
         off = [(m / unit - w) * n for w, m, n in zip(weights, made, counts, strict=True)]
         worst = max(worst, sum(max(o, 0.0) for o in off), sum(max(-o, 0.0) for o in off))
     return 255.0 * worst
+
+
+def fixed_point(window: bool, layout: Sequence[int], numbers: Sequence[float]) -> list[int]:
+    """Return the weights, biases and fraction bits of sums that are given as a list of numbers.
+
+    ``layout`` has, for each sum, the number of its weights and how many bytes each multiplies;
+    ``numbers`` its weights and its bias.
+
+    >>> fixed_point(False, [2, 1, 1], [0.25, 0.5, 10.0])
+    [8192, 16384, 344064, 15]
+    """
+    sums: list[Sum] = []
+    at = place = 0
+    while at < len(layout):
+        n = layout[at]
+        sums.append((numbers[place : place + n], layout[at + 1 : at + 1 + n], numbers[place + n]))
+        at, place = at + 1 + n, place + n + 1
+    found = quantize(sums, window=window)
+    weights = [w for row, _ in found.rows for w in row]
+    return [*weights, *(bias for _, bias in found.rows), found.bits]

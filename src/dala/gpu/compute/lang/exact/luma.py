@@ -58,7 +58,7 @@ def with_integer_luma(program: Program) -> Program:
     made = make_program(
         program.name, program.args, program.out, program.params, body, result, program.rank
     )
-    return replace(made, derive=program.derive)
+    return replace(made, derived=program.derived)
 
 
 def _operands(s: Statement) -> Sequence[Value]:

@@ -45,7 +45,7 @@ def in_steps(program: Program) -> Program:
     made = make_program(
         program.name, program.args, program.out, program.params, body, result, program.rank
     )
-    return replace(made, derive=program.derive)
+    return replace(made, derived=program.derived)
 
 
 def _is_unit(v: Value) -> bool:
@@ -118,7 +118,8 @@ class _Writer:
             return v.args[0].op == "cast" and v.args[0].args[0].op == "add"
         if v.op != "cast" or v.args[0].op not in ("pixel", "image"):
             return False
-        return self.program.args[v.args[0].attr[0]].dtype == "u8"
+        argument: int = v.args[0].attr[0]
+        return self.program.args[argument].dtype == "u8"
 
     def _cancels(self, v: Value) -> bool:
         """Return whether a product is that of a number in steps and 255."""

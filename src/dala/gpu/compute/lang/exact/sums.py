@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
-from dala.gpu.compute.engines.symbols import FUNCTIONS, apply, is_symbolic
-from dala.gpu.compute.lang.exact.fixed_point import Sum, quantize
-from dala.gpu.compute.lang.exact.uniform import evaluate, is_uniform
+from dala.gpu.compute.lang.exact.fixed_point import fixed_point
+from dala.gpu.compute.lang.exact.uniform import is_uniform
 from dala.gpu.compute.lang.ir import (
     Block,
+    Derived,
     For,
     If,
     Param,
@@ -90,17 +90,19 @@ def in_integers(program: Program) -> Program:
     if result == list(program.result) and not chosen:
         return program
     body = list(program.body.body)
-    params, derive = program.params, None
+    params, derived = program.params, None
     if chosen:
         writer = _Writer(list(rows.values()), finder, len(program.params))
-        stored = dict(zip(rows, writer.written(body), strict=True))
+        bytes_of = dict(zip(rows, writer.written(body), strict=True))
         for channel, key in chosen.items():
-            result[channel] = stored[key]
-        params, derive = params + writer.params, writer.derive
+            result[channel] = bytes_of[key]
+        params += writer.params
+        if writer.params:
+            derived = Derived(tuple(writer.wanted), tuple(writer.layout), writer.window)
     made = make_program(
         program.name, program.args, program.out, params, Block(body), tuple(result), program.rank
     )
-    return replace(made, derive=derive)
+    return replace(made, derived=derived)
 
 
 def _is_copy(row: _Row) -> bool:
@@ -266,7 +268,8 @@ class SumFinder:
     def key(self, v: Value) -> Hashable:
         """Return a key that is equal for equal computations."""
         if v.op == "const":
-            return v.attr
+            number: float = v.attr
+            return number
         if v not in self.keys:
             self.keys[v] = (v.op, v.type, v.attr, *(self.key(a) for a in v.args))
         return self.keys[v]
@@ -314,19 +317,6 @@ class _Writer:
         ]
         self.params = () if self.constant else tuple(Param(name, None, "s32") for name in names)
 
-    def derive(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the parameters with the derived ones behind them."""
-        return (*values, *self._integers(values))
-
-    def _integers(self, values: tuple[Any, ...]) -> list[Any]:
-        """Return all weights, all biases, and the fraction bits."""
-        numbers = evaluate(self.wanted, values)
-        found = fixed_point(self.window, self.layout, [float(n) for n in numbers])
-        if not is_symbolic(*numbers):
-            return found
-        given = (int(self.window), len(self.layout), *self.layout, *numbers)
-        return [apply("fixed_point", n, i, *given) for i, n in enumerate(found)]
-
     def written(self, body: list[Statement]) -> list[Value]:
         """Append the sums to a block, and return the bytes to store."""
 
@@ -336,7 +326,8 @@ class _Writer:
             return value
 
         if self.constant:
-            names = [Value("const", "s32", (), n) for n in self._integers(())]
+            found = fixed_point(self.window, self.layout, [float(v.attr) for v in self.wanted])
+            names = [Value("const", "s32", (), n) for n in found]
         else:
             names = [emit("param", attr=self.first + i) for i in range(len(self.params))]
         bits = names.pop()
@@ -353,28 +344,3 @@ class _Writer:
             total = emit("max", emit("shr", total, bits), Value("const", "s32", (), 0))
             made.append(emit("min", total, Value("const", "s32", (), 255)))
         return made
-
-
-def fixed_point(window: bool, layout: Sequence[int], numbers: Sequence[float]) -> list[int]:
-    """Return the weights, biases and fraction bits of sums that are given as a list of numbers.
-
-    ``layout`` has, for each sum, the number of its weights and how many bytes each multiplies;
-    ``numbers`` its weights and its bias.
-    """
-    sums: list[Sum] = []
-    at = place = 0
-    while at < len(layout):
-        n = layout[at]
-        sums.append((numbers[place : place + n], layout[at + 1 : at + 1 + n], numbers[place + n]))
-        at, place = at + 1 + n, place + n + 1
-    found = quantize(sums, window=window)
-    weights = [w for row, _ in found.rows for w in row]
-    return [*weights, *(bias for _, bias in found.rows), found.bits]
-
-
-def _fixed_point_at(index: int, window: int, length: int, *given: float) -> int:
-    layout = [int(n) for n in given[:length]]
-    return fixed_point(bool(window), layout, given[length:])[index]
-
-
-FUNCTIONS["fixed_point"] = _fixed_point_at

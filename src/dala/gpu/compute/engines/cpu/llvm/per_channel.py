@@ -7,7 +7,6 @@ compared by ``min`` and ``max``, and stored, bytes need not be widened either.
 
 from __future__ import annotations
 
-import struct
 from dataclasses import replace
 from typing import Final, cast
 
@@ -28,7 +27,6 @@ from dala.gpu.compute.lang.ir import (
 
 #: The type of a byte that is not widened; only per-channel programs have it.
 BYTE: Final = cast(Type, "u8")
-_UNIT: Final = struct.unpack("f", struct.pack("f", 1.0 / 255.0))[0]
 
 
 def flatten(
@@ -125,7 +123,7 @@ def _slice(block: Block, result: Value, channel: int) -> tuple[Block, Value] | N
 
 # bytes ------------------------------------------------------------------------------------------
 class _Bytes:
-    """Finds values that are bytes scaled to 0..1, in a per-channel program of u8."""
+    """Finds values that are bytes as floats, in a per-channel program of u8."""
 
     def __init__(self, block: Block) -> None:
         self.every = list(statements(block))
@@ -143,7 +141,7 @@ class _Bytes:
         return False
 
     def scaled(self, v: Value) -> bool:
-        """Return whether a value is a byte times 1/255."""
+        """Return whether a value is a byte as a float."""
         if v.op == "get":
             return v.attr in self.slots
         if v.op not in ("min", "max"):
@@ -153,18 +151,10 @@ class _Bytes:
         return self._known[v]
 
     def read(self, v: Value) -> Value | None:
-        """Return the read whose scaled value this is."""
-        if v.op != "mul" or v.args[1].op != "const" or _rounded(v.args[1].attr) != _UNIT:
+        """Return the read whose float this is."""
+        if v.op != "cast" or v.type != "f32" or v.args[0].op not in ("pixel", "image"):
             return None
-        inner = v.args[0]
-        if inner.op != "cast" or inner.type != "f32" or inner.args[0].op not in ("pixel", "image"):
-            return None
-        return inner.args[0]
-
-
-def _rounded(number: float) -> float:
-    found: float = struct.unpack("f", struct.pack("f", number))[0]
-    return found
+        return v.args[0]
 
 
 def to_bytes(block: Block, stored: Value) -> tuple[Block, Value] | None:

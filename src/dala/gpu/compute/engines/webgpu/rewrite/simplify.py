@@ -43,6 +43,8 @@ def simplify(program: Program) -> Program:
 
     def scaled_byte(v: Value) -> tuple[Value, float] | None:
         """If a value is a byte times a constant, return both."""
+        if v.op == "cast" and v.type == "f32" and is_byte(v.args[0]):
+            return v, 1.0
         if v.op != "mul" or v.type != "f32" or v.args[1].op != "const":
             return None
         number = v.args[0]
@@ -66,6 +68,8 @@ def simplify(program: Program) -> Program:
                 least = Value(v.op, "s32", (found[0].args[0], other[0].args[0]))
                 extremes.add(least)
                 number = Value("cast", "f32", (least,), "byte")
+                if found[1] == 1.0:
+                    return number
                 return Value("mul", "f32", (number, Value("const", "f32", (), found[1])))
         if v.op == "cast" and v.attr == "in_range":
             whole = _saturated(args[0])

@@ -47,7 +47,7 @@ def kept_channel(v: Value, program: Program) -> tuple[int, int] | None:
 
 
 def scaled_byte(v: Value, scaled: Callable[[Value], bool]) -> Value | None:
-    """Return the scaled byte that a stored value always equals, or None."""
+    """Return the byte, as a float, that a stored value always equals, or None."""
     found: list[Value] = []
 
     def leaf(v: Value) -> NDArray | None:
@@ -55,7 +55,7 @@ def scaled_byte(v: Value, scaled: Callable[[Value], bool]) -> Value | None:
             return None
         if v not in found:
             found.append(v)
-        return np.arange(256, dtype=np.float32) * np.float32(1.0 / 255.0)
+        return np.arange(256, dtype=np.float32)
 
     numbers = _evaluate(v, leaf, {})
     return found[0] if len(found) == 1 and _is_identity(numbers) else None

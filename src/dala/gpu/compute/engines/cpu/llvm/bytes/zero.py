@@ -111,7 +111,7 @@ class _Folder:
             if v not in self.guarded:
                 self.guarded.append(v)
             return UNIFORM_BITS
-        if v.op == "cast" and v.args[0].op in ("pixel", "image") and v.type in FLOATS:
+        if v.op == "cast" and v.args[0].type in ("s32", "u32") and v.type in FLOATS:
             return 32.0
         if v.type != "f32" or v.op not in ("add", "sub", "mul", "neg", "abs", "min", "max"):
             return math.inf

@@ -1,7 +1,7 @@
 """Row functions that multiply 16-bit weights, added in pairs.
 
-Sums of bytes have integer weights (``lang/exact/fixed_point.py``). Where these have at most 15
-fraction bits they fit 16 bits, and processors multiply and add pairs in one instruction. A row with
+Sums of bytes have integer weights (``lang/exact/fixed_point.py``). Where these fit 16 bits, which
+the number of fraction bits tells, processors multiply and add pairs in one instruction. A row with
 wider weights is computed by the plain row function of the same program. Both are exact.
 """
 
