@@ -1,6 +1,7 @@
 // Formulas of a plan: numbers, names of symbols, or lists of an operator and its operands.
 // src/dala/gpu/compute/engines/symbols.py defines them.
 
+import { fixedPoint, round } from "./fixed.js";
 import { affine, gauss, taps, tapsOf } from "./tables.js";
 
 export type Expression = number | string | [string, ...Expression[]];
@@ -8,14 +9,6 @@ export type Expression = number | string | [string, ...Expression[]];
 export type Guard = ["==" | "<" | "<=", Expression, Expression, boolean];
 /** The number of each symbol. */
 export type Numbers = Map<string, number>;
-
-/** Round half to even, as Python does. */
-function round(x: number): number {
-  const low = Math.floor(x);
-  const part = x - low;
-  if (part !== 0.5) return Math.round(x);
-  return low % 2 === 0 ? low : low + 1;
-}
 
 const FUNCTIONS: Record<string, (...n: number[]) => number> = {
   "+": (...n) => n.reduce((a, b) => a + b),
@@ -32,6 +25,7 @@ const FUNCTIONS: Record<string, (...n: number[]) => number> = {
   bits: (a) => (a! > 0 ? 32 - Math.clz32(a!) : 0),
   cos: (a) => Math.cos(a!),
   sin: (a) => Math.sin(a!),
+  fixed_point: (index, window, length, ...n) => fixedPoint(window!, length!, ...n)[index!]!,
   gauss: (radius, sigma, d) => gauss(radius!, sigma!)[d!]!,
   taps_count: (...n) => tapsOf(n).count,
   taps_first: (...n) => tapsOf(n).low,

@@ -60,5 +60,5 @@ def chroma_key(
     spill = max(cb * u + cr * v - abs(cb * (0.6 * v) - cr * (0.6 * u)), 0.0)
     # Adding the opposite of the spill to r, g and b keeps luma.
     red, blue = 1.402 * v * despill, 1.772 * u * despill
-    green = (0.299 * red + 0.114 * blue) / 0.587
+    green = (0.299 / 0.587) * red + (0.114 / 0.587) * blue
     return rgba(px.r - red * spill, px.g + green * spill, px.b - blue * spill, px.a * kept)
