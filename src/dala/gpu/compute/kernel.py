@@ -244,7 +244,8 @@ class Kernel(Runnable):
             )
         if isinstance(source, Kernel):
             limits = limits or source.limits
-            decl, again = source.decl, source.decl
+            decl = source.decl
+            again: KernelDecl | Callable[[], KernelDecl] = decl
         else:
             decl, again = _declare(name, source, inputs, params)
         made = Kernel(name, decl, limits)
