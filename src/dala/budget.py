@@ -333,7 +333,9 @@ class Charging:
 
     def __enter__(self) -> Self:
         around = () if self._alone else _charged.get()
-        self._token = _charged.set(self._accounts + around if around else self._accounts)
+        if around:  # each budget once, or scenes in scenes would double them
+            around = tuple(each for each in around if each not in self._accounts)
+        self._token = _charged.set(self._accounts + around)
         return self
 
     def __exit__(

@@ -231,7 +231,11 @@ def test_pages(alone):
 
     few = {name: THINGS[name] for name in ("none", "number", "surrogate", "view", "dict", "vector")}
     sweep(web.export, {"chain": [("blur", {"radius": 2})], "folder": "page"}, values=few)
-    sweep(web.Server, {"folder": ".", "host": "127.0.0.1"}, skip=("host",))
+    sweep(
+        web.Server,
+        {"folder": web.export(["invert"], "page").path, "host": "127.0.0.1"},
+        skip=("host",),
+    )
 
 
 def test_pipelines(alone):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import dala.web
+from tests.support import site
 from tests.support.web import FLAGS, WebPage, start
 
 
@@ -31,8 +31,8 @@ def browser(playwright: Any) -> Iterator[Any]:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
     folder = tmp_path_factory.mktemp("served")
     (folder / "blank.html").write_text("<!doctype html><title>blank</title>")
-    with dala.web.Server(folder, host="127.0.0.1") as server:
-        yield folder, server.address
+    with site.served(folder) as address:
+        yield folder, address
 
 
 @pytest.fixture(scope="module")

@@ -1,15 +1,19 @@
 """Serving exported pages: addresses, certificates, what is not served, and the end."""
 
 import http.client
+import json
 import os
+import shutil
 import signal
 import socket
 import ssl
 import subprocess
 import sys
 import urllib.error
+import urllib.parse
 import urllib.request
 
+import numpy as np
 import pytest
 
 import dala.web
@@ -18,20 +22,36 @@ from dala.secure import certificate, qr_text
 from dala.web.serving import announcement
 
 
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """A folder whose files are all the kinds that an export writes."""
+    table = np.random.default_rng(5).random((17, 17, 17, 3)).astype("f4")
+    return dala.web.export([("lut_apply", {"lut": table})], tmp_path_factory.mktemp("web") / "page")
+
+
 @pytest.fixture
-def folder(tmp_path):
-    page = tmp_path / "page"
-    (page / "shaders").mkdir(parents=True)
-    (page / "index.html").write_text("the page")
-    (page / "shaders" / "0.wgsl").write_text("fn main() {}")
-    (page / ".hidden").write_text("secret")
-    (tmp_path / "outside.txt").write_text("secret")
+def folder(exported, tmp_path):
+    """The same, with strangers in it and beside it."""
+    page = shutil.copytree(exported.path, tmp_path / "page")
+    for stranger in (
+        ".hidden",
+        "notes.txt",
+        "shaders/notes.txt",
+        "data/9999.bin",
+        "../outside.txt",
+    ):
+        (page / stranger).write_text("secret")
     return page
 
 
-def status(server, path):
+def as_local(server):
     host, port = server.address.split("/")[2].rsplit(":", 1)
-    connection = http.client.HTTPConnection(host, int(port), timeout=10)
+    assert host == "127.0.0.1"
+    return int(port)
+
+
+def status(server, path):
+    connection = http.client.HTTPConnection("127.0.0.1", as_local(server), timeout=10)
     try:
         connection.request("GET", path)
         return connection.getresponse().status
@@ -39,21 +59,35 @@ def status(server, path):
         connection.close()
 
 
-def test_only_the_folder_is_served(folder):
-    os.symlink(folder.parent / "outside.txt", folder / "link.txt")
-    with dala.web.Server(folder, host="127.0.0.1") as server:
-        assert server.address.startswith("http://127.0.0.1:")
+#: What a stranger asks for, in a folder and beside one file.
+OTHERS = [
+    *("/notes.txt", "/.hidden", "/shaders/", "/shaders", "/shaders/notes.txt", "/data/9999.bin"),
+    *("/../outside.txt", "/%2e%2e/outside.txt", "/shaders/..%2f..%2foutside.txt", "//outside.txt"),
+    *(
+        "/outside.txt",
+        "/page/notes.txt",
+        "/page",
+        "/etc/passwd",
+        "//etc/passwd",
+        "/%00",
+        "/.",
+        "/..",
+    ),
+    *("/index.html/", "/index.html/../notes.txt", "/shaders/../notes.txt", "*"),
+]
+
+
+def test_only_files_of_the_export_are_served(exported, folder):
+    assert {"data/0.bin", "shaders/0.wgsl", "picture.jpg"} <= set(exported.files)
+    with dala.web.Server(folder) as server:
         answer = urllib.request.urlopen(server.address)
-        assert answer.read() == b"the page"
+        assert answer.read() == (folder / "index.html").read_bytes()
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
-        assert status(server, "/shaders/0.wgsl") == 200
-        for path in (
-            "/../outside.txt",
-            "/%2e%2e/outside.txt",
-            "/link.txt",
-            "/.hidden",
-            "/shaders/",
-        ):
+        for name in exported.files:
+            found = urllib.request.urlopen(server.address + name).read()
+            assert found == (exported.path / name).read_bytes(), name
+        assert status(server, "/dala.js?version=2") == 200
+        for path in OTHERS:
             assert status(server, path) == 404, path
     server.close()
     with pytest.raises(FreedError):
@@ -62,16 +96,60 @@ def test_only_the_folder_is_served(folder):
         status(server, "/")
 
 
+def test_one_file_is_served_alone(folder):
+    """The page was the key to its whole folder."""
+    for name in ("page one.html", "s\u00e4pia.html"):
+        made = dala.web.export(["sepia"], folder.parent / name)
+        os.symlink(folder / "notes.txt", folder.parent / "link.txt")
+        with dala.web.Server(made.path) as server:
+            for address in (server.address, server.address.rpartition("/")[0] + "/"):
+                assert urllib.request.urlopen(address).read() == made.path.read_bytes()
+            inside = [f"/page/{file}" for file in ("index.html", "chain.json", "shaders/0.wgsl")]
+            for path in (*OTHERS, *inside, "/link.txt", "/chain.json", "/index.html"):
+                assert status(server, path) == 404, path
+        os.remove(folder.parent / "link.txt")
+
+
+def test_links_are_not_followed(folder):
+    os.replace(folder / "still.jpg", folder.parent / "still.jpg")
+    os.symlink(folder.parent / "still.jpg", folder / "still.jpg")
+    os.rename(folder / "shaders", folder.parent / "shaders")
+    os.symlink(folder.parent / "shaders", folder / "shaders")
+    os.symlink(folder, folder.parent / "another")
+    for path in (folder, folder.parent / "another"):  # a link to the page itself is the user's own
+        with dala.web.Server(path) as server:
+            assert status(server, "/picture.jpg") == 200
+            assert status(server, "/still.jpg") == 404
+            assert status(server, "/shaders/0.wgsl") == 404
+
+
+@pytest.mark.parametrize("name", ["../outside.txt", "/etc/hostname", "shaders/../notes.txt", "."])
+def test_documents_name_no_other_files(folder, name):
+    document = json.loads((folder / "chain.json").read_text())
+    (folder / "chain.json").write_text(json.dumps({**document, "still": name}))
+    with dala.web.Server(folder) as server:
+        for path in (f"/{name}", name, urllib.parse.quote(f"/{name}", safe="")):
+            assert status(server, path) == 404, path
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", "7", "{}", '{"format": "dala-chain"}', "[" * 100_000, "\xff"]
+)
+def test_other_folders_are_refused(folder, text):
+    (folder / "chain.json").write_text(text, encoding="latin-1")
+    with pytest.raises(ParameterError, match=r"folder must be a folder or an HTML file that dala"):
+        dala.web.Server(folder)
+
+
 def test_tls_with_a_certificate_made_on_the_spot(folder):
-    with dala.web.Server(folder, host="127.0.0.1", tls=True) as server:
+    with dala.web.Server(folder, tls=True) as server:
         context = ssl.create_default_context()
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
         # A connection that says nothing holds up no other.
-        port = int(server.address.split(":")[2].strip("/"))
-        with socket.create_connection(("127.0.0.1", port)):
+        with socket.create_connection(("127.0.0.1", as_local(server))):
             found = urllib.request.urlopen(server.address, context=context, timeout=10).read()
-        assert found == b"the page"
+        assert found == (folder / "index.html").read_bytes()
         with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
             urllib.request.urlopen(server.address, timeout=10)
 
@@ -86,33 +164,40 @@ def test_certificates_name_their_hosts():
 
 
 def test_announcements(folder):
-    with dala.web.Server(folder, host="127.0.0.1") as server:
-        assert announcement(server) == f"{server.address}\nCtrl-C ends it.\n"
     with dala.web.Server(folder) as server:
+        lines = announcement(server).splitlines()
+        assert (lines[0], lines[2:]) == (server.address, ["Ctrl-C ends it."])
+        assert "host 0.0.0.0" in lines[1]
+    with dala.web.Server(folder, host="0.0.0.0") as server:
         assert server.address.startswith("https://")
         lines = announcement(server).splitlines()
         assert lines[0] == server.address
         assert qr_text(server.address).splitlines()[0] in lines
 
 
-def test_mistakes(tmp_path):
-    with pytest.raises(ParameterError, match="folder must be an exported folder, got"):
+def test_mistakes(folder, tmp_path):
+    with pytest.raises(ParameterError, match="folder must be a folder or an HTML file that"):
         dala.web.Server(tmp_path / "none")
     with pytest.raises(ParameterError, match="port must be an int from 0 to 65535, got 99999"):
-        dala.web.Server(tmp_path, port=99999)
+        dala.web.Server(folder, port=99999)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_command_serves_until_a_signal(number):
-    words = ["export", "--invert", "--serve", "--host", "127.0.0.1"]
+@pytest.mark.parametrize("out", [None, "page.html", "."])
+def test_command_serves_until_a_signal(number, out, tmp_path):
+    (tmp_path / "secret.txt").write_text("secret")
+    words = ["export", "--invert", "--serve", *([] if out is None else ["-o", out])]
     process = subprocess.Popen(
         [sys.executable, "-m", "dala", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, env={**os.environ, "DALA_DEVICE": "cpu"},
+        text=True, env={**os.environ, "DALA_DEVICE": "cpu"}, cwd=tmp_path,
     )  # fmt: skip
     try:
         assert process.stdout is not None
         address = process.stdout.readline().strip()
+        assert address.startswith("http://127.0.0.1:")
         assert b"<dala-chain" in urllib.request.urlopen(address, timeout=20).read()
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(address.rpartition("/")[0] + "/secret.txt", timeout=20)
         process.send_signal(number)
         _, err = process.communicate(timeout=20)
     finally:

@@ -23,7 +23,7 @@ import numpy as np
 
 from dala import forks
 from dala.batch import storage
-from dala.batch.tasks import JsonObject, Result
+from dala.batch.tasks import Json, JsonObject, Result, json_object
 from dala.errors import BatchError, ParameterError
 from dala.typing import NDArray
 
@@ -31,6 +31,12 @@ from dala.typing import NDArray
 _BEAT: Final = 5.0
 #: Seconds after which a silent driver counts as gone.
 _SILENT: Final = 30.0
+#: How often a driver tries to leave its sign of life.
+_TRIES: Final = 10
+#: Seconds before a sign that cannot be read is read again.
+_PAUSE: Final = 0.2
+#: Seconds by which clocks of machines may differ.
+_DAY: Final = 86400.0
 
 
 class Manifest:
@@ -57,15 +63,14 @@ class Manifest:
     def header(self) -> JsonObject | None:
         """Return the plan that the folder was made for; None if there is none."""
         try:
-            found = json.loads(storage.read_bytes(self.file("plan.json")))
+            return json_object(storage.read_bytes(self.file("plan.json")), "plan.json")
         except FileNotFoundError:
             return None
-        except ValueError as error:
+        except ParameterError as error:
             raise BatchError(
-                f"batch: {self.file('plan.json')!r} is damaged ({error}). Remove the folder, or "
+                f"batch: {self.file('plan.json')!r} is damaged ({error}) Remove the folder, or "
                 "run without resume."
             ) from None
-        return found if isinstance(found, dict) else None
 
     def begin(self, header: JsonObject, resume: bool) -> bool:
         """Keep the plan, and the records if the same plan is resumed; return whether it is.
@@ -157,17 +162,25 @@ class Manifest:
         """Be the only driver of the job within the block.
 
         A driver gives a sign of life every few seconds. One on this machine that has ended, and one
-        that was silent for half a minute, no longer counts.
+        that was silent for half a minute, no longer counts; nor does a sign that cannot be read.
 
         Raises:
-            BatchError: another driver runs the job.
+            BatchError: another driver runs the job, or its sign cannot be removed.
         """
         name, token = self.file("driver.json"), secrets.token_hex(8)
+        tries = 0
         while not storage.create(name, _sign(token)):
+            tries += 1
+            if tries == _TRIES:
+                raise BatchError(
+                    f"batch: {name!r} can be neither read nor replaced. Remove it, and run the job "
+                    "again."
+                )
             other = self._driver(name)
-            if other is None:
-                continue  # it has just ended
-            if _is_alive(other):
+            if other is None and tries < _TRIES // 2:
+                time.sleep(_PAUSE)  # it has just ended, or is about to write its sign
+                continue
+            if other is not None and _is_alive(other):
                 since = time.strftime("%H:%M:%S", time.localtime(_number(other, "since")))
                 raise BatchError(
                     f"batch: another driver (process {other.get('process')} on "
@@ -196,11 +209,15 @@ class Manifest:
                 storage.remove(name)
 
     def _driver(self, name: str) -> JsonObject | None:
+        """Return the sign of a driver; None if there is none that can be read."""
         try:
-            found = json.loads(storage.read_bytes(name))
-        except (FileNotFoundError, ValueError):
+            found = json_object(storage.read_bytes(name), "driver.json")
+        except (FileNotFoundError, ParameterError):
             return None
-        return found if isinstance(found, dict) else None
+        texts = all(isinstance(found.get(key), str) for key in ("machine", "token"))
+        most = {"process": 2**31, "since": time.time() + _DAY, "beat": time.time() + _DAY}
+        numbers = all(_is_number(found.get(key), end) for key, end in most.items())
+        return found if texts and numbers else None
 
 
 def _digests(ids: Iterable[str]) -> NDArray:
@@ -217,9 +234,14 @@ def _sign(token: str, since: float | None = None) -> bytes:
     }).encode()  # fmt: skip
 
 
+def _is_number(value: Json, end: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < end
+
+
 def _number(values: JsonObject, key: str) -> float:
-    found = values.get(key)
-    return float(found) if isinstance(found, int | float) else 0.0
+    found = values[key]
+    assert isinstance(found, int | float)
+    return float(found)
 
 
 def _is_alive(other: JsonObject) -> bool:

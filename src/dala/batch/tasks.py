@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from time import perf_counter, process_time
+from types import UnionType
 from typing import Any, Final, Self, TypeAlias, cast
 
 from dala.errors import ParameterError
@@ -76,7 +77,7 @@ class BatchTask:
         Raises:
             ParameterError: the text is none.
         """
-        found = _object(text, "Task.from_json")
+        found = json_object(text, "Task.from_json")
         try:
             return cls(**{**found, "roots": tuple(found.get("roots", ()))})
         except TypeError as error:
@@ -141,16 +142,40 @@ class Result:
         Raises:
             ParameterError: the text is none.
         """
-        found = _object(text, "Result.from_json")
+        call = "Result.from_json"
+        found = json_object(text, call)
         try:
             failures = tuple(PartFailure(**one) for one in found.pop("failures", ()))
             notices = tuple(found.pop("notices", ()))
-            return cls(**found, notices=notices, failures=failures)
+            made = cls(**found, notices=notices, failures=failures)
         except TypeError as error:
-            raise ParameterError(f"Result.from_json: {error}.") from None
+            raise ParameterError(f"{call}: {error}.") from None
+        for names, kind, expected in _KINDS:
+            for name in names:
+                value = getattr(made, name)
+                if not isinstance(value, kind) or isinstance(value, bool):
+                    raise ParameterError.invalid(call, name, expected, value)
+        return made
 
 
-def _object(text: str | bytes, call: str) -> dict[str, Any]:
+#: The types of a result's values.
+_KINDS: Final[tuple[tuple[tuple[str, ...], type | UnionType, str], ...]] = (
+    (("id", "worker"), str, "a text"),
+    (("frames", "bytes_read", "bytes_written"), int, "an int"),
+    (("seconds", "cpu_seconds"), int | float, "a number"),
+    (("facts",), dict, "an object"),
+)
+
+
+def json_object(text: str | bytes, call: str) -> dict[str, Any]:
+    """Return the object of a text.
+
+    Raises:
+        ParameterError: the text is no JSON, or no object.
+
+    >>> json_object('{"frames": 30}', "example")
+    {'frames': 30}
+    """
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -26,12 +26,12 @@ examples:
   dala export scene.json --node title -o page/             the effects of a scene, or of a node
   dala export --sepia -o page/ --picture photo.jpg --title "Old times"
   dala export --blur 4 -o page/ --slider radius=0:32 --slider border
-  dala export --chroma_key --serve                         with a QR code for a phone
-  dala export --invert -o page/ --serve --host 127.0.0.1   for this machine only
+  dala export --invert --serve                             for this machine
+  dala export --chroma_key --serve --host 0.0.0.0          for a phone, with a QR code
 
 Open the page over http or https: browsers do not load modules of local files, except from the one
-file. --serve does so, with a certificate made on the spot, because phones offer WebGPU and cameras
-only to https. `dala kernels` lists the filters.
+file. --serve does so, and serves nothing but the page; in a network with a certificate made on the
+spot, because phones offer WebGPU and cameras only to https. `dala kernels` lists the filters.
 """
 
 
@@ -69,12 +69,13 @@ OPTIONS: Final[arguments.Options] = {
     },
     "--serve": {
         "action": "store_true",
-        "help": "serve the page, and print its address and a QR code, until Ctrl-C",
+        "help": "serve the page, and print its address, until Ctrl-C",
     },
     "--host": {
-        "default": "0.0.0.0",
+        "default": "127.0.0.1",
         "metavar": "ADDRESS",
-        "help": "with --serve: 127.0.0.1 for this machine, 0.0.0.0 for the network (0.0.0.0)",
+        "help": "with --serve: 127.0.0.1 for this machine, 0.0.0.0 for phones in the network "
+        "(127.0.0.1)",
     },
     "--port": {
         "type": arguments.integer(0, 65535),

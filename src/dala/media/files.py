@@ -19,7 +19,7 @@ from dala.errors import MissingPackage, ParameterError
 from dala.extras import pip_install
 from dala.media.notices import notify
 from dala.media.parts import PartFile
-from dala.media.pictures.modes import NUMBERS, is_scaled, normalized, over, rgba, scaled
+from dala.media.pictures.modes import NUMBERS, color_key, is_scaled, normalized, over, rgba, scaled
 from dala.media.pictures.plugins import open_image
 from dala.png import encode_png
 from dala.typing import ColorLike, NDArray, ParamValue, PathLike, PictureSource
@@ -196,6 +196,8 @@ def _decode(path: PictureSource, max_pixels: int, color: str) -> _Decoded:
             memory.check(DECODED_BYTES * width * height, f"Frame.open({name!r})")
             bits, count = _bits(image), _count(image)
             format = image.format
+            if "transparency" in image.info:
+                image.info["transparency"] = color_key(image)
             image.load()
             made, orientation = _upright(image, name)
             made.format = format

@@ -1,15 +1,18 @@
-"""Serve an exported folder to this machine or to phones in its network."""
+"""Serve an exported page to this machine or to phones in its network."""
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import ssl
 import sys
+from collections.abc import Mapping
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
+from urllib.parse import quote, unquote_to_bytes
 
 from dala import forks
 from dala.arguments import checked_path
@@ -27,9 +30,15 @@ MAX_CONNECTIONS: Final = 64
 
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
+#: The files of every exported folder; ``chain.json`` names the others.
+_ALWAYS: Final = ("index.html", "chain.json", "dala.js", "dala.d.ts")
+
+#: Files by the path of a request, unquoted.
+_Files: TypeAlias = Mapping[bytes, Path]
+
 
 class _Handler(SimpleHTTPRequestHandler):
-    """Files of one folder, and nothing else."""
+    """The files of one page, and nothing else."""
 
     timeout = IDLE_SECONDS
     server_version = "dala"
@@ -47,18 +56,23 @@ class _Handler(SimpleHTTPRequestHandler):
         self.send_header("Referrer-Policy", "no-referrer")
         super().end_headers()
 
+    def __init__(self, *args: Any, files: _Files) -> None:
+        self._files = files
+        super().__init__(*args)
+
     def send_head(self) -> Any:  # a file, or None
-        path = Path(self.translate_path(self.path)).resolve()
-        root = Path(self.directory).resolve()
-        hidden = any(part.startswith(".") for part in path.parts[len(root.parts) :])
-        if hidden or not path.is_relative_to(root):
+        path = Path(self.translate_path(self.path))
+        # A file of the page that has become a link, or is behind one, is none of the page.
+        if path.resolve() != path or not path.is_file():
             self.send_error(404)
             return None
         return super().send_head()
 
-    def list_directory(self, path: str | os.PathLike[str]) -> Any:
-        self.send_error(404)
-        return None
+    def translate_path(self, path: str) -> str:
+        """Return the file that a request means; nothing for what is not part of the page."""
+        asked = unquote_to_bytes(path.partition("?")[0].partition("#")[0])
+        found = self._files.get(asked)
+        return "" if found is None else str(found)
 
     def log_message(self, format: str, *args: object) -> None:
         """Print nothing: the command's output is for addresses."""
@@ -102,23 +116,27 @@ class _HTTPServer(ThreadingHTTPServer):
 
 
 class Server(Closing):
-    """A server of one exported folder, running until it is closed.
+    """A server of one exported page, running until it is closed.
+
+    Only the files that :func:`dala.web.export` wrote are served: of a folder those that its
+    ``chain.json`` names, of an HTML file that file alone.
 
     Args:
-        folder: that :func:`dala.web.export` wrote.
+        folder: that :func:`dala.web.export` wrote, or its HTML file.
         host: the address to listen on: "127.0.0.1" for this machine, "0.0.0.0" for the network.
         port: the port; 0 chooses one.
         tls: whether to serve https, with a certificate made on the spot; by default unless only
             this machine is served.
 
     Raises:
-        ParameterError: there is no such folder.
+        ParameterError: there is no such folder or file, or the folder is no exported one.
         OSError: the port is taken.
 
     >>> import tempfile, urllib.request
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "index.html").write_text("hello")
-    ...     with Server(folder, host="127.0.0.1", port=0) as server:
+    ...     page = Path(folder, "page.html")
+    ...     _ = page.write_text("hello")
+    ...     with Server(page) as server:
     ...         urllib.request.urlopen(server.address).read()
     b'hello'
     """
@@ -129,16 +147,13 @@ class Server(Closing):
         self,
         folder: PathLike,
         *,
-        host: str = "0.0.0.0",
+        host: str = "127.0.0.1",
         port: int = 0,
         tls: bool | None = None,
     ) -> None:
         self._closed = True
         path = checked_path(_CALL, "folder", folder)
-        page = "" if path.is_dir() else path.name
-        root = path if path.is_dir() else path.parent
-        if not path.exists():
-            raise ParameterError.invalid(_CALL, "folder", "an exported folder", str(path))
+        files = _files_of(path)
         if not isinstance(port, int) or isinstance(port, bool) or not 0 <= port < 65536:
             raise ParameterError.invalid(_CALL, "port", "an int from 0 to 65535", port)
         if not (tls is None or isinstance(tls, bool)):
@@ -150,10 +165,11 @@ class Server(Closing):
         if secure:
             names = {"localhost", "127.0.0.1", socket.gethostname(), *hosts} - {"0.0.0.0", "::"}
             context = tls_context(sorted(names), _CALL)
-        self._http = _HTTPServer((host, port), partial(_Handler, directory=str(root)), context)
+        self._http = _HTTPServer((host, port), partial(_Handler, files=files), context)
         number = self._http.server_address[1]
         shown = hosts[0] if hosts[0] not in ("0.0.0.0", "::") else "localhost"
         shown = f"[{shown}]" if ":" in shown else shown
+        page = "" if path.is_dir() else quote(os.fsencode(path.name))
         #: The address of the page.
         self.address = f"{'https' if secure else 'http'}://{shown}:{number}/{page}"
         #: Whether other machines can open it.
@@ -185,11 +201,11 @@ class Server(Closing):
 def serve(
     folder: PathLike,
     *,
-    host: str = "0.0.0.0",
+    host: str = "127.0.0.1",
     port: int = 0,
     tls: bool | None = None,
 ) -> None:
-    """Serve an exported folder until Ctrl-C; print the address and its QR code.
+    """Serve an exported page until Ctrl-C; print the address, and its QR code in a network.
 
     Args:
         folder: that :func:`dala.web.export` wrote, or its HTML file.
@@ -200,7 +216,8 @@ def serve(
     Example::
 
         dala.web.export(["sepia"], "page")
-        dala.web.serve("page")
+        dala.web.serve("page")  # this machine only
+        dala.web.serve("page", host="0.0.0.0")  # phones in the network too
     """
     with Server(folder, host=host, port=port, tls=tls) as server:
         sys.stdout.write(announcement(server))
@@ -219,5 +236,32 @@ def announcement(server: Server) -> str:
             "Open it on a phone in the same network. The certificate was made for this run: the "
             "browser warns about it once."
         )
+    else:
+        lines.append("Only this machine can open it. For a phone, serve on host 0.0.0.0.")
     lines.append("Ctrl-C ends it.")
     return "\n".join(lines) + "\n"
+
+
+def _files_of(path: Path) -> _Files:
+    """Return the files of a page; each has its real path, whatever links lead to the page."""
+    if path.is_file():
+        page = path.resolve()
+        return {b"/": page, b"/" + os.fsencode(path.name): page}
+    root = path.resolve()
+    try:
+        document = json.loads((root / "chain.json").read_bytes())
+        if document["format"] != "dala-chain":
+            raise ValueError
+        parts = [*document["shaders"], *document["data"]]
+        named = [p["file"] for p in parts if "file" in p] + [document["picture"], document["still"]]
+        paths = {os.fsencode(name): root / name for name in (*_ALWAYS, *named)}
+    except (OSError, ValueError, TypeError, LookupError, RecursionError):
+        raise ParameterError.invalid(
+            _CALL,
+            "folder",
+            "a folder or an HTML file that dala.web.export wrote",
+            str(path),
+            "Put other pages on a web server.",
+        ) from None
+    paths[b""] = paths[b"index.html"]
+    return {b"/" + name: p for name, p in paths.items() if p.is_relative_to(root)}

@@ -58,6 +58,37 @@ def test_key_of_rgb():
     assert opened(data).tolist() == [[[1, 2, 3, 0], [1, 2, 4, 255]]]
 
 
+@pytest.mark.parametrize("as_image", [False, True])
+def test_bits_of_a_key_beyond_the_depth_are_masked(as_image):
+    """The specification: of fewer than sixteen bits, decoders use the low ones."""
+
+    def alpha(data):
+        if not as_image:
+            return opened(data)[0, :, 3].tolist()
+        return (
+            Frame.from_array(Image.open(io.BytesIO(data)), device="cpu").numpy()[0, :, 3].tolist()
+        )
+
+    rgb = bytes([1, 2, 3, 1, 2, 4, 255, 2, 3])
+    for high in (b"\0\0\0", b"\1\0\0", b"\xff\x80\1", b"\1\2\3"):
+        key = bytes(value for pair in zip(high, b"\1\2\3", strict=True) for value in pair)
+        assert alpha(png(3, 1, 8, 2, [rgb], (b"tRNS", key))) == [0, 255, 255]
+    for key in (b"\0\7", b"\1\7", b"\xff\7"):
+        assert alpha(png(2, 1, 8, 0, [b"\7\x08"], (b"tRNS", key))) == [0, 255]
+
+
+@pytest.mark.parametrize(("bits", "row"), [(2, b"\x1b"), (4, b"\x01\x23")])
+@pytest.mark.parametrize("high", [0, 0x10, 0x100])
+def test_key_of_gray_of_few_bits(bits, row, high):
+    """The key is in the values of the file, which Pillow scales."""
+    for key in range(4):
+        data = png(4, 1, bits, 0, [row], (b"tRNS", struct.pack(">H", high + key)))
+        found = opened(data)[0]
+        scale = 255 // (2**bits - 1)
+        assert found[:, 0].tolist() == [0, scale, 2 * scale, 3 * scale]
+        assert found[:, 3].tolist() == [0 if n == key else 255 for n in range(4)]
+
+
 def test_key_of_sixteen_bit_gray():
     data = png(2, 1, 16, 0, [struct.pack(">2H", 300, 65535)], (b"tRNS", struct.pack(">H", 300)))
     found = opened(data)

@@ -216,7 +216,10 @@ class FileStore:
             except FileExistsError:
                 # An answer may have been lost, and libraries below send requests again by
                 # themselves: then the file is that of the attempt before.
-                return self.read(url) == data
+                try:
+                    return self.read(url) == data
+                except StorageNotFound:  # it was another's, who has just removed it
+                    return False
             return True
 
         return self._again(write, call, url)

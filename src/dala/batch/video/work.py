@@ -24,6 +24,7 @@ from dala.batch.tasks import (
     ProgressReport,
     Result,
     int_of,
+    json_object,
     list_of,
     object_of,
     text_of,
@@ -161,7 +162,7 @@ def video_index(task: BatchTask, source: PlannedVideo) -> tuple[VideoIndex, int]
     """Return the index of a video, and the bytes that were read to make it."""
     name = index_name(task.work, source.key)
     try:
-        return VideoIndex.from_json(json.loads(storage.read_bytes(name))), 0
+        return VideoIndex.from_json(json_object(storage.read_bytes(name), "index")), 0
     except (FileNotFoundError, ValueError):
         pass  # it is made, again if it is damaged
     opened = _opened(task, source)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias, overload
+from typing import Final, TypeAlias, overload
 
 import numpy as np
 
-from dala import forks
 from dala.budget import Limits
 from dala.errors import (
     FreedError,
@@ -27,6 +26,7 @@ from dala.gpu.compute.call.arguments import number_kinds, pack
 from dala.gpu.compute.call.checks import check_alias, check_buffers, check_count, check_types
 from dala.gpu.compute.call.geometry import program_for
 from dala.gpu.compute.call.plans import BoundCall, ReadyCall, Values
+from dala.gpu.compute.call.registry import Registry
 from dala.gpu.compute.lang import source as sources
 from dala.gpu.compute.lang.declaration import KernelDecl, ParamDecl
 from dala.gpu.compute.lang.markers import Vector
@@ -181,7 +181,7 @@ class Kernel(Runnable):
     # pickling ---------------------------------------------------------------------------------
     def __reduce__(self) -> tuple[Callable[..., Runnable], tuple[str, KernelDecl | None, bool]]:
         builtin = builtins().get(self.name) is self
-        registered = _custom.get(self.name) is self
+        registered = _custom.knows(self.name, self)
         return _restored, (self.name, None if builtin else self.decl, registered)
 
     # showing ----------------------------------------------------------------------------------
@@ -243,20 +243,20 @@ class Kernel(Runnable):
                 "Types and defaults belong in the function.",
             )
         if isinstance(source, Kernel):
-            made = Kernel(name, source.decl, limits or source.limits)
+            limits = limits or source.limits
+            decl = source.decl
+            again: KernelDecl | Callable[[], KernelDecl] = decl
         else:
-            made = Kernel(name, _declare(name, source, inputs, params), limits)
-        with _lock:
-            _custom[name] = made
+            decl, again = _declare(name, source, inputs, params)
+        made = Kernel(name, decl, limits)
+        _custom.put(name, made, functools.partial(Kernel, name, again, limits))
         return made
 
     @staticmethod
     def unregister(name: str) -> None:
         """Remove a custom kernel. Unknown and built-in names raise an error."""
         _refuse_builtin(name)
-        with _lock:
-            gone = _custom.pop(name, None)
-        if gone is None:
+        if not _custom.remove(name):
             raise _unknown("Kernel.unregister", name)
 
 
@@ -267,8 +267,10 @@ def _restored(name: str, decl: KernelDecl | None, registered: bool) -> Runnable:
     return Kernel.register(name, Kernel(name, decl)) if registered else Kernel(name, decl)
 
 
-_lock = forks.lock()
-_custom: dict[str, Kernel] = {}
+#: Of more registered kernels, those that were made or found by name last are kept compiled.
+MAX_HELD: Final = 512
+
+_custom = Registry[Kernel](MAX_HELD)
 
 
 def _check_limits(call: str, limits: Limits | None) -> None:
@@ -318,7 +320,7 @@ def kernel(
         "kernel: the name %r means the built-in kernel. Pass the new kernel itself, not its name.",
         name,
     )
-    return Kernel(name, _declare(name, source, None, None), limits)
+    return Kernel(name, _declare(name, source, None, None)[0], limits)
 
 
 def _name_in(text: str) -> str:
@@ -338,18 +340,28 @@ def _declare(
     source: str | KernelFunction,
     inputs: int | None,
     params: Sequence[str] | None,
-) -> KernelDecl:
+) -> tuple[KernelDecl, KernelDecl | Callable[[], KernelDecl]]:
+    """Return the declaration, and what makes it again: of text, a function that holds little."""
     if isinstance(source, str):
-        return declare(
-            sources.from_text(source, name), lookup=registered, inputs=inputs, params=params
-        )
+        text, used = sources.from_text(source, name), {}
+
+        def lookup(free: str) -> KernelDecl | None:
+            found = registered(free)
+            if found is not None:
+                used[free] = found  # the name may mean another kernel later
+            return found
+
+        decl = declare(text, lookup=lookup, inputs=inputs, params=params)
+        again = functools.partial(declare, text, lookup=used.get, inputs=inputs, params=params)
+        return decl, again
     if not callable(source) or getattr(source, "__name__", "") == "<lambda>":
         raise KernelSyntaxError(
             f"a kernel must be a function or its text, got {getattr(source, '__name__', source)!r}",
             advice="Write def name(x): return ...",
             kernel=name,
         )
-    return declare_function(source, name, inputs, params)
+    decl = declare_function(source, name, inputs, params)
+    return decl, decl
 
 
 def declare_function(
@@ -407,13 +419,12 @@ _builtins = functools.cache(builtins)  # an import statement takes half a micros
 
 def find(name: str) -> Runnable | None:
     """Return the kernel or operation with a name, or None."""
-    return _custom.get(name) or _builtins().get(name)
+    return _custom.held.get(name) or _builtins().get(name) or _custom.find(name)
 
 
 def names() -> list[str]:
     """Return the names of all kernels, custom ones included, sorted."""
-    with _lock:
-        return sorted({*builtins(), *_custom})
+    return sorted({*builtins(), *_custom})
 
 
 def get(kernel: Runnable | str, call: str = "run_kernel") -> Runnable:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 NUMBERS: Final = ("I", "F")
 #: Formats whose mode "I" is gray from 0 to 65535.
 _SCALED: Final = ("PNG", "PPM")
+#: The largest value of a gray PNG file, by what Pillow calls its pixels.
+_GRAY: Final = {"L": 255, "L;4": 15, "L;2": 3}
 #: Modes with an alpha channel, and the color mode that holds the same values.
 WITH_ALPHA: Final = {"LA": "RGBA", "La": "RGBA", "PA": "RGBA", "RGBa": "RGBA", "RGBA": "RGBA"}
 
@@ -77,11 +79,34 @@ def normalized(image: PillowImage) -> PillowImage:
     return image.convert("RGB")
 
 
+def color_key(image: PillowImage) -> int | tuple[int, ...] | bytes:
+    """Return the key of an image, in the values that its pixels have once it is loaded.
+
+    PNG stores sixteen bits of it. Of a file with fewer, its specification has decoders use the low
+    ones and mask the others; Pillow keeps them all, and scales gray of two and four bits but not
+    its key. Only an image that is not loaded yet knows its bits.
+
+    >>> from PIL import Image
+    >>> gray = Image.new("L", (2, 1), 7)
+    >>> gray.info["transparency"] = 7
+    >>> color_key(gray)
+    7
+    """
+    key: int | tuple[int, ...] | bytes = image.info["transparency"]
+    tiles = getattr(image, "tile", None)
+    if image.format != "PNG" or not tiles:
+        return key
+    if isinstance(key, tuple) and tiles[0][3] == "RGB":
+        return tuple(value & 255 for value in key)
+    most = _GRAY.get(tiles[0][3])
+    return key if most is None or not isinstance(key, int) else (key & most) * (255 // most)
+
+
 def _with_key(image: PillowImage) -> PillowImage:
     """Return RGBA in which the pixels of the key color are transparent."""
     from PIL import Image
 
-    key = image.info["transparency"]
+    key = color_key(image)
     if image.mode.startswith("I;16"):
         gray = np.asarray(image)
         values, opaque = (gray / 257 + 0.5).astype(np.uint8), gray != key

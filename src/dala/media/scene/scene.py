@@ -17,7 +17,7 @@ from contextlib import suppress
 from fractions import Fraction
 from time import perf_counter
 from typing import Self, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from dala import forks
 from dala.budget import Charging
@@ -118,6 +118,8 @@ class Scene(
         self.sound_report = ""
         self._serials = itertools.count()
         self._nodes: dict[str, Node] = {}
+        #: The nodes of other scenes that show this one.
+        self._shown_by: WeakSet[SceneNode] = WeakSet()
         self._ordered = False
         self._rate = FrameRateMeter()
         self._pictures: WeakKeyDictionary[Texture, LivePicture] = WeakKeyDictionary()
@@ -413,11 +415,6 @@ class Scene(
             for node in showing:
                 node.content()
                 node.changed()
-
-    def _holds(self, scene: Scene) -> bool:
-        """Return True if a scene is inside this one, at any depth."""
-        inside = [n.child for n in self._nodes.values() if isinstance(n, SceneNode)]
-        return any(child is scene or child._holds(scene) for child in inside)
 
     # closing ----------------------------------------------------------------------------------
     def _check_open(self, call: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, TypeVarTuple
 
@@ -37,7 +37,7 @@ from dala.media.scene.nodes.json_types import (
     join,
     without_call,
 )
-from dala.media.scene.nodes.nested import SceneNode
+from dala.media.scene.nodes.nested import SceneNode, nesting, too_nested
 from dala.media.scene.nodes.property_types import FontType, PathType, Value, Values
 from dala.media.scene.nodes.registry import NODE_TYPES
 from dala.media.scene.scene import Scene
@@ -96,6 +96,8 @@ def load_scene(
     try:
         data = copy.deepcopy(data)
         _check_version(data, problems)
+        if not problems and (problem := too_nested(_nesting(data, {}))):
+            problems.append(f"nodes: {problem}")
         if not problems:
             scene_object().check(data, "", problems)
             check_ids(data, problems)
@@ -162,6 +164,22 @@ def _check_version(data: JsonValue, problems: list[str]) -> None:
             f"dala: this is version {version:g} of the format, and {VERSION} is the newest that "
             f"this version of Dala reads. Update it: {pip_install(upgrade=True)}"
         )
+
+
+def _nesting(data: JsonValue, found: dict[int, tuple[int, int]]) -> tuple[int, int]:
+    """Return how deep a scene is and how many are in it; ``found`` has those of inner scenes."""
+    if id(data) not in found:
+        found[id(data)] = nesting([_nesting(scene, found) for scene in _inner_scenes(data)])
+    return found[id(data)]
+
+
+def _inner_scenes(data: JsonValue) -> Iterator[JsonValue]:
+    """Yield the scenes in a scene or group, as far as the file is one."""
+    nodes = data.get("nodes") if isinstance(data, dict) else None
+    for item in nodes if isinstance(nodes, list) else ():
+        if isinstance(item, dict) and "scene" in item:
+            yield item["scene"]
+        yield from _inner_scenes(item)
 
 
 # making the scene ---------------------------------------------------------------------------------

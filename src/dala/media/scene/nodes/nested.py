@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from dala.errors import ParameterError
+from dala.errors import LimitExceeded, ParameterError
 from dala.media.scene.compositor.pictures import LivePicture
 from dala.media.scene.nodes import property_types as t
 from dala.media.scene.nodes.audio import VOLUME
@@ -16,10 +16,19 @@ from dala.media.scene.nodes.times import PLAY_ARGUMENTS
 from dala.media.sources.seconds import to_fraction
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dala.media.frame import Frame
     from dala.media.scene.nodes.group import GroupNode
     from dala.media.scene.scene import Scene
     from dala.media.sources.moment import Moment
+
+#: Scenes inside each other, the outermost included.
+MAX_DEPTH: Final = 32
+#: Scenes that a frame may render; one that is shown twice counts twice, with all inside it.
+MAX_SCENES: Final = 1024
+
+_ADVICE: Final = "Render inner ones to pictures or videos first."
 
 
 class SceneNode(Node):
@@ -52,9 +61,8 @@ class SceneNode(Node):
         child: Scene = given.pop("scene", None)
         if not isinstance(child, type(scene)):
             raise ParameterError.invalid("add_scene", "scene", "a Scene", child)
-        if child is scene or child._holds(scene):
-            raise ParameterError("add_scene: a scene cannot contain itself.")
         child._check_open("add_scene")
+        _check_nesting(scene, child)
         self.child = child
         #: Whether the node closes the inner scene; True for scenes loaded from a file.
         self.owned = False
@@ -68,6 +76,7 @@ class SceneNode(Node):
                 "add_scene: to loop or run backwards the inner scene needs a length. Set its "
                 "duration, or give trim=(0, seconds)."
             )
+        child._shown_by.add(self)
 
     def length(self) -> Fraction | None:
         """Return the duration of the inner scene."""
@@ -110,5 +119,59 @@ class SceneNode(Node):
     def release(self) -> None:
         """Release the frame, and close the inner scene if the node owns it."""
         self._frame = None
+        self.child._shown_by.discard(self)
         if self.owned:
             self.child.close()
+
+
+def _check_nesting(outer: Scene, child: Scene) -> None:
+    """Refuse a scene inside itself, and nesting beyond the limits, before anything is added."""
+    found: dict[Scene, tuple[int, int]] = {}
+
+    def measure(scene: Scene) -> tuple[int, int]:
+        """Return how deep a scene is, and the scenes that a frame of it renders, itself too."""
+        if scene not in found:
+            nodes = [node for node in scene._nodes.values() if isinstance(node, SceneNode)]
+            inside = [measure(node.child) for node in nodes]
+            inside += [found[child]] if scene is outer and child in found else []
+            found[scene] = nesting(inside)
+        return found[scene]
+
+    measure(child)
+    if outer in found:
+        raise ParameterError("add_scene: a scene cannot contain itself.")
+    around = {outer}
+    for scene in (waiting := [outer]):  # the list grows
+        above = {node.scene for node in scene._shown_by} - around
+        around |= above
+        waiting.extend(above)
+    for scene in around:
+        problem = too_nested(measure(scene))
+        if problem:
+            raise LimitExceeded(f"add_scene: {problem}", call="add_scene", argument="scene")
+
+
+def nesting(inside: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """Return how deep a scene is and how many a frame of it renders, by those of its inner scenes.
+
+    >>> nesting([]), nesting([(1, 1), (2, 2)])
+    ((1, 1), (3, 4))
+    """
+    return 1 + max((depth for depth, _ in inside), default=0), 1 + sum(n for _, n in inside)
+
+
+def too_nested(found: tuple[int, int]) -> str:
+    """Return what is too much; an empty text if nothing is.
+
+    >>> too_nested((3, 4))
+    ''
+    """
+    depth, scenes = found
+    if depth > MAX_DEPTH:
+        return f"at most {MAX_DEPTH} scenes can be inside each other, got {depth}. {_ADVICE}"
+    if scenes > MAX_SCENES:
+        return (
+            f"a frame can show at most {MAX_SCENES} scenes, each as often as it is there, got "
+            f"{scenes}. {_ADVICE}"
+        )
+    return ""

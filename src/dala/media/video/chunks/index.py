@@ -110,7 +110,7 @@ class VideoIndex:
                 rate=None if rate is None else Fraction(rate),
                 **given,
             )
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+        except (LookupError, TypeError, ValueError, ArithmeticError) as error:
             raise VideoError(f"video: it is no index of a video ({error}).") from error
 
 
