@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import wgpu
 
 from dala.errors import (
     BufferTooLarge,
@@ -27,7 +26,7 @@ from dala.errors import (
 from dala.gpu.compute.dtypes import NUMPY
 from dala.gpu.compute.engines.base import Geometry, Storage
 from dala.gpu.compute.engines.reference.engine import ReferenceEngine
-from dala.gpu.compute.engines.webgpu import adapters, calls, device
+from dala.gpu.compute.engines.webgpu import adapters, device
 from dala.gpu.compute.engines.webgpu import engine as webgpu
 from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 from dala.gpu.compute.engines.webgpu.ops.dispatches import read_text
@@ -47,7 +46,7 @@ from dala.gpu.compute.lang.ir import (
     Value,
     format_program,
 )
-from tests.support.engines import NO_ADAPTER
+from tests.support.engines import NO_ADAPTER, complaints
 
 ADAPTERS = adapters.list_adapters()
 IDS = [a.backend.lower() for a in ADAPTERS]
@@ -90,12 +89,6 @@ def fresh(request: pytest.FixtureRequest) -> Iterator[Any]:
     yield make
     for one in made:
         one.close()
-
-
-def complaints(stderr: str) -> str:
-    """Return the lines of errors; on versions of wgpu that log more, only those of Python."""
-    known = wgpu.version_info[:2] == calls.KNOWN
-    return stderr if known or "Traceback" in stderr else ""
 
 
 # programs by hand -----------------------------------------------------------------------------
