@@ -39,7 +39,7 @@ LISTS = {
 MOST_LINES = 500
 
 #: The one file that knows another package's private attributes.
-KNOWS_PRIVATES = "gpu/compute/engines/webgpu/ffi.py"
+KNOWS_PRIVATES = "gpu/compute/engines/webgpu/calls/ffi.py"
 
 #: The one file that makes locks and threads, and resets them in a forked child.
 MAKES_THREADS = "forks.py"

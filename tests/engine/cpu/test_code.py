@@ -13,7 +13,7 @@ from dala.gpu.compute.engines.base import Geometry
 from dala.gpu.compute.engines.cpu import engine as cpu_engine
 from dala.gpu.compute.engines.cpu.cache import ObjectCache
 from dala.gpu.compute.engines.cpu.engine import CPUEngine
-from dala.gpu.compute.engines.cpu.jit import Jit
+from dala.gpu.compute.engines.cpu.jit import Jit, jit
 from dala.gpu.compute.engines.cpu.threads import ThreadPool
 from dala.gpu.compute.lang.ir import (
     LOADED,
@@ -453,7 +453,8 @@ def bytes_through_floats(b, x):
 def test_loops_are_vectorized(engine, made, instruction):
     listing = engine.assembly(made, line(100, len(made.args)))
     assert re.search(rf"\t{instruction}\t", listing)
-    assert "call" not in listing.replace("@all", "")
+    if jit().features.get("sse4.1"):  # older processors round by calls
+        assert "call" not in listing.replace("@all", "")
 
 
 def test_only_the_middle_of_a_row_is_vectorized(engine):

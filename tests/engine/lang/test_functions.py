@@ -94,6 +94,15 @@ def test_functions_of_floats(engine_id, text, expected, kind, dtype):
         assert_close(got, answer.astype(x.dtype), engine_id, kind)
 
 
+def test_round_of_f64_is_exact_at_every_size(engine_id):
+    with needs("f64"):
+        halves = np.array([0, 1, 2, 2.0**31, 2.0**51 - 2, 2.0**51 - 1, 2.0**52 - 1, 2.0**53]) + 0.5
+        x = np.concatenate([halves, np.nextafter(halves, 0), [0.0, 0.25, 1e300, np.inf, np.nan]])
+        x = np.concatenate([x, -x])
+        got = evaluate("def k(x):\n    return round(x)\n", [x], "f64")
+        assert got.tobytes() == np.rint(x).tobytes()
+
+
 def test_min_and_max_propagate_nan(engine_id):
     x = np.array([np.nan, 1, np.nan, -np.inf, np.inf, 2], "<f4")
     y = np.array([1, np.nan, np.nan, 5, 5, np.inf], "<f4")

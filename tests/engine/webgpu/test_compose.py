@@ -170,10 +170,10 @@ def test_many_rectangles_are_one_dispatch_and_change_nothing_else(
     picture = compositor.picture(noise(5, 200, 300, 3))
     draw = draw_at(0, 0, 300, 200, number=picture.number, flags=OPAQUE)
     compositor.engine.synchronize()
-    submitted = compositor.engine._device.done.submitted
+    submitted = compositor.engine._device.calls.submitted
     compositor.compose(target, np.stack([draw]), rects)
     compositor.engine.synchronize()
-    assert compositor.engine._device.done.submitted == submitted + 1
+    assert compositor.engine._device.calls.submitted == submitted + 1
     expected = before.copy()
     for x0, y0, x1, y1 in rects:
         expected[y0:y1, x0:x1] = rgba(noise(5, 200, 300, 3))[y0:y1, x0:x1]
@@ -395,7 +395,7 @@ def test_a_frame_with_small_pictures_and_groups_is_one_submit(compositor: Compos
     fresh = [rgba(noise(n, 10, 20)) for n in range(5)]
     for _ in range(2):  # the first iteration compiles
         engine.synchronize()
-        before = engine._device.done.submitted
+        before = engine._device.calls.submitted
         with compositor.batched():
             for n, pixels in enumerate(fresh):
                 text.update(pixels)
@@ -406,9 +406,9 @@ def test_a_frame_with_small_pictures_and_groups_is_one_submit(compositor: Compos
             whole.update(group)
             compositor.compose(target, np.stack([draw_at(0, 0, 60, 40, number=whole.number)]))
             engine.stats()  # waits for the owner
-            assert engine._device.done.submitted == before
+            assert engine._device.calls.submitted == before
         engine.synchronize()
-        assert engine._device.done.submitted == before + 1
+        assert engine._device.calls.submitted == before + 1
     expected = rgba(np.zeros((40, 60, 3), np.uint8))
     for n, pixels in enumerate(fresh):
         expected[4 + n * 5 : 14 + n * 5, 3:23] = pixels

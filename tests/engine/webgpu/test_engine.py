@@ -28,7 +28,6 @@ from dala.gpu.compute.engines.base import Geometry, Storage
 from dala.gpu.compute.engines.reference.engine import ReferenceEngine
 from dala.gpu.compute.engines.webgpu import adapters, device
 from dala.gpu.compute.engines.webgpu import engine as webgpu
-from dala.gpu.compute.engines.webgpu import ffi as native
 from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 from dala.gpu.compute.engines.webgpu.ops.dispatches import read_text
 from dala.gpu.compute.engines.webgpu.pool import size_class
@@ -47,7 +46,7 @@ from dala.gpu.compute.lang.ir import (
     Value,
     format_program,
 )
-from tests.support.engines import NO_ADAPTER
+from tests.support.engines import NO_ADAPTER, complaints
 
 ADAPTERS = adapters.list_adapters()
 IDS = [a.backend.lower() for a in ADAPTERS]
@@ -215,7 +214,7 @@ def test_listing_adapters_prints_nothing():
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=300
     )
-    assert (done.stdout.strip(), done.stderr) == (str(len(ADAPTERS)), "")
+    assert (done.stdout.strip(), complaints(done.stderr)) == (str(len(ADAPTERS)), "")
 
 
 # memory ---------------------------------------------------------------------------------------
@@ -719,14 +718,14 @@ def test_batched_gathers_dispatches_in_one_submit(engine):
     runner = engine.prepare(affine(), flat(4))
     state = put(engine, np.zeros(4, "<f4"))
     engine.synchronize()
-    before = engine._device.done.submitted
+    before = engine._device.calls.submitted
     with engine.batched():
         for _ in range(10):
             runner([state], state, (1.0,))
             engine.stats()  # the owner is idle and still defers the submit
-        assert engine._device.done.submitted == before
+        assert engine._device.calls.submitted == before
     assert list(np.frombuffer(engine.download(state), "<f4")) == [10.0] * 4
-    assert engine._device.done.submitted <= before + 2
+    assert engine._device.calls.submitted <= before + 2
     engine.release(state)
 
 
@@ -770,7 +769,7 @@ def test_the_queue_is_bounded(engine):
         runner([x], y, (1.0,))
     assert engine._owner._queue.qsize() <= 256 + 1
     engine.synchronize()
-    assert engine._device.done.in_flight == 0
+    assert engine._device.calls.in_flight == 0
     engine.release(x)
     engine.release(y)
 
@@ -1018,16 +1017,6 @@ def test_a_closed_engine_refuses_work(fresh):
     assert engine.stats()["live_buffers"] == 0
 
 
-def test_an_unsupported_version_of_wgpu_is_refused(monkeypatch):
-    import wgpu
-
-    class Bare:
-        pass
-
-    with pytest.raises(DeviceError, match=f"wgpu {wgpu.__version__}"):
-        native.take_over_polling(Bare())
-
-
 # threads and closing --------------------------------------------------------------------------
 
 
@@ -1142,7 +1131,7 @@ def test_exit_with_work_in_flight(index, end):
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, cwd=root
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, complaints(done.stderr)) == (0, "")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -1167,4 +1156,4 @@ sys.exit(os.waitstatus_to_exitcode(status))
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=300
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, complaints(done.stderr)) == (0, "")

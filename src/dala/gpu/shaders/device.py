@@ -238,7 +238,7 @@ class ShaderCache:
         run.end()
         commands = encoder.finish()
         device.flush()
-        device.done.submit(native, commands)
+        device.calls.submit(commands)
 
     def _block(self, index: int, size: int) -> wgpu.GPUBuffer:
         """Return a small buffer. The queue keeps writes in order with the dispatches."""

@@ -46,7 +46,8 @@ _PLACE: Final = re.compile(r"┌─ [^\n]*?:(\d+):(\d+)")
 _LABEL: Final = re.compile(r"^[^\n]*\^ ([^\n]+)$", re.MULTILINE)
 _NOTE: Final = re.compile(r"^\s*= (?:note: )?([^\n]+)$", re.MULTILINE)
 _TOO_SMALL: Final = re.compile(
-    r"binding index (\d+) is bound with size (\d+) where[^\n]*?expects (\d+)"
+    r"(?:binding index (?P<index>\d+) )?is bound with size (?P<got>\d+) where[^\n]*?"
+    r"expects (?P<expected>\d+)(?: in group\[0\] compact index (?P<place>\d+))?"  # wgpu 0.31
 )
 
 
@@ -162,7 +163,10 @@ def explain(message: str, wgsl: Wgsl, shader: str) -> ShaderError:
     """Return the error for a message of wgpu about a shader, with line and caret."""
     short = _TOO_SMALL.search(message)
     if short is not None:
-        return _binding_too_small(wgsl, shader, *(int(n) for n in short.groups()))
+        index = short["index"] or sorted(b.index for b in wgsl.bindings)[int(short["place"])]
+        return _binding_too_small(
+            wgsl, shader, int(index), int(short["got"]), int(short["expected"])
+        )
     place = _PLACE.search(message)
     problem = _PROBLEM.search(message)
     if problem is None:

@@ -25,7 +25,7 @@ class Bindings:
         self._device = device
         self._uniform = uniform
         self._layouts: dict[
-            tuple[int, bool], tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]
+            tuple[int, int, bool], tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]
         ] = {}
         self._groups: OrderedDict[tuple[int, ...], wgpu.GPUBindGroup] = OrderedDict()
         self._groups_of: dict[int, set[tuple[int, ...]]] = {}
@@ -33,9 +33,9 @@ class Bindings:
     def __len__(self) -> int:
         return len(self._groups)
 
-    def pipeline_layout(self, inputs: int, flagged: bool = False) -> wgpu.GPUPipelineLayout:
+    def pipeline_layout(self, inputs: int, window: int, flagged: bool) -> wgpu.GPUPipelineLayout:
         """Return the layout of a pipeline with this number of inputs, and perhaps a flag."""
-        return self._layout(inputs, flagged)[1]
+        return self._layout(inputs, window, flagged)[1]
 
     def find(self, key: tuple[int, ...]) -> wgpu.GPUBindGroup | None:
         """Return a bind group that :meth:`make` made: by its window, and the ids of its slots.
@@ -56,7 +56,7 @@ class Bindings:
         resources: list[dict[str, object]] = [{"buffer": slot.native} for slot in slots]
         resources.append({"buffer": self._uniform, "offset": 0, "size": window})
         group = self._device.create_bind_group(
-            layout=self._layout(len(slots) - 1 - flagged, flagged)[0],
+            layout=self._layout(len(slots) - 1 - flagged, window, flagged)[0],
             entries=[{"binding": i, "resource": r} for i, r in enumerate(resources)],
         )
         self._groups[key] = group
@@ -88,12 +88,14 @@ class Bindings:
                 del self._groups_of[id]
 
     def _layout(
-        self, inputs: int, flagged: bool
+        self, inputs: int, window: int, flagged: bool
     ) -> tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]:
-        if (inputs, flagged) not in self._layouts:
+        found = self._layouts.get((inputs, window, flagged))
+        if found is None:
             kinds: list[dict[str, object]] = [{"type": "read-only-storage"}] * inputs
             kinds += [{"type": "storage"}] * (1 + flagged)
-            kinds += [{"type": "uniform", "has_dynamic_offset": True}]
+            # With its size, or wgpu 0.31 asks for that of another pipeline with the same layout.
+            kinds += [{"type": "uniform", "has_dynamic_offset": True, "min_binding_size": window}]
             group = self._device.create_bind_group_layout(
                 entries=[
                     {"binding": i, "visibility": "COMPUTE", "buffer": kind}
@@ -101,5 +103,5 @@ class Bindings:
                 ]
             )
             layout = self._device.create_pipeline_layout(bind_group_layouts=[group])
-            self._layouts[inputs, flagged] = group, layout
-        return self._layouts[inputs, flagged]
+            found = self._layouts[inputs, window, flagged] = group, layout
+        return found

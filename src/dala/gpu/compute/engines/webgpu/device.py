@@ -20,13 +20,8 @@ from dala.errors import DeviceError, DeviceLostError, FreedError
 from dala.gpu.compute.engines.base import Bytes
 from dala.gpu.compute.engines.webgpu.adapters import Adapter
 from dala.gpu.compute.engines.webgpu.bindings import Bindings
-from dala.gpu.compute.engines.webgpu.ffi import (
-    DispatchRecorder,
-    ShaderChecks,
-    WorkDone,
-    poll,
-    request_device,
-)
+from dala.gpu.compute.engines.webgpu.calls import open_device
+from dala.gpu.compute.engines.webgpu.calls.public import ShaderChecks
 from dala.gpu.compute.engines.webgpu.owner import Owner
 from dala.gpu.compute.engines.webgpu.pipelines import (
     MAX_NATIVE,
@@ -77,12 +72,11 @@ class NativeDevice:
         pool_bytes: int,
         staging_bytes: int,
     ) -> None:
-        self.native = request_device(adapter, limits)
+        self.calls = open_device(adapter, limits)
+        self.native = self.calls.device
         self.pool = BufferPool(pool_bytes)
         self.staging = Staging(self, staging_bytes)
         self.uploads = Uploads(self, SOFTWARE_BYTES if adapter.software else UPLOAD_BYTES)
-        self.done = WorkDone()
-        self._recorder = DispatchRecorder()
         self._adapter = adapter
         self._owner = owner
         self._align = max(int(limits["min-uniform-buffer-offset-alignment"]), 32)
@@ -100,7 +94,7 @@ class NativeDevice:
         self._bindings = Bindings(self.native, self._uniform)
         most = MAX_SOFTWARE_NATIVE if adapter.software else MAX_NATIVE
         later = owner.post_from_finalizer
-        self._pipelines = Pipelines(self.native, self._bindings, most, later)
+        self._pipelines = Pipelines(self.calls, self._bindings, most, later)
         self._syncs: deque[tuple[int, Future[None]]] = deque()
         self._since = 0.0
         self._held = 0
@@ -121,7 +115,7 @@ class NativeDevice:
             if "memory" not in str(error).lower():
                 raise
             self.discard(self.pool.trim(0))
-            self.wait_for(self.done.submitted)
+            self.wait_for(self.calls.submitted)
             native = self._buffer(buffer.size, "STORAGE")
         self.pool.give(buffer, PoolSlot(native, buffer.size))
 
@@ -261,10 +255,10 @@ class NativeDevice:
         elif self._pass is None:
             self._pass = self.encoder().begin_compute_pass()
         rows = 1 if groups <= 65535 else -(-groups // 65535)
-        self._recorder.record(self._pass, native, group, at, -(-groups // rows), rows)
+        self.calls.record(self._pass, native, group, at, -(-groups // rows), rows)
         self._dispatches += 1
         if self._dispatches >= FIRST_BATCH and (
-            self._dispatches >= MAX_BATCH or not (self.done.in_flight or self._held)
+            self._dispatches >= MAX_BATCH or not (self.calls.in_flight or self._held)
         ):
             self.flush()
 
@@ -300,13 +294,13 @@ class NativeDevice:
         commands = encoder.finish()  # raises if a command was invalid or the device is lost
         if used:
             self.native.queue.write_buffer(self._uniform, 0, memoryview(self._blocks)[:used])
-        number = self.done.submit(self.native, commands)
+        number = self.calls.submit(commands)
         if self._dirty:
             self._writes.append((number, self._dirty))
             self._dirty = 0
-        if self.done.in_flight > MAX_IN_FLIGHT:
+        if self.calls.in_flight > MAX_IN_FLIGHT:
             self.poll()
-            if self.done.in_flight > MAX_IN_FLIGHT:
+            if self.calls.in_flight > MAX_IN_FLIGHT:
                 self.wait_for(number - MAX_IN_FLIGHT // 2)
 
     def hold(self, more: int) -> None:
@@ -315,10 +309,10 @@ class NativeDevice:
 
     def start_timing(self) -> Timer | None:
         """Start timing; return None if a timer is running or the device has no timestamps."""
-        if self._timer is not None or "timestamp-query" not in self._adapter.features:
+        if self._timer is not None or "timestamp-query" not in self.native.features:
             return None
         self.encoder()  # ends the current pass
-        self._timer = Timer(self.native)
+        self._timer = Timer(self.native, self.calls.timestamp_period())
         return self._timer
 
     def stop_timing(self, timer: Timer, future: Future[memoryview] | None = None) -> None:
@@ -339,7 +333,7 @@ class NativeDevice:
         except Exception as error:
             self._owner.fail(error)
         self._start_waiting()
-        self._syncs.append((self.done.submitted, future))
+        self._syncs.append((self.calls.submitted, future))
 
     # progress ---------------------------------------------------------------------------------
 
@@ -347,12 +341,12 @@ class NativeDevice:
         """Submit, poll and set futures; return the seconds until the next call, or None."""
         if not self._held:
             self.flush()
-        if not self.done.in_flight and not self._awaited:
+        if not self.calls.in_flight and not self._awaited:
             return None
         self.poll()
         settled = self.settle()
         if not self._awaited:
-            return 0.05 if self.done.in_flight else None
+            return 0.05 if self.calls.in_flight else None
         waited = time.monotonic() - self._since
         if settled:
             self._since = time.monotonic()
@@ -361,8 +355,8 @@ class NativeDevice:
 
     def poll(self) -> None:
         """Process finished work; raise if the device is lost."""
-        poll(self.native)
-        while self._writes and self._writes[0][0] <= self.done.finished:
+        self.calls.poll()
+        while self._writes and self._writes[0][0] <= self.calls.finished:
             self._writes.popleft()
         if self._owner.lost is not None:
             self._owner.check()
@@ -371,7 +365,7 @@ class NativeDevice:
         """Set the futures of finished work; return True if there were any."""
         settled = self.staging.collect(self._owner.translate)
         settled = self.uploads.collect() or settled
-        while self._syncs and self._syncs[0][0] <= self.done.finished:
+        while self._syncs and self._syncs[0][0] <= self.calls.finished:
             _, future = self._syncs.popleft()
             settled = True
             failure = self._owner.take_failure()
@@ -384,13 +378,13 @@ class NativeDevice:
     def wait_for(self, number: int, seconds: float = 1e9) -> bool:
         """Wait up to ``seconds`` for a submit; return True if it is done."""
         started = time.monotonic()
-        while self.done.finished < number:
+        while self.calls.finished < number:
             self.poll()
             self.settle()
             waited = time.monotonic() - started
             if waited > seconds:
                 return False
-            if self.done.finished < number and waited > SPIN_SECONDS:
+            if self.calls.finished < number and waited > SPIN_SECONDS:
                 time.sleep(min(waited / 8, 0.002))
         return True
 
@@ -399,10 +393,10 @@ class NativeDevice:
     def lost(self, error: DeviceLostError) -> None:
         """Set an error on everything that waits for the device."""
         self._encoder = self._pass = self._timer = None
-        self._recorder.forget()
+        self.calls.forget()
         self._used = self._dirty = self._dispatches = 0
         self._offsets.clear()
-        self.done.finished = self.done.submitted
+        self.calls.finished = self.calls.submitted
         self.staging.fail(error)
         self.uploads.fail(error)
         while self._syncs:
@@ -411,10 +405,10 @@ class NativeDevice:
     def stop(self) -> None:
         """Wait for work in flight, then release everything."""
         self._encoder = self._pass = self._timer = None
-        self._recorder.forget()
+        self.calls.forget()
         self._dirty = 0
         if self._owner.lost is None:
-            self.wait_for(self.done.submitted, 5.0)
+            self.wait_for(self.calls.submitted, 5.0)
         closed = FreedError(f"{self._owner.name} was closed before this was read.")
         self.staging.fail(closed)
         self.uploads.fail(closed)
@@ -432,6 +426,7 @@ class NativeDevice:
         self._uniform = None
         if self._owner.lost is None:
             self.native.destroy()
+        self.calls.close()
         self.native = None  # native objects must be released on this thread
 
     def stats(self) -> dict[str, int]:
@@ -481,7 +476,7 @@ class NativeDevice:
         ended, self._pass = self._pass, None
         if ended is not None:
             ended.end()
-            self._recorder.forget()
+            self.calls.forget()
 
     @property
     def _awaited(self) -> bool:

@@ -33,6 +33,7 @@ from dala.gpu.compute.engines.base import (
 from dala.gpu.compute.engines.compositing import Composer
 from dala.gpu.compute.engines.cpu.memory import HostMemory
 from dala.gpu.compute.engines.webgpu.adapters import Adapter
+from dala.gpu.compute.engines.webgpu.calls.public import ShaderChecks
 from dala.gpu.compute.engines.webgpu.copying import copy_bytes, pieces
 from dala.gpu.compute.engines.webgpu.device import UNIFORM_BYTES, NativeDevice
 from dala.gpu.compute.engines.webgpu.dispatcher import (
@@ -41,7 +42,6 @@ from dala.gpu.compute.engines.webgpu.dispatcher import (
     buffers_of,
     probe_loops,
 )
-from dala.gpu.compute.engines.webgpu.ffi import ShaderChecks
 from dala.gpu.compute.engines.webgpu.limits import (
     STORAGE_BUFFERS,
     WORKGROUP_MEMORY,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dala.gpu.compute.engines.webgpu.bindings import Bindings
-from dala.gpu.compute.engines.webgpu.ffi import ShaderChecks, shader_module
+from dala.gpu.compute.engines.webgpu.calls.public import PublicCalls, ShaderChecks
 
 if TYPE_CHECKING:
     import wgpu
@@ -48,8 +48,8 @@ class ComputePipeline:
 class Pipelines:
     """The native pipelines of a device, up to ``most``. For the owner's thread only."""
 
-    def __init__(self, native: wgpu.GPUDevice, bindings: Bindings, most: int, later: Later) -> None:
-        self._device: wgpu.GPUDevice | None = native
+    def __init__(self, calls: PublicCalls, bindings: Bindings, most: int, later: Later) -> None:
+        self._calls: PublicCalls | None = calls
         self._bindings: Bindings | None = bindings
         self._most = most
         self._later = later
@@ -82,15 +82,15 @@ class Pipelines:
     def clear(self) -> None:
         """Release everything, the device too: finalizers of handles keep this object alive."""
         self._kept.clear()
-        self._device = self._bindings = None
+        self._calls = self._bindings = None
 
     def _compile(self, wanted: ComputePipeline) -> None:
-        assert self._device is not None
+        assert self._calls is not None
         assert self._bindings is not None
-        made = self._device.create_compute_pipeline(
-            layout=self._bindings.pipeline_layout(wanted.inputs, wanted.flagged),
+        made = self._calls.device.create_compute_pipeline(
+            layout=self._bindings.pipeline_layout(wanted.inputs, wanted.window, wanted.flagged),
             compute={
-                "module": shader_module(self._device, wanted.source, wanted.checks),
+                "module": self._calls.shader_module(wanted.source, wanted.checks),
                 "entry_point": "main",
             },
         )

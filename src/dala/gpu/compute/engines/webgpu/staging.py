@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from dala.gpu.compute.engines.webgpu.ffi import MapToken, map_to_read
+from dala.gpu.compute.engines.webgpu.calls.public import MapToken
 from dala.gpu.compute.engines.webgpu.pool import size_class
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Staging:
         try:
             self._device.encoder().copy_buffer_to_buffer(source, start, buffer, 0, padded)
             self._device.flush()
-            token, promise = map_to_read(self._device.native, buffer, padded)
+            token, promise = self._device.calls.map_to_read(buffer, padded)
         except BaseException:
             self._drop(buffer)  # its state is unknown, so do not reuse it
             raise

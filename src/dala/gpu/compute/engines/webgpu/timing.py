@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dala.gpu.compute.engines.webgpu.ffi import timestamp_period
-
 if TYPE_CHECKING:
     import wgpu
 
@@ -44,12 +42,12 @@ class DispatchTimes:
 class Timer:
     """The timestamps of a series of dispatches. For the owner's thread only."""
 
-    def __init__(self, device: wgpu.GPUDevice) -> None:
+    def __init__(self, device: wgpu.GPUDevice, tick: float) -> None:
         self.dispatches = 0
         #: The number of dispatches at each mark.
         self.marks: list[int] = []
         #: Seconds per tick.
-        self.tick = timestamp_period(device)
+        self.tick = tick
         self._device = device
         self._sets: list[wgpu.GPUQuerySet] = []
 

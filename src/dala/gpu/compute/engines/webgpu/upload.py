@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from dala.gpu.compute.engines.webgpu.ffi import MapToken, map_to_write, mapped_bytes
+from dala.gpu.compute.engines.webgpu.calls.public import MapToken
 from dala.gpu.compute.engines.webgpu.pool import size_class
 
 if TYPE_CHECKING:
@@ -82,11 +82,11 @@ class Uploads:
         """Record the copy of filled memory to a native buffer, and map the memory again."""
         buffer, _ = self._out.pop(mapped.key)
         try:
-            buffer.unmap()
+            self.device.calls.unmap(buffer, mapped.memory)
             size = -(-nbytes // 4) * 4
             self.device.encoder().copy_buffer_to_buffer(buffer, 0, target, 0, size)
             self.device.flush()  # buffers in unsubmitted commands cannot be mapped
-            token, promise = map_to_write(self.device.native, buffer)
+            token, promise = self.device.calls.map_to_write(buffer)
         except BaseException:
             self._drop(buffer)
             raise
@@ -114,7 +114,8 @@ class Uploads:
             if buffer is None:
                 break
             request = self._requests.popleft()
-            mapped = MappedWrite(next(_keys), mapped_bytes(buffer, request.nbytes))
+            memory = self.device.calls.memory(buffer, request.nbytes)
+            mapped = MappedWrite(next(_keys), memory)
             self._out[mapped.key] = buffer, mapped
             request.future.set_result(mapped)
             served = True

@@ -13,8 +13,8 @@ from dala.forks import cached_property
 from dala.gpu.compute.engines.base import Bytes, Geometry, Info, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.symbols import SymbolicBytes, SymbolicTable
 from dala.gpu.compute.engines.webgpu.adapters import Adapter
+from dala.gpu.compute.engines.webgpu.calls.public import ShaderChecks
 from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
-from dala.gpu.compute.engines.webgpu.ffi import ShaderChecks
 from dala.gpu.compute.engines.webgpu.limits import DEFAULT, STORAGE_BUFFERS, largest_buffer
 from dala.gpu.compute.engines.webgpu.pipelines import ComputePipeline
 from dala.gpu.compute.engines.webgpu.wgsl.shader import BlockLayout, Shader, shader_key

@@ -19,12 +19,12 @@ _INFIX: Final = {
 _COMPARISONS: Final = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 _SUMS: Final = ("add", "sub")
 
-#: Operations with an exact WGSL builtin.
+#: Operations with an exact WGSL builtin; "round" of f64 has a helper.
 _BUILTIN: Final = frozenset({"abs", "floor", "ceil", "round", "sqrt"})
 
 #: Operations with a helper function for each type.
 _WITH_HELPER: Final = frozenset(
-    {"idiv", "mod", "exp", "log", "sin", "cos", "tan", "atan", "atan2", "pow"}
+    {"idiv", "mod", "round", "exp", "log", "sin", "cos", "tan", "atan", "atan2", "pow"}
 )
 
 
@@ -126,7 +126,7 @@ class WgslExpressions:
             if op == "add" and value.type == "f32":
                 self._note_power(value, args, text)
             return text
-        if op in _BUILTIN:
+        if op in _BUILTIN and (op, value.type) != ("round", "f64"):
             return f"{op}({bare(args[0])})"
         if op == "exp":
             found = self._ranges.get(value.args[0])

@@ -56,6 +56,16 @@ fn max_f64(a: f64, b: f64) -> f64 {
     return select(a, b, a < b || isnan_f64(b));
 }
 
+// Round, halves to even. Mesa's llvmpipe rounds some halves of f64 down where the processor has no
+// AVX-512. From 2^52 on all f64 are whole; the sum with 2^52 rounds exactly as asked for.
+fn round_f64(x: f64) -> f64 {
+    let bits = bitcast<u64>(x);
+    let size = bits & 0x7ffffffffffffffflu;
+    if (size >= 0x4330000000000000lu) { return x; }
+    let whole = hide_f64(bitcast<f64>(size) + 4503599627370496.0lf) - 4503599627370496.0lf;
+    return bitcast<f64>(bitcast<u64>(whole) | (bits ^ size));
+}
+
 // bytes --------------------------------------------------------------------------------------------
 
 fn unpack_u8(word: u32) -> vec4<i32> {
