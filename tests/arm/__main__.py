@@ -1,0 +1,61 @@
+"""Run the CPU engine's tests on ARM, under QEMU.
+
+    python -m tests.arm                     # all pieces; those that passed before are not repeated
+    python -m tests.arm --quick             # what `make test` runs
+    python -m tests.arm engine/ops --again  # pieces by a part of their name
+    python -m tests.arm --setup             # only make the root
+
+Results and outputs of pieces are kept in ``build/arm/results``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.arm import root
+from tests.arm.pieces import Piece, Result, known, output, pieces, run, summary
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.arm", description=__doc__)
+    parser.add_argument("parts", nargs="*", help="parts of the names of pieces")
+    parser.add_argument("--quick", action="store_true", help="only what `make test` runs")
+    parser.add_argument("--again", action="store_true", help="also what passed before")
+    parser.add_argument("--setup", action="store_true", help="only make the root")
+    parser.add_argument("--jobs", type=int, default=2, help="pieces at a time (default: 2)")
+    args = parser.parse_args()
+    try:
+        root.prepare()
+    except root.Unavailable as error:
+        print(f"arm: {error}.", file=sys.stderr)
+        return 1
+    if args.setup:
+        return 0
+    chosen = [
+        piece
+        for piece in pieces()
+        if (piece.quick or not args.quick)
+        and (not args.parts or any(part in piece.name for part in args.parts))
+    ]
+
+    def one(piece: Piece) -> Result:
+        result = None if args.again else known(piece)
+        before = ", as before" if result else ""
+        result = result or run(piece)
+        line = f"{result.seconds:6.0f} s  {piece.name}: {result.passed} passed{before}"
+        print(line + (f", {len(result.failed)} FAILED" if result.failed else ""), flush=True)
+        if result.failed:
+            print(output(piece)[-6000:], flush=True)
+        return result
+
+    with ThreadPoolExecutor(args.jobs) as pool:
+        results = dict(zip((p.name for p in chosen), pool.map(one, chosen), strict=True))
+    for line in summary(results):
+        print(line)
+    return int(any(result.failed for result in results.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,157 @@
+"""What runs on ARM: pieces of the suite, each in a process of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from tests.arm import root
+
+#: Tests that say nothing under QEMU, by the start of their names, with the reason.
+LEFT_OUT: dict[str, str] = {}
+
+RESULTS = root.ARM / "results"
+#: Seconds after which a piece has failed: several times what the longest takes.
+LIMIT = 1800
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Arguments of Python that test something, and for pytest those of pytest."""
+
+    name: str
+    command: tuple[str, ...]
+    pytest: bool = True
+    #: Part of `make test`.
+    quick: bool = False
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        if not self.pytest:
+            return self.command
+        return ("-m", "pytest", "-q", "-p", "tests.arm.plugin", "-p", "no:cacheprovider", *self.command)
+
+
+@dataclass
+class Result:
+    """What came of a piece."""
+
+    sources: str
+    seconds: float
+    passed: int = 0
+    failed: list[str] = field(default_factory=list)
+    skipped: dict[str, int] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
+
+
+def pieces() -> list[Piece]:
+    """Return all pieces, those that tell most first."""
+    found = [
+        Piece("tiny", ("tests/engine/test_tiny.py",), quick=True),
+        Piece("kept programs", ("tests/fuzz/test_programs.py",), quick=True),
+    ]
+    if (root.REPOSITORY / "src/dala/cli/selftest.py").exists():
+        command = ("-m", "dala", "selftest", "--device", "cpu")
+        found.insert(0, Piece("selftest", command, pytest=False, quick=True))
+    taken = {name for piece in found for name in piece.command}
+    for path in sorted((root.REPOSITORY / "tests/engine").rglob("test_*.py")):
+        name = path.relative_to(root.REPOSITORY).as_posix()
+        if "webgpu" not in path.parts and name not in taken:
+            found.append(Piece(name.removeprefix("tests/").removesuffix(".py"), (name,)))
+    return found
+
+
+def run(piece: Piece) -> Result:
+    """Run a piece and keep its result and its output."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    detail = _path(piece, "tests")
+    detail.unlink(missing_ok=True)
+    env = root.environment() | {"ARM_RESULTS": str(detail)}
+    began = time.monotonic()
+    with open(_path(piece, "log"), "w") as log:
+        process = subprocess.Popen(
+            [root.PYTHON, *piece.arguments],
+            cwd=root.REPOSITORY,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            status = process.wait(LIMIT)
+        except subprocess.TimeoutExpired:
+            status = -signal.SIGKILL
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+    result = Result(sources(), time.monotonic() - began)
+    if detail.exists():
+        vars(result).update(json.loads(detail.read_text()))
+    if status not in (0, 5) and not result.failed:  # 5: no test was selected
+        result.failed.append(f"{piece.name}: ended with status {status}")
+    elif not piece.pytest:
+        result.passed = 1
+    _path(piece, "json").write_text(json.dumps(vars(result)))
+    return result
+
+
+def known(piece: Piece) -> Result | None:
+    """Return the result of an earlier run without failures, if no source changed since."""
+    try:
+        result = Result(**json.loads(_path(piece, "json").read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+    return result if result.sources == sources() and not result.failed else None
+
+
+def output(piece: Piece) -> str:
+    return _path(piece, "log").read_text(errors="replace")
+
+
+def _path(piece: Piece, suffix: str) -> Path:
+    return RESULTS / f"{piece.name.replace('/', '.').replace(' ', '_')}.{suffix}"
+
+
+@cache
+def sources() -> str:
+    """Return a digest of everything that results depend on."""
+    digest = hashlib.sha256()
+    for folder in ("src", "tests"):
+        for path in sorted((root.REPOSITORY / folder).rglob("*.py")):
+            digest.update(path.as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def summary(results: dict[str, Result]) -> Iterator[str]:
+    """Yield lines: counts, reasons, and what failed."""
+    total: Counter[str] = Counter()
+    for result in results.values():
+        total.update(result.skipped)
+    for reason, count in total.most_common():
+        yield f"skipped {count}: {reason}"
+    left: Counter[str] = Counter()
+    for result in results.values():
+        left.update(result.left_out)
+    for reason, count in left.most_common():
+        yield f"left out {count}: {reason}"
+    for result in results.values():
+        for name in result.failed:
+            yield f"FAILED {name}"
+    passed = sum(r.passed for r in results.values())
+    failed = sum(len(r.failed) for r in results.values())
+    yield (
+        f"ARM ({root.PROCESSOR}, QEMU): {passed} passed, {failed} failed, {total.total()} skipped, "
+        f"{left.total()} left out, in {len(results)} pieces, "
+        f"{sum(r.seconds for r in results.values()) / 60:.0f} minutes"
+    )

@@ -1,0 +1,180 @@
+"""An arm64 root in ``build/arm``: Debian's Python, wheels for aarch64, and QEMU to run them.
+
+Nothing is installed and no rights are needed: apt-get gets its own lists and its own state, and
+packages and wheels are only unpacked. A root that is complete is used again; ``make clean`` and a
+change of what is listed here remove it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[2]
+ARM = REPOSITORY / "build" / "arm"
+ROOT = ARM / "root"
+SITE = ARM / "site"
+QEMU = ARM / "qemu-aarch64-static"
+#: What runs Python. Python takes it for itself, so tests that start ``sys.executable`` work.
+PYTHON = ROOT / "usr" / "bin" / "python-arm"
+BYTECODE = ARM / "bytecode"
+
+PACKAGES = ("python3:arm64", "libstdc++6:arm64")
+#: Requirements of pyproject.toml that the tests of the CPU engine need.
+WHEELS = ("numpy", "llvmlite", "hypothesis", "pytest")
+PLATFORMS = ("manylinux_2_28_aarch64", "manylinux_2_27_aarch64", "manylinux2014_aarch64")
+#: The processor: NEON with dot products and half floats, no SVE. LLVM reads ``/proc/cpuinfo``.
+PROCESSOR = "neoverse-n1"
+CPUINFO = """\
+processor\t: 0
+BogoMIPS\t: 50.00
+Features\t: fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics fphp asimdhp cpuid asimdrdm lrcpc dcpop asimddp
+CPU implementer\t: 0x41
+CPU architecture: 8
+CPU variant\t: 0x3
+CPU part\t: 0xd0c
+CPU revision\t: 1
+
+"""
+
+
+class Unavailable(Exception):
+    """The root cannot be made here; the text says why."""
+
+
+def prepare() -> None:
+    """Make the root if it is not complete; raises Unavailable where that cannot be done."""
+    with _alone():
+        ready, recipe = ARM / "ready", _recipe()
+        if ready.exists() and ready.read_text() == recipe:
+            return
+        if platform.machine() != "x86_64" or sys.platform != "linux":
+            raise Unavailable("needs Linux on x86-64, where Debian's QEMU runs ARM code")
+        for tool in ("apt-get", "dpkg-deb"):
+            if shutil.which(tool) is None:
+                raise Unavailable(f"needs {tool}: the root is made of Debian's packages")
+        for made in (ready, ROOT, SITE, BYTECODE):
+            shutil.rmtree(made, ignore_errors=True) if made.is_dir() else made.unlink(True)
+        _say("downloading Debian's packages for arm64, and QEMU (80 MB)")
+        _unpack(_download())
+        _say("downloading wheels for aarch64 (70 MB)")
+        version = _link_python()
+        _install_wheels(version)
+        _compile_bytecode(version)
+        ready.write_text(recipe)
+        _say(f"ready: Python {version}, processor {PROCESSOR}")
+
+
+def environment() -> dict[str, str]:
+    """Return the variables for ARM processes: what names the machine's own Python is left out."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "DALA_", "PYTEST"))}
+    for name in ("CI", "LD_LIBRARY_PATH", "LD_PRELOAD", "VIRTUAL_ENV"):
+        kept.pop(name, None)
+    return kept | {
+        "PYTHONPATH": os.pathsep.join(map(str, (REPOSITORY / "src", REPOSITORY, SITE))),
+        "PYTHONPYCACHEPREFIX": str(BYTECODE),
+        "XDG_CACHE_HOME": str(ARM / "cache"),
+    }
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Two processes never make the root at the same time."""
+    ARM.mkdir(parents=True, exist_ok=True)
+    with open(ARM / "lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _recipe() -> str:
+    return hashlib.sha256(Path(__file__).read_bytes() + repr(_requirements()).encode()).hexdigest()
+
+
+def _requirements() -> list[str]:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    listed = project["dependencies"] + project["optional-dependencies"]["dev"]
+    return [text for text in listed if text.startswith(WHEELS)]
+
+
+def _download() -> list[Path]:
+    """Download packages, with all that they depend on, by apt-get with state of its own."""
+    apt = ARM / "apt"
+    archives = apt / "cache" / "archives"
+    for folder in (apt / "state" / "lists" / "partial", archives / "partial"):
+        folder.mkdir(parents=True, exist_ok=True)
+    (apt / "status").write_text("")  # nothing is installed: dependencies are all downloaded
+    (apt / "apt.conf").write_text(
+        f'Dir::State "{apt}/state";\nDir::State::status "{apt}/status";\n'
+        f'Dir::Cache "{apt}/cache";\nAPT::Sandbox::User "";\n'
+        'APT::Architectures { "amd64"; "arm64"; };\nAcquire::Languages "none";\n'
+    )
+    env = os.environ | {"APT_CONFIG": str(apt / "apt.conf"), "LC_ALL": "C"}
+    _call(["apt-get", "--quiet", "update"], env=env)
+    get = ["apt-get", "--quiet", "--yes", "--no-install-recommends", "--download-only"]
+    _call([*get, "install", *PACKAGES, "qemu-user-static:amd64"], env=env)
+    return sorted(archives.glob("*.deb"))
+
+
+def _unpack(packages: Sequence[Path]) -> None:
+    ROOT.mkdir()
+    for package in packages:
+        if package.name.endswith("_arm64.deb"):
+            _call(["dpkg-deb", "--extract", str(package), str(ROOT)])
+        elif package.name.startswith("qemu-user-static"):
+            unpacked = ARM / "unpacked"
+            _call(["dpkg-deb", "--extract", str(package), str(unpacked)])
+            shutil.move(unpacked / "usr" / "bin" / QEMU.name, QEMU)
+            shutil.rmtree(unpacked)
+    shutil.rmtree(ARM / "apt")
+
+
+def _link_python() -> str:
+    """Write what runs Python; return Python's version, such as 3.11."""
+    python = (ROOT / "usr" / "bin" / "python3").resolve()
+    (ROOT / "proc").mkdir()
+    (ROOT / "proc" / "cpuinfo").write_text(CPUINFO)
+    PYTHON.write_text(
+        "#!/bin/sh\n"
+        f'exec "{QEMU}" -cpu {PROCESSOR} -L "{ROOT}" -0 "{PYTHON}" "{python}" "$@"\n'
+    )
+    PYTHON.chmod(0o755)
+    _call([str(PYTHON), "-c", "import ctypes, sqlite3, ssl"], env=environment())
+    return python.name.removeprefix("python")
+
+
+def _install_wheels(version: str) -> None:
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
+    platforms = [f"--platform={name}" for name in PLATFORMS]
+    options = ["--only-binary=:all:", f"--python-version={version}", "--target", str(SITE)]
+    _call([*pip, *options, *platforms, *_requirements()])
+
+
+def _compile_bytecode(version: str) -> None:
+    """Compile on this machine's Python if it has the same version: ARM's is 20 times slower."""
+    if f"{sys.version_info.major}.{sys.version_info.minor}" != version:
+        return
+    stdlib = ROOT / "usr" / "lib" / f"python{version}"
+    folders = (stdlib, SITE, REPOSITORY / "src", REPOSITORY / "tests")
+    command = [sys.executable, "-m", "compileall", "-q", *map(str, folders)]
+    env = os.environ | {"PYTHONPYCACHEPREFIX": str(BYTECODE)}
+    subprocess.run(command, env=env, capture_output=True)  # some of their files are not meant to
+
+
+def _call(command: Sequence[str], env: dict[str, str] | None = None) -> None:
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip().splitlines()[-3:]
+        raise Unavailable(f"{' '.join(command[:6])} ... failed: {' / '.join(said)}")
+
+
+def _say(text: str) -> None:
+    print(f"arm: {text}", file=sys.stderr, flush=True)  # noqa: T201
