@@ -29,7 +29,7 @@ def main() -> int:
     try:
         root.prepare()
     except root.Unavailable as error:
-        print(f"arm: {error}.", file=sys.stderr)
+        root.say(f"arm: {error}.")
         return 1
     if args.setup:
         return 0
@@ -45,15 +45,15 @@ def main() -> int:
         before = ", as before" if result else ""
         result = result or run(piece)
         line = f"{result.seconds:6.0f} s  {piece.name}: {result.passed} passed{before}"
-        print(line + (f", {len(result.failed)} FAILED" if result.failed else ""), flush=True)
+        root.say(line + (f", {len(result.failed)} FAILED" if result.failed else ""))
         if result.failed:
-            print(output(piece)[-6000:], flush=True)
+            root.say(output(piece)[-6000:])
         return result
 
     with ThreadPoolExecutor(args.jobs) as pool:
         results = dict(zip((p.name for p in chosen), pool.map(one, chosen), strict=True))
     for line in summary(results):
-        print(line)
+        root.say(line)
     return int(any(result.failed for result in results.values()))
 
 

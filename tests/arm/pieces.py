@@ -7,19 +7,20 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import IO
 
 from tests.arm import root
 
 #: Tests that say nothing under QEMU, by the start of their names, with the reason.
 LEFT_OUT: dict[str, str] = {}
 
-RESULTS = root.ARM / "results"
 #: Seconds after which a piece has failed: several times what the longest takes.
 LIMIT = 1800
 
@@ -33,12 +34,23 @@ class Piece:
     pytest: bool = True
     #: Part of `make test`.
     quick: bool = False
+    #: Arguments of this machine's Python for what the piece compares with, on AVX2.
+    before: tuple[str, ...] = ()
 
     @property
     def arguments(self) -> tuple[str, ...]:
         if not self.pytest:
             return self.command
-        return ("-m", "pytest", "-q", "-p", "tests.arm.plugin", "-p", "no:cacheprovider", *self.command)
+        return (
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "tests.arm.plugin",
+            "-p",
+            "no:cacheprovider",
+            *self.command,
+        )
 
 
 @dataclass
@@ -55,7 +67,15 @@ class Result:
 
 def pieces() -> list[Piece]:
     """Return all pieces, those that tell most first."""
+    bits = str(root.RESULTS / "avx2.npz")
     found = [
+        Piece(
+            "bits",
+            ("-m", "tests.arm.rows", bits),
+            pytest=False,
+            quick=True,
+            before=("-m", "tests.arm.rows", "--write", bits),
+        ),
         Piece("tiny", ("tests/engine/test_tiny.py",), quick=True),
         Piece("kept programs", ("tests/fuzz/test_programs.py",), quick=True),
     ]
@@ -72,29 +92,20 @@ def pieces() -> list[Piece]:
 
 def run(piece: Piece) -> Result:
     """Run a piece and keep its result and its output."""
-    RESULTS.mkdir(parents=True, exist_ok=True)
+    root.RESULTS.mkdir(parents=True, exist_ok=True)
     detail = _path(piece, "tests")
     detail.unlink(missing_ok=True)
-    env = root.environment() | {"ARM_RESULTS": str(detail)}
     began = time.monotonic()
+    if piece.before and not {"avx2", "fma"} <= processor_flags():
+        return Result(sources(), 0.0, skipped={f"{piece.name}: this processor has no AVX2": 1})
     with open(_path(piece, "log"), "w") as log:
-        process = subprocess.Popen(
-            [root.PYTHON, *piece.arguments],
-            cwd=root.REPOSITORY,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        try:
-            status = process.wait(LIMIT)
-        except subprocess.TimeoutExpired:
-            status = -signal.SIGKILL
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+        status = 0
+        if piece.before:
+            env = os.environ | {"DALA_CPU": "avx2", "PYTHONPATH": str(root.REPOSITORY / "src")}
+            status = _status([sys.executable, *piece.before], env, log)
+        if not status:
+            env = root.environment() | {"ARM_RESULTS": str(detail)}
+            status = _status([str(root.PYTHON), *piece.arguments], env, log)
     result = Result(sources(), time.monotonic() - began)
     if detail.exists():
         vars(result).update(json.loads(detail.read_text()))
@@ -104,6 +115,32 @@ def run(piece: Piece) -> Result:
         result.passed = 1
     _path(piece, "json").write_text(json.dumps(vars(result)))
     return result
+
+
+def _status(command: Sequence[str], env: Mapping[str, str], log: IO[str]) -> int:
+    """Run a command with all that it starts; return its status, -9 if it took too long."""
+    process = subprocess.Popen(
+        command,
+        cwd=root.REPOSITORY,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        return process.wait(LIMIT)
+    except subprocess.TimeoutExpired:
+        return -signal.SIGKILL
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def processor_flags() -> set[str]:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return set(next((line for line in lines if line.startswith("flags")), "").split())
 
 
 def known(piece: Piece) -> Result | None:
@@ -120,7 +157,7 @@ def output(piece: Piece) -> str:
 
 
 def _path(piece: Piece, suffix: str) -> Path:
-    return RESULTS / f"{piece.name.replace('/', '.').replace(' ', '_')}.{suffix}"
+    return root.RESULTS / f"{piece.name.replace('/', '.').replace(' ', '_')}.{suffix}"
 
 
 @cache

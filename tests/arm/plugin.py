@@ -20,7 +20,9 @@ class Results:
         self.skipped: Counter[str] = Counter()
         self.left_out: Counter[str] = Counter()
 
-    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> None:
         kept, dropped = [], []
         for item in items:
             reason = why_not(item)
@@ -34,7 +36,9 @@ class Results:
         if report.failed and report.nodeid not in self.failed:
             self.failed.append(report.nodeid)
         elif report.skipped:
-            reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else "expected to fail"
+            reason = (
+                report.longrepr[2] if isinstance(report.longrepr, tuple) else "expected to fail"
+            )
             self.skipped[reason.removeprefix("Skipped: ")] += 1
         elif report.when == "call" and report.passed:
             self.passed += 1

@@ -7,8 +7,6 @@ change of what is listed here remove it.
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import os
 import platform
 import shutil
@@ -27,6 +25,8 @@ QEMU = ARM / "qemu-aarch64-static"
 #: What runs Python. Python takes it for itself, so tests that start ``sys.executable`` work.
 PYTHON = ROOT / "usr" / "bin" / "python-arm"
 BYTECODE = ARM / "bytecode"
+RESULTS = ARM / "results"
+READY = ARM / "ready"
 
 PACKAGES = ("python3:arm64", "libstdc++6:arm64")
 #: Requirements of pyproject.toml that the tests of the CPU engine need.
@@ -37,7 +37,7 @@ PROCESSOR = "neoverse-n1"
 CPUINFO = """\
 processor\t: 0
 BogoMIPS\t: 50.00
-Features\t: fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics fphp asimdhp cpuid asimdrdm lrcpc dcpop asimddp
+Features\t: fp asimd aes pmull sha1 sha2 crc32 atomics fphp asimdhp asimdrdm lrcpc dcpop asimddp
 CPU implementer\t: 0x41
 CPU architecture: 8
 CPU variant\t: 0x3
@@ -51,27 +51,32 @@ class Unavailable(Exception):
     """The root cannot be made here; the text says why."""
 
 
+def is_ready() -> bool:
+    """Return whether the root is complete, and made as this file says."""
+    return READY.exists() and READY.read_text() == _recipe()
+
+
 def prepare() -> None:
     """Make the root if it is not complete; raises Unavailable where that cannot be done."""
     with _alone():
-        ready, recipe = ARM / "ready", _recipe()
-        if ready.exists() and ready.read_text() == recipe:
+        if is_ready():
             return
         if platform.machine() != "x86_64" or sys.platform != "linux":
             raise Unavailable("needs Linux on x86-64, where Debian's QEMU runs ARM code")
         for tool in ("apt-get", "dpkg-deb"):
             if shutil.which(tool) is None:
                 raise Unavailable(f"needs {tool}: the root is made of Debian's packages")
-        for made in (ready, ROOT, SITE, BYTECODE):
-            shutil.rmtree(made, ignore_errors=True) if made.is_dir() else made.unlink(True)
-        _say("downloading Debian's packages for arm64, and QEMU (80 MB)")
+        shutil.rmtree(ARM / "apt", ignore_errors=True)
+        for made in (ROOT, SITE, BYTECODE, RESULTS):
+            shutil.rmtree(made, ignore_errors=True)
+        say("arm: downloading Debian's packages for arm64, and QEMU (80 MB)")
         _unpack(_download())
-        _say("downloading wheels for aarch64 (70 MB)")
+        say("arm: downloading wheels for aarch64 (70 MB)")
         version = _link_python()
         _install_wheels(version)
         _compile_bytecode(version)
-        ready.write_text(recipe)
-        _say(f"ready: Python {version}, processor {PROCESSOR}")
+        READY.write_text(_recipe())
+        say(f"arm: ready: Python {version}, processor {PROCESSOR}")
 
 
 def environment() -> dict[str, str]:
@@ -89,6 +94,10 @@ def environment() -> dict[str, str]:
 @contextmanager
 def _alone() -> Iterator[None]:
     """Two processes never make the root at the same time."""
+    try:
+        import fcntl
+    except ImportError:
+        raise Unavailable("needs Linux on x86-64, where Debian's QEMU runs ARM code") from None
     ARM.mkdir(parents=True, exist_ok=True)
     with open(ARM / "lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -96,7 +105,8 @@ def _alone() -> Iterator[None]:
 
 
 def _recipe() -> str:
-    return hashlib.sha256(Path(__file__).read_bytes() + repr(_requirements()).encode()).hexdigest()
+    """Return all that the root depends on; paths in it are absolute."""
+    return repr((ARM, PACKAGES, PLATFORMS, PROCESSOR, CPUINFO, _requirements()))
 
 
 def _requirements() -> list[str]:
@@ -116,6 +126,7 @@ def _download() -> list[Path]:
         f'Dir::State "{apt}/state";\nDir::State::status "{apt}/status";\n'
         f'Dir::Cache "{apt}/cache";\nAPT::Sandbox::User "";\n'
         'APT::Architectures { "amd64"; "arm64"; };\nAcquire::Languages "none";\n'
+        'Acquire::http::Timeout "20";\nAcquire::https::Timeout "20";\n'
     )
     env = os.environ | {"APT_CONFIG": str(apt / "apt.conf"), "LC_ALL": "C"}
     _call(["apt-get", "--quiet", "update"], env=env)
@@ -143,8 +154,7 @@ def _link_python() -> str:
     (ROOT / "proc").mkdir()
     (ROOT / "proc" / "cpuinfo").write_text(CPUINFO)
     PYTHON.write_text(
-        "#!/bin/sh\n"
-        f'exec "{QEMU}" -cpu {PROCESSOR} -L "{ROOT}" -0 "{PYTHON}" "{python}" "$@"\n'
+        f'#!/bin/sh\nexec "{QEMU}" -cpu {PROCESSOR} -L "{ROOT}" -0 "{PYTHON}" "{python}" "$@"\n'
     )
     PYTHON.chmod(0o755)
     _call([str(PYTHON), "-c", "import ctypes, sqlite3, ssl"], env=environment())
@@ -176,5 +186,6 @@ def _call(command: Sequence[str], env: dict[str, str] | None = None) -> None:
         raise Unavailable(f"{' '.join(command[:6])} ... failed: {' / '.join(said)}")
 
 
-def _say(text: str) -> None:
-    print(f"arm: {text}", file=sys.stderr, flush=True)  # noqa: T201
+def say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
