@@ -11,7 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import IO
@@ -21,6 +21,8 @@ from tests.arm import root
 #: Tests that say nothing under QEMU, by the start of their names, with the reason.
 LEFT_OUT: dict[str, str] = {}
 
+#: The processor of `make test`, and that of `make test-arm` if no other is asked for.
+NEON = "neoverse-n1"
 #: Seconds after which a piece has failed: several times what the longest takes.
 LIMIT = 1800
 
@@ -36,6 +38,7 @@ class Piece:
     quick: bool = False
     #: Arguments of this machine's Python for what the piece compares with, on AVX2.
     before: tuple[str, ...] = ()
+    processor: str = NEON
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -65,9 +68,9 @@ class Result:
     left_out: dict[str, int] = field(default_factory=dict)
 
 
-def pieces() -> list[Piece]:
+def pieces(processor: str = NEON) -> list[Piece]:
     """Return all pieces, those that tell most first."""
-    bits = str(root.RESULTS / "avx2.npz")
+    bits = str(root.RESULTS / processor / "avx2.npz")
     found = [
         Piece(
             "bits",
@@ -87,13 +90,13 @@ def pieces() -> list[Piece]:
         name = path.relative_to(root.REPOSITORY).as_posix()
         if "webgpu" not in path.parts and name not in taken:
             found.append(Piece(name.removeprefix("tests/").removesuffix(".py"), (name,)))
-    return found
+    return [replace(piece, processor=processor) for piece in found]
 
 
 def run(piece: Piece) -> Result:
     """Run a piece and keep its result and its output."""
-    root.RESULTS.mkdir(parents=True, exist_ok=True)
     detail = _path(piece, "tests")
+    detail.parent.mkdir(parents=True, exist_ok=True)
     detail.unlink(missing_ok=True)
     began = time.monotonic()
     if piece.before and not {"avx2", "fma"} <= processor_flags():
@@ -105,7 +108,7 @@ def run(piece: Piece) -> Result:
             status = _status([sys.executable, *piece.before], env, log)
         if not status:
             env = root.environment() | {"ARM_RESULTS": str(detail)}
-            status = _status([str(root.PYTHON), *piece.arguments], env, log)
+            status = _status([str(root.python(piece.processor)), *piece.arguments], env, log)
     result = Result(sources(), time.monotonic() - began)
     if detail.exists():
         vars(result).update(json.loads(detail.read_text()))
@@ -157,7 +160,8 @@ def output(piece: Piece) -> str:
 
 
 def _path(piece: Piece, suffix: str) -> Path:
-    return root.RESULTS / f"{piece.name.replace('/', '.').replace(' ', '_')}.{suffix}"
+    folder = root.RESULTS / piece.processor
+    return folder / f"{piece.name.replace('/', '.').replace(' ', '_')}.{suffix}"
 
 
 @cache
@@ -171,24 +175,18 @@ def sources() -> str:
 
 
 def summary(results: dict[str, Result]) -> Iterator[str]:
-    """Yield lines: counts, reasons, and what failed."""
-    total: Counter[str] = Counter()
+    """Yield lines: what was not run and why, what failed, and counts."""
+    skipped, left_out = Counter[str](), Counter[str]()
     for result in results.values():
-        total.update(result.skipped)
-    for reason, count in total.most_common():
-        yield f"skipped {count}: {reason}"
-    left: Counter[str] = Counter()
-    for result in results.values():
-        left.update(result.left_out)
-    for reason, count in left.most_common():
-        yield f"left out {count}: {reason}"
-    for result in results.values():
-        for name in result.failed:
-            yield f"FAILED {name}"
+        skipped.update(result.skipped)
+        left_out.update(result.left_out)
+        yield from (f"FAILED {name}" for name in result.failed)
+    for what, reasons in (("skipped", skipped), ("left out", left_out)):
+        yield from (f"{what} {count}: {reason}" for reason, count in reasons.most_common())
     passed = sum(r.passed for r in results.values())
     failed = sum(len(r.failed) for r in results.values())
+    minutes = sum(r.seconds for r in results.values()) / 60
     yield (
-        f"ARM ({root.PROCESSOR}, QEMU): {passed} passed, {failed} failed, {total.total()} skipped, "
-        f"{left.total()} left out, in {len(results)} pieces, "
-        f"{sum(r.seconds for r in results.values()) / 60:.0f} minutes"
+        f"{passed} passed, {failed} failed, {skipped.total()} skipped, {left_out.total()} left "
+        f"out, in {len(results)} pieces that took {minutes:.0f} minutes"
     )

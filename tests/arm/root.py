@@ -22,8 +22,6 @@ ARM = REPOSITORY / "build" / "arm"
 ROOT = ARM / "root"
 SITE = ARM / "site"
 QEMU = ARM / "qemu-aarch64-static"
-#: What runs Python. Python takes it for itself, so tests that start ``sys.executable`` work.
-PYTHON = ROOT / "usr" / "bin" / "python-arm"
 BYTECODE = ARM / "bytecode"
 RESULTS = ARM / "results"
 READY = ARM / "ready"
@@ -32,19 +30,12 @@ PACKAGES = ("python3:arm64", "libstdc++6:arm64")
 #: Requirements of pyproject.toml that the tests of the CPU engine need.
 WHEELS = ("numpy", "llvmlite", "hypothesis", "pytest")
 PLATFORMS = ("manylinux_2_28_aarch64", "manylinux_2_27_aarch64", "manylinux2014_aarch64")
-#: The processor: NEON with dot products and half floats, no SVE. LLVM reads ``/proc/cpuinfo``.
-PROCESSOR = "neoverse-n1"
-CPUINFO = """\
-processor\t: 0
-BogoMIPS\t: 50.00
-Features\t: fp asimd aes pmull sha1 sha2 crc32 atomics fphp asimdhp asimdrdm lrcpc dcpop asimddp
-CPU implementer\t: 0x41
-CPU architecture: 8
-CPU variant\t: 0x3
-CPU part\t: 0xd0c
-CPU revision\t: 1
-
-"""
+_PLAIN = "fp asimd aes pmull sha1 sha2 crc32 atomics fphp asimdhp asimdrdm lrcpc dcpop asimddp"
+#: Processors: what QEMU calls them, and the features and the part that LLVM reads in /proc/cpuinfo.
+PROCESSORS = {
+    "neoverse-n1": ("neoverse-n1", _PLAIN, "0xd0c"),  # NEON
+    "neoverse-v1": ("max,sve-default-vector-length=32", f"{_PLAIN} sve i8mm bf16 rng", "0xd40"),
+}
 
 
 class Unavailable(Exception):
@@ -72,11 +63,11 @@ def prepare() -> None:
         say("arm: downloading Debian's packages for arm64, and QEMU (80 MB)")
         _unpack(_download())
         say("arm: downloading wheels for aarch64 (70 MB)")
-        version = _link_python()
+        version = _add_processors()
         _install_wheels(version)
         _compile_bytecode(version)
         READY.write_text(_recipe())
-        say(f"arm: ready: Python {version}, processor {PROCESSOR}")
+        say(f"arm: ready: Python {version}")
 
 
 def environment() -> dict[str, str]:
@@ -106,7 +97,7 @@ def _alone() -> Iterator[None]:
 
 def _recipe() -> str:
     """Return all that the root depends on; paths in it are absolute."""
-    return repr((ARM, PACKAGES, PLATFORMS, PROCESSOR, CPUINFO, _requirements()))
+    return repr((ARM, PACKAGES, PLATFORMS, PROCESSORS, _requirements()))
 
 
 def _requirements() -> list[str]:
@@ -148,17 +139,32 @@ def _unpack(packages: Sequence[Path]) -> None:
     shutil.rmtree(ARM / "apt")
 
 
-def _link_python() -> str:
-    """Write what runs Python; return Python's version, such as 3.11."""
-    python = (ROOT / "usr" / "bin" / "python3").resolve()
-    (ROOT / "proc").mkdir()
-    (ROOT / "proc" / "cpuinfo").write_text(CPUINFO)
-    PYTHON.write_text(
-        f'#!/bin/sh\nexec "{QEMU}" -cpu {PROCESSOR} -L "{ROOT}" -0 "{PYTHON}" "{python}" "$@"\n'
-    )
-    PYTHON.chmod(0o755)
-    _call([str(PYTHON), "-c", "import ctypes, sqlite3, ssl"], env=environment())
-    return python.name.removeprefix("python")
+def python(processor: str) -> Path:
+    """Return what runs ARM's Python: a script that Python takes for itself.
+
+    Tests that start ``sys.executable`` so start ARM's Python too.
+    """
+    return ROOT / "usr" / "bin" / f"python-{processor}"
+
+
+def _add_processors() -> str:
+    """Write what runs Python on each processor; return Python's version, such as 3.11."""
+    binary = (ROOT / "usr" / "bin" / "python3").resolve()
+    for name, (cpu, features, part) in PROCESSORS.items():
+        view = ARM / name  # the root with another /proc/cpuinfo
+        shutil.rmtree(view, ignore_errors=True)
+        (view / "proc").mkdir(parents=True)
+        for entry in ROOT.iterdir():
+            (view / entry.name).symlink_to(entry)
+        lines = f"CPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: {part}\n\n"
+        text = f"processor\t: 0\nFeatures\t: {features}\n{lines}"
+        (view / "proc" / "cpuinfo").write_text(text)
+        script = python(name)
+        command = f'"{QEMU}" -cpu {cpu} -L "{view}" -0 "{script}" "{binary}" "$@"'
+        script.write_text(f"#!/bin/sh\nexec {command}\n")
+        script.chmod(0o755)
+        _call([str(script), "-c", "import ctypes, sqlite3, ssl"], env=environment())
+    return binary.name.removeprefix("python")
 
 
 def _install_wheels(version: str) -> None:
