@@ -3,6 +3,7 @@
 #   make test    lint and all tests                       make lint    style, types and layers only
 #   make docs    build the site to build/site            make docs-serve   show it while you write
 #   make fuzz MINUTES=10   mutated input for everything that reads bytes
+#   make test-arm   the CPU engine's tests on ARM, under QEMU
 # Use another Python: make PYTHON=python3.13 ...
 
 PYTHON ?= python3
@@ -13,7 +14,7 @@ OLDEST := .venv-oldest
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test docs docs-serve soak test-long fuzz lint bench test-oldest clean
+.PHONY: help demo test docs docs-serve soak test-long test-arm fuzz lint bench test-oldest clean
 .DELETE_ON_ERROR:
 
 help:
@@ -42,6 +43,11 @@ test: $(VENV)/.ready-dev
 TESTS ?= tests
 test-long: $(VENV)/.ready-dev
 	$(VENV)/bin/python -m pytest -m long --durations=25 $(TESTS)
+
+# The CPU engine on ARM, in a root of Debian's packages that is made in build/arm. Pieces that passed
+# are not repeated until a source changes. Some of them: make test-arm ARGS=engine/ops
+test-arm: $(VENV)/.ready-dev
+	$(VENV)/bin/python -m tests.arm --jobs $(WORKERS) $(ARGS)
 
 # All targets in turn; an input that fails is kept, and the command to replay it is printed.
 MINUTES ?= 10

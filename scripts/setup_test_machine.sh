@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what tests need besides Python: Mesa's software Vulkan and OpenGL, to test the WebGPU
-# engine without a GPU, and a headless display and browser for the presenters.
+# engine without a GPU, a headless display and browser for the presenters, and a root for ARM.
 # Never fails: if it cannot install something, it prints which tests will be skipped, and why.
 set -u
 
@@ -76,3 +76,19 @@ provide "fonts (Japanese, color emoji, one with a weight axis)" \
 provide "Unicode's conformance tests of bidirectional text" \
     "Without them those tests are skipped." \
     unicode-data
+
+# In build/arm. It needs no rights, and with those of sudo the folder would be root's.
+if [ -n "${SUDO_USER:-}" ]; then
+    echo "test machine: for the tests on ARM run, without sudo: python -m tests.arm --setup"
+    exit 0
+fi
+cd "$(dirname "$0")/.." || exit 0
+for python in .venv/bin/python python3; do
+    command -v "$python" >/dev/null 2>&1 || continue
+    if "$python" -m tests.arm --setup; then
+        echo "test machine: ARM's Python and QEMU are in build/arm."
+    else
+        echo "test machine: without them (the reason is above) the tests on ARM are skipped."
+    fi
+    break
+done

@@ -132,6 +132,36 @@ def test_outputs_without_the_axis_or_with_size_one(engine_id):
         assert run("reduce_sum", [a], shape, "f32").reshape(-1).tolist() == [276.0]
 
 
+def in_order(row):
+    """Return the sum of a row in the order that the CPU engine promises on every processor."""
+    total = 0.0
+    for block in (row[i : i + 4096] for i in range(0, len(row), 4096)):
+        whole, sums = len(block) // 64 * 64, np.zeros((4, 16), "<f4")
+        for four in block[:whole].reshape(-1, 4, 16):
+            sums += four
+        for i in range(whole, len(block), 16):
+            left = block[i : i + 16]
+            sums[0 if len(left) == 16 else 1, : len(left)] += left
+        vector = (sums[0] + sums[1]) + (sums[2] + sums[3])
+        while len(vector) > 1:
+            vector = vector[: len(vector) // 2] + vector[len(vector) // 2 :]
+        total += float(vector[0])
+    return total
+
+
+def test_order_of_a_sum():
+    """A different processor, or another number of threads, must not change a bit."""
+    with dala.device("cpu"):
+        for length in (17, 1003, 5000):
+            a = numbers((20, length), "f32")
+            got = run("reduce_sum", [a], (20,), "f32", {"axis": 1})
+            assert got.tolist() == [np.float32(in_order(row)) for row in a]
+        a = numbers((1 << 17) + 4099, "f32")
+        half = -(-len(a) // 2)
+        total = in_order(a[:half]) + in_order(a[half:])
+        assert run("reduce_sum", [a], (), "f32") == np.float32(total)
+
+
 # special numbers ----------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from dala.gpu.compute.engines.cpu.llvm.text import constant
 from dala.gpu.compute.engines.cpu.native import names
 from dala.gpu.compute.engines.cpu.native.expressions import ExpressionWriter
-from dala.gpu.compute.engines.cpu.native.operations import FAST, describe
+from dala.gpu.compute.engines.cpu.native.operations import describe
 from dala.gpu.compute.engines.cpu.native.types import (
     BOOL,
     I32,
@@ -221,16 +221,25 @@ def _across(b: ExpressionWriter, vector: Term, op: str) -> Operand:
     v = vector_of(b, vector)
     one, t = v.type.scalar, v.type
     if t.floating and op == "add":
-        name = b.f.module.intrinsic(f"vector.reduce.fadd.{t.suffix}", one.llvm, one.llvm, t.llvm)
-        start = constant(-0.0, one.llvm)
-        text = f"call {FAST}{one.llvm} {name}({one.llvm} {start}, {t.llvm} {v.name})"
-        return Operand(one, b.f.let(text))
+        return _sum(b, v)
     if t.floating:
         op = {"min": "fminimum", "max": "fmaximum"}.get(op, op)
     elif op in ("min", "max"):
         op = ("s" if t.signed else "u") + op
     name = b.f.module.intrinsic(f"vector.reduce.{op}.{t.suffix}", one.llvm, t.llvm)
     return Operand(one, b.f.let(f"call {one.llvm} {name}({t.llvm} {v.name})"))
+
+
+def _sum(b: ExpressionWriter, v: Operand) -> Operand:
+    """Add the upper half to the lower one, again and again: the same order on every processor."""
+    while v.type.lanes % 2 == 0 and v.type.lanes > 2:
+        half = v.type.lanes // 2
+        low, high = (pick(b, v, v, tuple(range(at, at + half))) for at in (0, half))
+        v = Operand(low.type, b.f.let(f"fadd {low.type.llvm} {low.name}, {high.name}"))
+    one, t = v.type.scalar, v.type
+    name = b.f.module.intrinsic(f"vector.reduce.fadd.{t.suffix}", one.llvm, one.llvm, t.llvm)
+    start = constant(-0.0, one.llvm)
+    return Operand(one, b.f.let(f"call {one.llvm} {name}({one.llvm} {start}, {t.llvm} {v.name})"))
 
 
 def _mask(b: ExpressionWriter, mask: Term, op: str) -> Operand:

@@ -102,7 +102,7 @@ def rows(
             out[job] = row_extreme(a[first:last], kind=kind, lanes=lanes)
 
 
-@native(fast=True)
+@native
 def short_rows(
     a: Array[T],
     out: Array[S],
@@ -126,7 +126,7 @@ def short_rows(
         put(out, row, wide(total), saturate=saturate)
 
 
-@native(fast=True)
+@native
 def columns(
     a: Array[T],
     out: Array[S],

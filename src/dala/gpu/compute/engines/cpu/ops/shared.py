@@ -28,7 +28,6 @@ from dala.gpu.compute.engines.cpu.native.names import (
     table,
 )
 from dala.gpu.compute.engines.cpu.native.types import BY_NAME, U8, Type
-from dala.gpu.compute.engines.cpu.threads import pool
 
 SUM: Final = 0
 MAX: Final = 1
@@ -38,6 +37,8 @@ MIN: Final = 2
 BLOCK: Final = 4096
 #: Elements per piece of work.
 PIECE: Final = 1 << 16
+#: Pieces that keep all threads busy.
+MANY: Final = 64
 #: The index of each lane.
 LANE_NUMBERS: Final = tuple(range(64))
 
@@ -76,11 +77,11 @@ def sum_types(t: Type) -> tuple[Type, Type]:
 
 
 def pieces_for(items: int, size: int) -> int:
-    """Return the number of pieces into which each of ``items`` runs of ``size`` is split."""
-    threads = pool().threads
-    if threads == 1 or items >= 4 * threads:
-        return 1
-    return max(1, min(size // PIECE, 32 * threads))
+    """Return the number of pieces into which each of ``items`` runs of ``size`` is split.
+
+    It does not depend on the number of threads: sums of floats have the same order everywhere.
+    """
+    return 1 if items >= MANY else max(1, min(size // PIECE, MANY))
 
 
 # native code ----------------------------------------------------------------------------------
