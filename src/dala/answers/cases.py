@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from dala.media.filters.declarations import declared
 from dala.media.filters.plans import FilterValue
 from dala.typing import NDArray
 
+#: How much of the table is run.
+Share: TypeAlias = Literal["all", "most", "few"]
 #: Filters that the contract of bytes leaves out, and why.
 OUTSIDE: Final = {"preprocess": "its result is f32, for models"}
 #: Channels of the pictures, with their names in the ids of rows.
@@ -46,6 +48,10 @@ class Row:
         'blur/max/rgb/photo'
         """
         return "/".join(filter(None, (self.name, self.setting, self.kind, self.picture)))
+
+    def runs_on(self, backend: str) -> bool:
+        """Return whether an engine computes this row; the rasterizer is the processor's."""
+        return self.name != "rasterizer" or backend != "webgpu"
 
     def run(self, device: str) -> NDArray:
         """Return the result on a device."""
@@ -106,15 +112,27 @@ def names() -> list[str]:
     return [*sorted(declared().keys() - OUTSIDE.keys()), *scenes.GROUPS]
 
 
-def rows(*only: str) -> Iterator[Row]:
-    """Yield all rows, or those of some filters."""
+def rows(*only: str, share: Share = "all") -> Iterator[Row]:
+    """Yield all rows, or those of some filters.
+
+    Args:
+        *only: names of filters and groups of scenes; none for all.
+        share: "all"; "most", without random parameters; "few", with one kind of picture for each
+            setting of these.
+    """
     for name in only or names():
         if name in scenes.GROUPS:
             for scene in scenes.GROUPS[name]:
                 yield Row(name, scene)
             continue
         for setting in _settings(name):
-            for kind in _kinds(declared()[name], setting):
+            if share != "all" and setting.startswith("random"):
+                continue
+            kinds = _kinds(declared()[name], setting)
+            if share == "few":
+                at = material.number(f"{name}/{setting}", len(kinds))
+                kinds = kinds[at : at + 1]
+            for kind in kinds:
                 for picture in material.PICTURES:
                     yield Row(name, setting, kind, picture)
 

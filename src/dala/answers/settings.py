@@ -164,7 +164,7 @@ def _choices(p: FilterParam) -> Sequence[Value]:
     return (False, True) if p.type == "bool" else p.choices
 
 
-def _listed(name: str, p: FilterParam) -> Ends | None | bool:
+def _listed(name: str, p: FilterParam) -> Ends | bool | None:
     """Return what ``ENDS`` says of a parameter; False for nothing."""
     for home in (name, ""):
         if p.name in ENDS.get(home, {}):
