@@ -25,6 +25,8 @@ OUTSIDE: Final = {"preprocess": "its result is f32, for models"}
 KINDS: Final = {"gray": 1, "rgb": 3, "rgba": 4}
 #: Filters that refuse gray pictures: with a table of colors, or a number for each color.
 COLOR_ONLY: Final = ("lut_apply", "levels", "rgb_to_yuv")
+#: Conversions whose planes of half the size need even pictures.
+PLANAR: Final = ("yuv_to_rgb", "rgb_to_yuv")
 
 
 @dataclass(frozen=True)
@@ -59,47 +61,45 @@ class Row:
             return scenes.draw(self.name, self.setting, device)
         spec = declared()[self.name]
         given = dict(self.parameters())
-        image = source(self)
+        image = self.source()
         for p in spec.parameters:
             if p.is_input and (p.required or p.name == "mask" or given.get(p.name) == STORED):
-                given[p.name] = _input(p, image)
+                given[p.name] = self.input(p, image)
         run = call(self.name, module_of(spec))
         return np.asarray(run(image, device=device, **given))
+
+    def source(self) -> NDArray:
+        """Return the picture that the filter is applied to."""
+        image = material.picture(self.picture, KINDS[self.kind])
+        height, width = image.shape[0] & ~1, image.shape[1] & ~1
+        if self.name not in PLANAR or self.parameters().get("format") == "yuv444":
+            return image
+        if self.name == "yuv_to_rgb":
+            return material.noise((height * 3 // 2, width), self.picture)
+        return np.ascontiguousarray(image[:height, :width])
+
+    def input(self, p: FilterParam, image: NDArray) -> FilterValue:
+        """Return the stored input of a type, for a picture."""
+        height, width = image.shape[:2]
+        channels = 1 if image.ndim == 2 else image.shape[2]
+        match p.type, p.name:
+            case "picture", "mask":
+                return material.mask(height, width)
+            case "picture", "picture":
+                return material.second(11, 17, 4)
+            case "picture" | "background", _:
+                return material.second(height, width, channels)
+            case "lut", _:
+                return material.lut()
+            case "map", "element":
+                return material.element()
+            case "map", _:
+                return material.coordinates(height, width)
+        raise LookupError(f"answers: no input of type {p.type!r} is stored. Add one to Row.input.")
 
     def parameters(self) -> dict[str, FilterValue]:
         """Return the parameters without inputs."""
         return dict(_settings(self.name)[self.setting])
-
-
-def source(row: Row) -> NDArray:
-    """Return the picture that a row's filter is applied to."""
-    image = material.picture(row.picture, KINDS[row.kind])
-    if row.name == "yuv_to_rgb" and row.parameters().get("format") != "yuv444":
-        height, width = image.shape[0] & ~1, image.shape[1] & ~1
-        return material.noise((height * 3 // 2, width), row.picture)
-    if row.name == "rgb_to_yuv" and row.parameters().get("format") != "yuv444":
-        image = image[: image.shape[0] & ~1, : image.shape[1] & ~1]
-    return np.ascontiguousarray(image)
-
-
-def _input(p: FilterParam, image: NDArray) -> FilterValue:
-    """Return the stored input of a type, for a picture."""
-    height, width = image.shape[:2]
-    channels = 1 if image.ndim == 2 else image.shape[2]
-    match p.type, p.name:
-        case "picture", "mask":
-            return material.mask(height, width)
-        case "picture", "picture":
-            return material.second(11, 17, 4)
-        case "picture" | "background", _:
-            return material.second(height, width, channels)
-        case "lut", _:
-            return material.lut()
-        case "map", "element":
-            return material.element()
-        case "map", _:
-            return material.coordinates(height, width)
-    raise LookupError(f"answers: no input of type {p.type!r} is stored. Add one to cases._input.")
 
 
 @cache

@@ -1,7 +1,7 @@
-"""Write the table of answers: ``python -m dala.answers.generate``, optionally with names of filters.
+"""Write the table of answers: ``python -m dala.answers.generate [NAME ...]``.
 
-Without names every row is computed, on the reference engine, which takes about a minute. With
-names only the rows of these filters are; the others stay.
+Every row is computed on the reference engine, which takes about a minute. With names of filters
+only their rows are, and those that the table lacks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def main(only: list[str]) -> None:
             sums[row] = known
     path.write_text(written(sums), "ascii")
     gone = len(before.keys() - {row.id for row in sums})
-    print(f"{path.name}: {len(sums)} rows, {changed} new or changed, {gone} removed.")
+    counts = f"{len(sums)} rows, {changed} new or changed, {gone} removed"
+    sys.stdout.write(f"{path.name}: {counts}.\n")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ SIZES: Final = {
     "gradient": (64, 41),
     "constant": (19, 7),
     "photo": (61, 43),
+    "wide": (541, 7),  # for code that works in blocks of many pixels
 }
 PICTURES: Final = tuple(SIZES)
 
@@ -66,6 +67,9 @@ def picture(name: str, channels: int) -> NDArray:
         rgba[:] = np.stack([4 * x, 6 * y, 255 - 2 * x - 3 * y, 255 - x - 2 * y], -1).clip(0, 255)
     elif name == "constant":
         rgba[:] = (131, 64, 201, 170)
+    elif name == "wide":
+        ramp = np.stack([x // 3, 255 - x // 2, 4 * y + x // 4, 80 + x // 5], -1) & 255
+        rgba[:] = (ramp + noise(ramp.shape, name) // 16).clip(0, 255)
     else:
         rgba[..., :3] = _photo()
         rgba[..., 3] = (x * 5 + y).clip(0, 255)

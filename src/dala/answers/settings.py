@@ -20,6 +20,8 @@ Ends: TypeAlias = "tuple[Value, Value] | tuple[Value, Value, Value]"
 
 #: How many random settings a filter has.
 RANDOM: Final = 3
+#: Small radii, which often have forms of their own.
+RADII: Final = (1, 2, 4, 9)
 #: Random numbers are multiples of this share of their range.
 _STEPS: Final = 1 << 10
 #: Bounds of this magnitude only exclude infinity.
@@ -155,6 +157,10 @@ def settings(spec: FilterSpec) -> Settings:
         for word in _choices(p):
             if word != usual.get(p.name, p.default):
                 made[f"{p.name}={word}"] = usual | fill | {p.name: word}
+    for p in numbers:
+        if p.name == "radius" and p.type == "int" and p.high is not None:
+            some = (r for r in RADII if r <= p.high and r != p.default)
+            made |= {f"radius={r}": usual | {"radius": r} for r in some}
     for n in range(1, RANDOM + 1) if ranges or len(choices) > 1 else ():
         made[f"random{n}"] = usual | _random(spec.name, f"random{n}", ranges, choices)
     return made | MORE.get(spec.name, {})

@@ -14,9 +14,10 @@ from dala.answers.material import PICTURES
 from dala.typing import NDArray
 
 FILE: Final = "answers.txt"
+_PICTURES: Final = "# Pictures: "
 _HEAD: Final = (
     "# Checksums of the reference engine's results; python -m dala.answers.generate writes them.",
-    f"# Pictures: {' '.join(PICTURES)}",
+    f"{_PICTURES}{' '.join(PICTURES)}",
 )
 
 
@@ -34,16 +35,18 @@ def checksum(result: NDArray) -> str:
 @cache
 def stored() -> Mapping[str, str]:
     """Return the stored checksum of each row, by the row's id."""
-    found = {}
+    found, pictures = {}, list(PICTURES)
     text = resources.files(__package__).joinpath(FILE).read_text("ascii")
     for line in text.splitlines():
         if line.startswith("#"):
+            if line.startswith(_PICTURES):  # those of the file, which may be an older one
+                pictures = line.removeprefix(_PICTURES).split()
             continue
         name, *sums = line.split()
         if len(sums) == 1:
             found[name] = sums[0]
         else:
-            found.update(zip((f"{name}/{p}" for p in PICTURES), sums, strict=True))
+            found.update(zip((f"{name}/{p}" for p in pictures), sums, strict=True))
     return found
 
 
