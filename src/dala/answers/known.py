@@ -47,6 +47,7 @@ KNOWN: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "webgpu": {
         "bicubic_scale": _FLOATS,
+        "bilateral": _FLOATS,
         "blend": _FLOATS,
         "blur": _FLOATS,
         "box_blur": _FLOATS,

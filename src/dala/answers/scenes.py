@@ -47,6 +47,21 @@ def _scaled(scene: Scene) -> None:
     scene.add_image(noise, position=(60, 2), size=(9, 5))
 
 
+def _sizes(scene: Scene) -> None:
+    photo, noise = picture("photo", 3), picture("random", 4)
+    for n, width in enumerate((46, 38, 29, 21, 16, 13, 11)):
+        place = (n * 13 + 1.0, n * 7 + 2.5 * (n % 3))
+        scene.add_image(noise if n % 2 else photo, position=place, size=(width, width * 2 // 3))
+    scene.add_image(picture("wide", 3), position=(2, 60), size=(90, 9))
+
+
+def _covered(scene: Scene) -> None:
+    scene.add_image(picture("gradient", 3), size=(WIDTH, HEIGHT))
+    scene.add_overlay(color=(31, 138, 140, 120), position=(5, 5), size=(80, 60), radius=6)
+    scene.add_image(picture("photo", 3), position=(18, 14))
+    scene.add_overlay(color=(200, 30, 60, 77), position=(60, 40), size=(30, 27))
+
+
 def _turned(scene: Scene) -> None:
     photo, noise = picture("photo", 3), picture("random", 4)
     middle = {"anchor": "center"}
@@ -91,6 +106,9 @@ _SCENES: Final[Mapping[str, tuple[_Build, Mapping[str, str]]]] = {
     "pictures": (_pictures, {"background": "#26304a"}),
     "pictures-clear": (_pictures, {"background": "transparent"}),
     "scaled": (_scaled, {"background": "#26304a"}),
+    "sizes": (_sizes, {"background": "#26304a"}),
+    "sizes-linear": (_sizes, {"background": "#26304a", "blend_space": "linear"}),
+    "covered": (_covered, {"background": "white"}),
     "turned": (_turned, {"background": "#26304a"}),
     "turned-clear": (_turned, {"background": "transparent"}),
     "blends": (_blends, {"background": "black"}),
