@@ -10,7 +10,8 @@
 - ``dala.web``: chains of filters as web pages that run on the visitor's GPU
 - ``dala.use("cpu")``, ``with dala.device("webgpu"):``, ``dala.devices()``: the device to run on
 - ``with dala.limits(time=, iterations=, memory=):``: limits on what work may spend
-- ``dala.doctor()``: a report on the machine; ``dala.diagnostics()``: live resources
+- ``dala.doctor()``: a report on the machine; ``dala.selftest()``: compares its devices' bytes with
+  stored answers; ``dala.diagnostics()``: live resources
 - ``dala.DalaError``: the base class of all errors
 
 >>> import dala
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from dala import samples as samples
     from dala import studio as studio
     from dala import web as web
+    from dala.answers.report import selftest as selftest
     from dala.budget import Limits as Limits
     from dala.budget import limits as limits
     from dala.errors import *  # noqa: F403
@@ -58,6 +60,7 @@ _HOMES = {
     "diagnostics": "dala.resources",
     "doctor": "dala.machine.report",
     "limits": "dala.budget",
+    "selftest": "dala.answers.report",
     "set_memory_limit": "dala.memory",
     "use": "dala.gpu.compute.engines.auto",
 }

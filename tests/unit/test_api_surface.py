@@ -49,6 +49,7 @@ TOP = {
     "limits",
     "media",
     "ml",
+    "selftest",
     "set_memory_limit",
     "ModelError",
     "ModelNotFound",

@@ -1,0 +1,38 @@
+"""Every engine gives the bytes of the table: the CPU's at each level, WebGPU's on each adapter."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from dala.answers.cases import rows
+from dala.answers.run import check
+from tests.support.answers import adapters, assert_answers, processors
+from tests.support.engines import NO_ADAPTER
+
+#: `make test` runs a third of the rows, `make test-long` all of them.
+SHARES = [pytest.param("few"), pytest.param("all", marks=pytest.mark.long)]
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_reference(share):
+    """The table is current: a definition that changes needs `python -m dala.answers.generate`."""
+    found = check(rows(share=share), "reference")
+    wrong = [f"{row.id}: {problem}" for row, problem in found if problem]
+    assert not wrong, "\n".join(wrong[:20])
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_processor(share):
+    assert_answers(processors(), "cpu", share)
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_adapters(share):
+    engines = adapters()
+    if not engines:
+        if os.environ.get("CI") == "true" or os.environ.get("DALA_REQUIRE_WEBGPU") == "1":
+            pytest.fail(NO_ADAPTER)
+        pytest.skip(NO_ADAPTER)
+    assert_answers(engines, "webgpu", share)

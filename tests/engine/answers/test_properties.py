@@ -1,0 +1,169 @@
+"""Properties of the bytes: chains, channels, parts of pictures, threads.
+
+A property of the definition needs the reference engine only: the table says that all others give
+the same bytes. Chains and threads are the engines' own.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from dala.answers.cases import OUTSIDE, PLANAR, Row, names, rows
+from dala.answers.material import noise, picture
+from dala.answers.scenes import GROUPS
+from dala.media import FramePipeline, gpu
+from dala.media.filters.declarations import declared
+
+# a chain equals its stages ------------------------------------------------------------------------
+CHAINS = {
+    "points": [("contrast", {"value": 0.2}), ("saturation", {"value": 0.5}), "sepia"],
+    "factors": [("brightness", {"value": 0.1}), ("contrast", {"value": 0.2}), "invert"],
+    "gammas": [("gamma", {"value": 2.2}), ("brightness", {"value": -0.1}), "grayscale"],
+    "hue": [("hue", {"degrees": 40.0}), ("contrast", {"value": -0.3}), ("vignette", {})],
+    "window": [("contrast", {"value": 0.2}), ("sharpen", {"amount": 0.6}), "sepia"],
+    "windows": [
+        ("blur", {"radius": 2}),
+        ("sharpen", {"amount": 0.5}),
+        ("contrast", {"value": 0.2}),
+    ],
+    "wide": [("blur", {"radius": 9}), ("saturation", {"value": -0.5}), "edge_detect"],
+    "shapes": ["erode", "dilate", ("emboss", {"amount": 0.8}), ("posterize", {"bits": 3})],
+    "tables": [("levels", {"in_black": 0.1, "gamma": 1.4}), "invert", ("gamma", {"value": 0.6})],
+    "sizes": [
+        ("resize", {"size": (31, 45)}),
+        ("contrast", {"value": 0.3}),
+        ("blur", {"radius": 1}),
+    ],
+}
+#: Chains that differ from their stages, by engine; one that no longer does fails.
+DIFFERENT: dict[str, tuple[str, ...]] = {
+    "cpu": ("factors/rgb", "factors/rgba", "shapes/rgb", "shapes/rgba"),
+}
+
+
+@pytest.mark.parametrize("kind", ["rgb", "rgba"])
+@pytest.mark.parametrize("name", CHAINS)
+def test_a_chain_equals_its_stages(engine_id, dala_device, name, kind):
+    image = picture("photo", len(kind))
+    stages = image
+    with FramePipeline(image.shape[1], image.shape[0], device=dala_device) as pipeline:
+        chain = np.array(pipeline.process(image, CHAINS[name]))
+    for item in CHAINS[name]:
+        filter, params = (item, {}) if isinstance(item, str) else item
+        stages = np.asarray(gpu.apply(stages, filter, device=dala_device, **params))
+    apart = np.abs(chain.astype(int) - stages)
+    known = f"{name}/{kind}" in DIFFERENT.get(engine_id.partition("-")[0], ())
+    found = f"{np.count_nonzero(apart)} of {apart.size} values differ, by up to {apart.max()}"
+    assert apart.any() == known, found if not known else "equal now: remove it from DIFFERENT"
+
+
+# RGB equals RGBA ----------------------------------------------------------------------------------
+def with_color():
+    some = [n for n in names() if n not in (*GROUPS, *PLANAR)]
+    return [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in some]
+
+
+#: Those that take seconds on the reference engine.
+SLOW = ("bilateral", "denoise")
+
+
+@pytest.mark.parametrize("name", with_color())
+def test_rgb_equals_rgba(name):
+    """On opaque pictures, for every setting."""
+    for setting in {row.setting: None for row in rows(name, share="most")}:
+        row = Row(name, setting, "rgb", "random")
+        plain = row.run("reference")
+        opaque = Opaque(name, setting, "rgba", "random").run("reference")
+        assert np.array_equal(plain[..., :3], opaque[..., :3]), setting
+
+
+class Opaque(Row):
+    """A row on an opaque picture."""
+
+    def source(self):
+        image = super().source().copy()
+        image[..., 3] = 255
+        return image
+
+    def input(self, p, image):
+        return super().input(p, image[..., :3])
+
+
+# a tile equals its part of the whole --------------------------------------------------------------
+#: Filters of one pixel that depend on its place.
+_PLACED = ("vignette",)
+
+
+def local():
+    """Names of filters that read a pixel, or a window whose size they declare."""
+    for name, spec in declared().items():
+        point = not spec.is_recipe and not spec.is_operation and spec.category == "Color"
+        if (point or spec.reach is not None) and name not in (*OUTSIDE, *_PLACED):
+            yield name
+
+
+@pytest.mark.parametrize("name", [*local()])
+@pytest.mark.parametrize("device", ["reference", "cpu"])
+def test_a_tile_equals_its_part(name, device):
+    spec = declared()[name]
+    image = picture("photo", 4)
+    call = getattr(gpu, name)
+    for setting in ("default", "radius=2", "random1"):
+        if not any(row.setting == setting for row in rows(name)):
+            continue
+        given = Row(name, setting, "rgba", "photo").parameters()
+        given = {key: value for key, value in given.items() if key not in ("border", "fill")}
+        reach = spec.pixels_around(given)
+        top, left, bottom, right = 9, 13, 30, 44
+        if reach > 9:
+            continue
+        whole = np.asarray(call(image, device=device, **given))
+        cut = np.ascontiguousarray(
+            image[top - reach : bottom + reach, left - reach : right + reach]
+        )
+        part = np.asarray(call(cut, device=device, **given))
+        part = part[reach : reach + bottom - top, reach : reach + right - left]
+        assert np.array_equal(part, whole[top:bottom, left:right]), setting
+
+
+# one thread equals many ---------------------------------------------------------------------------
+_LARGE = """
+import sys
+from dala.answers.material import noise
+from dala.answers.table import checksum
+from dala.media import gpu
+import numpy as np
+image = noise((403, 517, 4), "threads")
+for name, given in {
+    "blur": {"radius": 5}, "box_blur": {"radius": 30}, "sharpen": {}, "median": {"radius": 2},
+    "contrast": {"value": 0.3}, "sepia": {}, "gamma": {"value": 2.0}, "erode": {"radius": 3},
+    "resize": {"size": (300, 411)}, "rotate": {"angle": 17.0}, "equalize": {},
+}.items():
+    for channels in (3, 4):
+        part = np.ascontiguousarray(image[..., :channels])
+        made = getattr(gpu, name)(part, device="cpu", **given)
+        print(name, channels, checksum(np.asarray(made)))
+"""
+
+
+def test_one_thread_equals_many():
+    found = {}
+    for threads in (1, 2, 7):
+        ran = subprocess.run(
+            [sys.executable, "-c", _LARGE], capture_output=True, text=True,
+            env={**os.environ, "DALA_THREADS": str(threads)},
+        )  # fmt: skip
+        assert ran.returncode == 0, ran.stderr[-3000:]
+        found[threads] = ran.stdout.splitlines()
+    assert len(found[1]) == 22
+    assert found[1] == found[2] == found[7]
+
+
+def test_noise_is_large():
+    """Pictures are split among threads by their size; a small one would show nothing."""
+    assert noise((403, 517, 4), "threads").nbytes > 1 << 19
