@@ -27,6 +27,9 @@ class Machine:
     pair_product: str = ""
     #: Products of unsigned and signed bytes, added in pairs.
     byte_product: str = ""
+    #: Pack 32-bit numbers to signed 16 bits, and 16-bit numbers to bytes, in groups of 16 bytes.
+    to_words: str = ""
+    to_bytes: str = ""
     #: Converts floats to ints; NaN becomes the lowest int, whose lowest byte is 0.
     truncation: str = ""
 
@@ -35,13 +38,13 @@ class Machine:
         """Return the best choice for the features that a CPU has."""
         if features.get("avx512f") and features.get("avx512bw"):
             lookup = "x86.avx512.vpermi2var.qi.512" if features.get("avx512vbmi") else ""
-            names = ("pmulhu.w", "pmul.hr.sw", "pmaddw.d", "pmaddubs.w")
+            names = ("pmulhu.w", "pmul.hr.sw", "pmaddw.d", "pmaddubs.w", "packssdw", "packuswb")
             upper, *others = (f"x86.avx512.{name}.512" for name in names)
             return replace(Machine(64, upper, lookup, *others), truncation=_AVX512)
         if features.get("avx512f"):
             return Machine(64, "", truncation=_AVX512)
         if features.get("avx2"):
-            names = ("pmulhu.w", "pmul.hr.sw", "pmadd.wd", "pmadd.ub.sw")
+            names = ("pmulhu.w", "pmul.hr.sw", "pmadd.wd", "pmadd.ub.sw", "packssdw", "packuswb")
             upper, *others = (f"x86.avx2.{name}" for name in names)
             return replace(Machine(32, upper, "", *others), truncation=_AVX)
         return Machine(32, "")
