@@ -29,7 +29,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dala.gpu.compute.engines.symbols import FUNCTIONS, apply, is_symbolic
+from dala.gpu.compute.engines.symbols import FUNCTIONS, apply, int_of, is_symbolic
 
 #: The largest radius of a blur, in pixels.
 MAX_RADIUS: Final = 200
@@ -79,6 +79,10 @@ def byte_steps(radius: int, sigma: float) -> list[int]:
 
     All sums of the first kind are below 2**24, and of the second below 2**31.
     """
+    if is_symbolic(sigma):
+        plain = byte_steps(radius, float(sigma))
+        steps = (apply("gauss_steps", w, int(radius), sigma, d) for d, w in enumerate(plain))
+        return [int_of(step) for step in steps]
     return _quantized(gaussian_weights(radius, sigma)[radius:])
 
 
@@ -222,3 +226,4 @@ def _folded(rows: npt.NDArray[np.float64], taps: int) -> npt.NDArray[np.float64]
 
 
 FUNCTIONS["gauss"] = lambda radius, sigma, d: float(gaussian_weights(radius, sigma)[radius + d])
+FUNCTIONS["gauss_steps"] = lambda radius, sigma, d: byte_steps(radius, sigma)[d]
