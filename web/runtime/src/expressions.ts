@@ -1,7 +1,7 @@
 // Formulas of a plan: numbers, names of symbols, or lists of an operator and its operands.
 // src/dala/gpu/compute/engines/symbols.py defines them.
 
-import { affine, gauss, taps, tapsOf } from "./tables.js";
+import { affine, gauss, gaussSteps, taps, tapsOf } from "./tables.js";
 
 export type Expression = number | string | [string, ...Expression[]];
 /** A comparison, its operands and its result. */
@@ -33,6 +33,7 @@ const FUNCTIONS: Record<string, (...n: number[]) => number> = {
   cos: (a) => Math.cos(a!),
   sin: (a) => Math.sin(a!),
   gauss: (radius, sigma, d) => gauss(radius!, sigma!)[d!]!,
+  gauss_steps: (radius, sigma, d) => gaussSteps(radius!, sigma!)[d!]!,
   taps_count: (...n) => tapsOf(n).count,
   taps_first: (...n) => tapsOf(n).low,
   taps_end: (...n) => tapsOf(n).high,
