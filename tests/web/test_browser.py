@@ -43,6 +43,28 @@ def test_chains_give_the_desktops_result(web: WebPage, name: str) -> None:
         assert made.plan.dispatches == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("blur", {"radius": 3, "sigma": 1.2}),
+        ("blur", {"radius": 20, "sigma": 9.0}),
+        ("blur", {"radius": 70}),
+        ("box_blur", {"radius": 5}),
+    ],
+    ids=["one dispatch", "two", "wide", "box"],
+)
+def test_blurs_give_the_references_bytes(web: WebPage, name: str, params: dict[str, Any]) -> None:
+    folder = f"{name}{params['radius']}"
+    dala.web.export([(name, params)], web.folder / folder)
+    for sigma in (params.get("sigma"), 2.3):
+        changed = {"sigma": sigma} if "sigma" in params else {}
+        for picture in (noise(29, 37), noise(48, 64)):
+            got = web.run(folder, picture, **changed)
+            with dala.device("reference"):
+                wanted = np.array(getattr(filters_gpu, name)(picture, **{**params, **changed}))
+            np.testing.assert_array_equal(got, wanted.reshape(got.shape))
+
+
 def test_parameters(web: WebPage) -> None:
     """Sliders are uniforms: one shader for every value, and the desktop's results."""
     if not (web.folder / "fused").exists():

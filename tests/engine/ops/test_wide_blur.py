@@ -10,9 +10,8 @@ import pytest
 
 from dala.gpu.compute import Pipeline, buffer_zeros, from_array
 from dala.gpu.compute.engines.sampling.gauss import EXACT_RADIUS, coarse_blur, used_radius
-from tests.engine.ops.test_blur import blur, picture, stored
+from tests.engine.ops.test_blur import assert_blurred, blur, picture
 from tests.engine.ops.test_blur import matrix as exact_matrix
-from tests.support.tolerances import assert_close
 
 #: Larger and smaller than the radius, odd, thin; all channels.
 SHAPES = [(1, 1), (40, 68), (33, 70, 3), (131, 21, 4), (3, 300, 4)]
@@ -62,14 +61,7 @@ def test_values(engine_id, shape, dtype):
     for radius, sigma in SIZES:
         got = blur(image, radius=radius, sigma=sigma)
         radius = used_radius(radius, sigma)
-        exact = blurred(image, radius, sigma)
-        wanted = stored(exact + 1e-9, dtype)
-        if engine_id == "reference":  # the definition; a half may be rounded either way
-            assert np.abs(got.astype(float) - exact).max() <= (
-                0.5 + 1e-6 if dtype == "u8" else 1e-7
-            )
-        else:
-            assert_close(got, wanted, engine_id, "program")
+        assert_blurred(got, blurred(image, radius, sigma), engine_id)
 
 
 @pytest.mark.parametrize("shape", [(150, 190), (90, 160, 4)], ids=str)
@@ -123,13 +115,6 @@ def test_far_smaller_sigmas_are_exact(engine_id):
         blur(image, radius=200, sigma=6.0), blur(image, radius=30, sigma=6.0)
     )
     np.testing.assert_array_equal(blur(image, radius=200, sigma=1e-200), image)
-
-
-@pytest.mark.parametrize("channels", [1, 3, 4])
-def test_constant_pictures_are_unchanged(engine_id, channels):
-    for value in (0, 1, 127, 254, 255):
-        image = np.full((21, 34, channels), value, np.uint8)
-        np.testing.assert_array_equal(blur(image, radius=61), image)
 
 
 @pytest.mark.parametrize("dtype", ["u8", "f32"])

@@ -2,7 +2,7 @@
 // src/dala/gpu/compute/engines/symbols.py defines them.
 
 import { fixedPoint, round } from "./fixed.js";
-import { affine, gauss, taps, tapsOf } from "./tables.js";
+import { affine, gauss, gaussSteps, taps, tapsOf } from "./tables.js";
 
 export type Expression = number | string | [string, ...Expression[]];
 /** A comparison, its operands and its result. */
@@ -27,6 +27,7 @@ const FUNCTIONS: Record<string, (...n: number[]) => number> = {
   sin: (a) => Math.sin(a!),
   fixed_point: (index, window, length, ...n) => fixedPoint(window!, length!, ...n)[index!]!,
   gauss: (radius, sigma, d) => gauss(radius!, sigma!)[d!]!,
+  gauss_steps: (radius, sigma, d) => gaussSteps(radius!, sigma!)[d!]!,
   taps_count: (...n) => tapsOf(n).count,
   taps_first: (...n) => tapsOf(n).low,
   taps_end: (...n) => tapsOf(n).high,

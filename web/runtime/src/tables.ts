@@ -27,6 +27,23 @@ export function gauss(radius: number, sigma: number): Float64Array {
   });
 }
 
+/**
+ * The same in 1 / 65536, for u8 pictures: all weights sum exactly to 65536. The largest remainders
+ * are rounded up; the center is even and below 65536.
+ */
+export function gaussSteps(radius: number, sigma: number): Int32Array {
+  return keep(`gauss steps ${radius} ${sigma}`, () => {
+    const exact = Array.from(gauss(radius, sigma), (w, d) => w * (d ? 65536 : 32768));
+    const steps = Int32Array.from(exact, Math.floor);
+    const order = exact.map((_, d) => d).sort((a, b) => exact[b]! - steps[b]! - (exact[a]! - steps[a]!));
+    const missing = 32768 - steps.reduce((sum, n) => sum + n, 0);
+    for (const d of order.slice(0, missing)) steps[d]!++;
+    if (steps[0] === 32768) steps.set([32767, 1].slice(0, steps.length));
+    steps[0]! *= 2;
+    return steps;
+  });
+}
+
 /** The source positions of each output position of a resize, and their weights. */
 export interface Taps {
   first: Int32Array;

@@ -13,6 +13,10 @@ A Gaussian of a large radius is so smooth that it can be summed on a coarse grid
 The three steps together have nearly the weights of the Gaussian: the weights of step 2 are fitted
 to it by least squares. They are not negative and sum to 1, so results stay within the range of the
 input.
+
+u8 pictures are blurred in integers, on every engine: samples have 7 bits after the point, rounded
+after step 1 and after each axis of step 2, whose weights are in 1 / 65536. Shares and the weights
+of step 3 are integers over a power of two, so the only other rounding is that of the result.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dala.gpu.compute.engines.symbols import FUNCTIONS, apply, is_symbolic
+from dala.gpu.compute.engines.symbols import FUNCTIONS, apply, int_of, is_symbolic
 
 #: The largest radius of a blur, in pixels.
 MAX_RADIUS: Final = 200
@@ -38,6 +42,12 @@ BEFORE: Final = 2
 #: A grid of four pixels is coarse enough for speed; one of two is used where its error is larger.
 _FACTOR: Final = 4
 _MAX_ERROR: Final = 1.5 / 255.0
+
+#: How far sums of bytes are shifted after the first pass and after the second.
+MIDDLE_SHIFT: Final = 10
+RESULT_SHIFT: Final = 22
+#: The fraction's bits of a coarse grid's samples, if they are integers.
+GRID_SHIFT: Final = 7
 
 
 def gaussian_weights(radius: int, sigma: float) -> npt.NDArray[np.float64]:
@@ -54,6 +64,44 @@ def gaussian_weights(radius: int, sigma: float) -> npt.NDArray[np.float64]:
         weights = np.exp(-0.5 * far * far)
     found: npt.NDArray[np.float64] = weights / weights.sum()
     return found
+
+
+def byte_steps(radius: int, sigma: float) -> list[int]:
+    """Return the weights of u8 pictures in 1 / 65536, from the center outwards.
+
+    They sum exactly to 65536, counting all but the center twice, and each is within a step of the
+    Gaussian's. The center's is even and below 65536, so that its half fits into 15 bits.
+
+    With these weights w, a blur of bytes x is, first down the columns and then along the rows,
+
+        v = (sum(w * x) + 2**9) >> 10
+        result = (sum(w * v) + 2**21) >> 22
+
+    All sums of the first kind are below 2**24, and of the second below 2**31.
+    """
+    if is_symbolic(sigma):
+        plain = byte_steps(radius, float(sigma))
+        steps = (apply("gauss_steps", w, int(radius), sigma, d) for d, w in enumerate(plain))
+        return [int_of(step) for step in steps]
+    return _quantized(gaussian_weights(radius, sigma)[radius:])
+
+
+def _quantized(weights: npt.NDArray[np.float64]) -> list[int]:
+    """Round weights from the center outwards to 1 / 65536; the largest remainders go up."""
+    exact = weights * 65536.0
+    exact[0] /= 2.0
+    steps = np.floor(exact)
+    missing = 32768 - int(steps.sum())
+    steps[np.argsort(steps - exact, kind="stable")[:missing]] += 1
+    found = [int(s) for s in steps]
+    if found[0] == 32768:
+        found[:2] = [32767, 1][: len(found)]
+    return [2 * found[0], *found[1:]]
+
+
+def shifted(numbers: npt.NDArray[np.int64], shift: int) -> npt.NDArray[np.int64]:
+    """Return numbers divided by 2**shift, rounded to the nearest integer, halves up."""
+    return (numbers + (1 << shift >> 1)) >> shift
 
 
 def box_weights(radius: int) -> npt.NDArray[np.float64]:
@@ -92,10 +140,19 @@ class CoarseBlur:
         """Return the first of the 2 * factor pixels that a sample is the mean of."""
         return self.factor * (sample - BEFORE) - self.factor // 2
 
-    def shares(self) -> list[float]:
-        """Return the weights of the pixels of a sample."""
+    @property
+    def share_bits(self) -> int:
+        """The shares of a sample's pixels sum to 2**share_bits."""
+        return (2 * self.factor**2).bit_length() - 1
+
+    def shares(self) -> list[int]:
+        """Return the weights of the pixels of a sample, in units of the smallest."""
         rising = [2 * k + 1 for k in range(self.factor)]
-        return [w / (2 * self.factor**2) for w in rising + rising[::-1]]
+        return rising + rising[::-1]
+
+    def steps(self) -> list[int]:
+        """Return the weights in 1 / 65536, for grids of integers; they sum exactly to 65536."""
+        return _quantized(np.array(self.weights))
 
     def place(self, pixel: int) -> tuple[int, float]:
         """Return the sample before a pixel, and the weight of the sample after it."""
@@ -169,3 +226,4 @@ def _folded(rows: npt.NDArray[np.float64], taps: int) -> npt.NDArray[np.float64]
 
 
 FUNCTIONS["gauss"] = lambda radius, sigma, d: float(gaussian_weights(radius, sigma)[radius + d])
+FUNCTIONS["gauss_steps"] = lambda radius, sigma, d: byte_steps(radius, sigma)[d]

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 
 from dala import budget
 from dala.gpu.compute.engines.base import Link, Runner, Storage, Task, Tensor, Values
-from dala.gpu.compute.engines.sampling.gauss import gaussian_weights
 from dala.gpu.compute.engines.stages import stage_by_stage
 from dala.gpu.compute.engines.symbols import fixed
-from dala.gpu.compute.engines.webgpu.ops.blur import blur_device
+from dala.gpu.compute.engines.webgpu.ops.blur import blur_device, blur_weights
 from dala.gpu.compute.engines.webgpu.rewrite.ranges import are_ordinary, find_ranges
 from dala.gpu.compute.engines.webgpu.rewrite.simplify import simplify
 from dala.gpu.compute.engines.webgpu.rewrite.turns import without_single_turns
 from dala.gpu.compute.engines.webgpu.wgsl.blur.finish import BlurShader, Finish
 from dala.gpu.compute.engines.webgpu.wgsl.blur.forms import ONE_DISPATCH_RADIUS, write_blur
 from dala.gpu.compute.engines.webgpu.wgsl.blur.strips import BlurStrip
+from dala.gpu.compute.engines.webgpu.wgsl.blur.sums import Sums
 from dala.gpu.compute.engines.webgpu.wgsl.body import WgslBody
 from dala.gpu.compute.engines.webgpu.wgsl.loads import vector
 from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, Names
@@ -75,7 +75,7 @@ def make_chain(
     order = [links[0].sources[0], *writer.beside]
     if len(order) > min(engine.max_bound_inputs, MAX_INPUTS):
         return None
-    weights = gaussian_weights(radius, task["sigma"])[radius:].tolist()
+    weights = blur_weights(task, picture)
     strips = isinstance(form, BlurStrip)
     whole = not strips or width % 4 == 0
 
@@ -86,7 +86,7 @@ def make_chain(
         if strips or not ordinary:
             last = _Writer(links, inputs, ordinary=ordinary, converts=strips).write()
         assert last is not None
-        shader = write_blur(picture, last, out, form, whole=whole, workgroup=device.workgroup)
+        shader = write_blur(Sums(picture), last, out, form, whole=whole, workgroup=device.workgroup)
         nbytes = shader.block.packer.size
         return shader, engine.shader(shader.source, len(order), nbytes, "indices")
 

@@ -72,6 +72,7 @@ def box_rows(
     width: i64,
     radius: i64,
     scale: f32,
+    count: i32,
     tile: i64,
     start: i64,
     end: i64,
@@ -103,7 +104,11 @@ def box_rows(
         row = out[y * size : (y + 1) * size]
         for i in independent(range(size)):
             if u8 == T:
-                row[i] = u8(in_range(i32, f32(sums[i]) * scale + 0.5))
+                # The quotient of floats may be one off.
+                total = sums[i] + count // 2
+                mean = in_range(i32, f32(total) * scale)
+                rest = total - mean * count
+                row[i] = u8(mean + i32(rest >= count) - i32(rest < 0))
             else:
                 row[i] = f32(sums[i] * S(scale))
         if channels == 4:
@@ -134,12 +139,12 @@ def make_box_blur(engine: Engine, task: Task) -> Runner:
         direct=radius if radius <= DIRECT else 0,
     )
     run_rows = code.parallel(height, rows)
-    scale = 1.0 / (2 * radius + 1) ** 2
+    count = (2 * radius + 1) ** 2
     nbytes = (4 if is_bytes else 8) * tiles * 2 * (width + radius) * channels
 
     def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         (src,), out = memories(inputs, output)
         with scratch_memory(engine, task.op, nbytes) as (work,):
-            run_rows(src, out, work.handle, height, width, radius, scale, rows)
+            run_rows(src, out, work.handle, height, width, radius, 1.0 / count, count, rows)
 
     return run

@@ -1,15 +1,15 @@
 """Gaussian blurs of large radii on the CPU: on a coarse grid, as ``sampling.gauss`` explains.
 
 Three passes over rows: pixels to the grid, the blur of the grid, and the grid to pixels. The grid
-is small enough for the cache, so that the first and the last pass take most of the time. Bytes are
-summed as ints. For f32, pixels contribute their difference from the center, so that constant areas
-stay exactly constant.
+is small enough for the cache, so that the first and the last pass take most of the time. For u8,
+samples are integers and floats of the last pass are exact. For f32, pixels contribute their
+difference from the center, so that constant areas stay exactly constant.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -30,17 +30,20 @@ from dala.gpu.compute.engines.cpu.native.names import (
 )
 from dala.gpu.compute.engines.cpu.ops.shared import Statics, memories
 from dala.gpu.compute.engines.cpu.threads import pool
-from dala.gpu.compute.engines.sampling.gauss import BEFORE, coarse_blur
+from dala.gpu.compute.engines.sampling.gauss import BEFORE, GRID_SHIFT, coarse_blur
 from dala.gpu.compute.engines.scratch import scratch_memory
 
 #: Tiles per thread, so that no thread waits long for the last one.
 _TILES: Final = 4
 
+#: The type of the grid's samples.
+G = TypeVar("G")
+
 
 @native
 def to_grid(
     src: Array[T],
-    grid: Array[f32],
+    grid: Array[G],
     work: Array[S],
     height: i64,
     width: i64,
@@ -51,6 +54,7 @@ def to_grid(
     *,
     T: type,  # noqa: N803
     S: type,  # noqa: N803
+    G: type,  # noqa: N803
     channels: int,
     factor: int,
 ) -> None:
@@ -58,7 +62,7 @@ def to_grid(
     size = width * channels
     sums = work[start // tile * size : (start // tile + 1) * size]
     exact = static(f32 == T)
-    scale = static(1.0 / (2 * factor * factor) ** (1 if f32 == T else 2))
+    scale = static(1.0 / (2 * factor * factor))
     for row in range(start, end):
         top = factor * (row - BEFORE) - static(factor // 2)
         center = src[min(max(top + factor, 0), height - 1) * size :]
@@ -79,30 +83,35 @@ def to_grid(
             inside = left >= 0 and left + static(2 * factor) <= width
             near = sums[(left if inside else 0) * channels :]
             for c in static(range(channels)):
-                total = f32(0.0)
+                total = G(0)
                 at = min(max(left + factor, 0), width - 1) * channels + c
-                middle = f32(sums[at]) if exact else f32(0.0)
+                middle = G(sums[at]) if exact else G(0)
                 if inside:
                     for k in static(range(factor)):
                         other = static(2 * factor - 1 - k)
-                        one, two = f32(near[k * channels + c]), f32(near[other * channels + c])
-                        total += ((one - middle) + (two - middle)) * f32(static(2 * k + 1))
+                        one, two = G(near[k * channels + c]), G(near[other * channels + c])
+                        total += ((one - middle) + (two - middle)) * G(static(2 * k + 1))
                 else:
                     for k in static(range(2 * factor)):
                         x = min(max(left + k, 0), width - 1)
-                        share = f32(static(2 * min(k, 2 * factor - 1 - k) + 1))
-                        total += (f32(sums[x * channels + c]) - middle) * share
-                line[j * channels + c] = total * f32(scale) + middle
+                        share = G(static(2 * min(k, 2 * factor - 1 - k) + 1))
+                        total += (G(sums[x * channels + c]) - middle) * share
+                if exact:
+                    line[j * channels + c] = total * G(scale) + middle
+                else:  # the sum of all shares is the square of 2 * factor**2
+                    all_shares = static(4 * factor * factor * factor * factor)
+                    total = total * G(static(1 << GRID_SHIFT)) + static(all_shares // 2)
+                    line[j * channels + c] = total // all_shares
             if channels == 4:
-                line[j * channels + 3] = f32(0.0)
+                line[j * channels + 3] = G(0)
 
 
 @native
 def blur_grid(
-    grid: Array[f32],
-    blurred: Array[f32],
-    work: Array[f32],
-    weights: Array[f32],
+    grid: Array[G],
+    blurred: Array[G],
+    work: Array[G],
+    weights: Array[G],
     rows: i64,
     samples: i64,
     radius: i64,
@@ -110,12 +119,13 @@ def blur_grid(
     start: i64,
     end: i64,
     *,
+    G: type,  # noqa: N803
     channels: int,
-    exact: int,
 ) -> None:
     """Blur rows of the grid along both axes; ``work`` has a wide row for each tile."""
     size = samples * channels
     beside = radius * channels
+    exact = static(f32 == G)
     first = start // tile * (size + 2 * beside)
     wide = work[first : first + size + 2 * beside]
     middle = wide[beside : beside + size]
@@ -135,7 +145,7 @@ def blur_grid(
             b3 = grid[min(row + k + 3, rows - 1) * size :]
             w0, w1, w2, w3 = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
             for i in independent(range(size)):
-                twice = center[i] + center[i] if exact else f32(0.0)
+                twice = center[i] + center[i] if exact else G(0)
                 low = ((a0[i] + b0[i]) - twice) * w0 + ((a1[i] + b1[i]) - twice) * w1
                 high = ((a2[i] + b2[i]) - twice) * w2 + ((a3[i] + b3[i]) - twice) * w3
                 middle[i] += low + high
@@ -144,9 +154,12 @@ def blur_grid(
             above = grid[max(row - k, 0) * size :]
             below = grid[min(row + k, rows - 1) * size :]
             for i in independent(range(size)):
-                twice = center[i] + center[i] if exact else f32(0.0)
+                twice = center[i] + center[i] if exact else G(0)
                 middle[i] += ((above[i] + below[i]) - twice) * weights[k]
             k += 1
+        if not exact:
+            for i in independent(range(size)):
+                middle[i] = (middle[i] + 32768) >> 16
         for x in range(radius):
             for c in static(range(channels)):
                 wide[x * channels + c] = middle[c]
@@ -166,7 +179,7 @@ def blur_grid(
             b3 = wide[beside + (k + 3) * channels :]
             w0, w1, w2, w3 = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
             for i in independent(range(size)):
-                twice = middle[i] + middle[i] if exact else f32(0.0)
+                twice = middle[i] + middle[i] if exact else G(0)
                 low = ((a0[i] + b0[i]) - twice) * w0 + ((a1[i] + b1[i]) - twice) * w1
                 high = ((a2[i] + b2[i]) - twice) * w2 + ((a3[i] + b3[i]) - twice) * w3
                 out[i] += low + high
@@ -175,18 +188,29 @@ def blur_grid(
             before = wide[beside - k * channels :]
             after = wide[beside + k * channels :]
             for i in independent(range(size)):
-                twice = middle[i] + middle[i] if exact else f32(0.0)
+                twice = middle[i] + middle[i] if exact else G(0)
                 out[i] += ((before[i] + after[i]) - twice) * weights[k]
             k += 1
+        if not exact:
+            for i in independent(range(size)):
+                out[i] = (out[i] + 32768) >> 16
 
 
 @native
-def widen(line: Array[f32], wide: Array[f32], *, channels: int, factor: int) -> None:
+def widen(
+    line: Array[G],
+    wide: Array[f32],
+    *,
+    G: type,  # noqa: N803
+    channels: int,
+    factor: int,
+) -> None:
     """Interpolate a row of the grid along x; ``wide`` starts half a factor before the row."""
+    unit = f32(static(1.0 if f32 == G else 0.5**GRID_SHIFT))
     for q in range(len(wide) // static(factor * channels)):
         for c in static(range(channels)):
-            near = line[(q + 1) * channels + c]
-            step = line[(q + 2) * channels + c] - near
+            near = f32(line[(q + 1) * channels + c]) * unit
+            step = f32(line[(q + 2) * channels + c]) * unit - near
             for k in static(range(factor)):
                 part = f32(static((k + 0.5) / factor))
                 wide[(q * factor + k) * channels + c] = near + step * part
@@ -194,7 +218,7 @@ def widen(line: Array[f32], wide: Array[f32], *, channels: int, factor: int) -> 
 
 @native
 def to_pixels(
-    blurred: Array[f32],
+    blurred: Array[G],
     src: Array[T],
     out: Array[T],
     work: Array[f32],
@@ -207,6 +231,7 @@ def to_pixels(
     end: i64,
     *,
     T: type,  # noqa: N803
+    G: type,  # noqa: N803
     channels: int,
     factor: int,
 ) -> None:
@@ -224,6 +249,7 @@ def to_pixels(
     widen(
         blurred[(start + 1) * row : (start + 2) * row],
         own[first : first + span],
+        G=G,
         channels=channels,
         factor=factor,
     )
@@ -232,6 +258,7 @@ def to_pixels(
         widen(
             blurred[(q + 2) * row : (q + 3) * row],
             own[there : there + span],
+            G=G,
             channels=channels,
             factor=factor,
         )
@@ -260,21 +287,21 @@ def make_wide_blur(engine: Engine, task: Task) -> Runner:
     channels = shape[2] if len(shape) == 3 else 1
     coarse = coarse_blur(task["radius"], task["sigma"])
     factor, is_bytes = coarse.factor, task.output.dtype == "u8"
-    stored, sums = (u8, i16) if is_bytes else (f32, f32)
+    stored, sums, samples_type = (u8, i16, i32) if is_bytes else (f32, f32, f32)
     rows, samples = coarse.samples(height), coarse.samples(width)
     bands = -(-(height + factor // 2) // factor)
-    weights = np.array(coarse.weights, np.float32)
+    weights = np.array(coarse.steps(), np.int32)
+    if not is_bytes:
+        weights = np.array(coarse.weights, np.float32)
     alpha = np.tile(np.array([0, 0, 0, 1], np.float32), width if channels == 4 else 1)
 
     def tile(count: int) -> int:
         return max(1, -(-count // (_TILES * pool().threads)))
 
     grid_tile, band_tile = tile(rows), tile(bands)
-    line: Statics = {"channels": channels, "factor": factor}
+    line: Statics = {"G": samples_type, "channels": channels, "factor": factor}
     reduce = compile_native(to_grid, T=stored, S=sums, **line).parallel(rows, grid_tile)
-    blur = compile_native(blur_grid, channels=channels, exact=int(not is_bytes)).parallel(
-        rows, grid_tile
-    )
+    blur = compile_native(blur_grid, G=samples_type, channels=channels).parallel(rows, grid_tile)
     enlarge = compile_native(to_pixels, T=stored, **line).parallel(bands, band_tile)
     tiles, grid_size = -(-rows // grid_tile), rows * samples * channels
     span = -(-(width + factor // 2) // factor) * factor * channels

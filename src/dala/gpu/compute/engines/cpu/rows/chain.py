@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.engines.base import Geometry, Link, Runner, Storage, Task, Tensor
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis, analyze
-from dala.gpu.compute.engines.cpu.rows.forms.blur import blur_fits
+from dala.gpu.compute.engines.cpu.rows.forms.blur.stage import blur_fits
 from dala.gpu.compute.engines.cpu.rows.neighbor_stages import add_neighbor_stages
 from dala.gpu.compute.engines.cpu.rows.planes import planes_fit
 from dala.gpu.compute.engines.cpu.rows.runner import PlannedChain, plan_rows, rows_runner, rows_text

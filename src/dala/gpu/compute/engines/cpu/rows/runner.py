@@ -17,7 +17,7 @@ from dala.gpu.compute.engines.cpu.llvm.kernel import assemble
 from dala.gpu.compute.engines.cpu.llvm.metering import is_long
 from dala.gpu.compute.engines.cpu.llvm.text import Module
 from dala.gpu.compute.engines.cpu.llvm.tiles import HEAD_WORDS
-from dala.gpu.compute.engines.cpu.rows.forms.blur import blur_row, blur_weights
+from dala.gpu.compute.engines.cpu.rows.forms.blur.stage import blur_row, blur_weights
 from dala.gpu.compute.engines.cpu.rows.forms.row_functions import row_functions
 from dala.gpu.compute.engines.cpu.rows.plan import (
     RowPlan,

@@ -16,9 +16,11 @@ from dala.gpu.compute.engines.base import Runner, Storage, Task, Values
 from dala.gpu.compute.engines.sampling.gauss import (
     BEFORE,
     EXACT_RADIUS,
+    GRID_SHIFT,
     MAX_RADIUS,
     CoarseBlur,
     box_weights,
+    byte_steps,
     coarse_blur,
     gaussian_weights,
 )
@@ -38,6 +40,7 @@ from dala.gpu.compute.engines.webgpu.wgsl.blur.forms import (
     write_blur,
 )
 from dala.gpu.compute.engines.webgpu.wgsl.blur.strips import BlurStrip
+from dala.gpu.compute.engines.webgpu.wgsl.blur.sums import Sums
 from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat, image_groups, image_pass
 
 if TYPE_CHECKING:
@@ -48,6 +51,23 @@ RUN = 8
 
 #: Length of the weight table for the largest radius: padded with zeros, a multiple of four.
 WEIGHTS = -(-(2 * MAX_RADIUS + 2 * RUN + 5) // 4) * 4
+
+
+#: The largest radius of a box whose sums of columns have 16 bits.
+SIXTEEN_BITS = 128
+
+
+def blur_weights(task: Task, picture: ImageFormat) -> list[float]:
+    """Return the weights of a blur from the center outwards; ints for u8 pictures."""
+    radius = fixed(task["radius"])
+    if task.op == "box_blur":
+        return (
+            [1] * (radius + 1) if picture.dtype == "u8" else box_weights(radius)[radius:].tolist()
+        )
+    if picture.dtype == "u8":
+        return list(byte_steps(radius, task["sigma"]))
+    found: list[float] = gaussian_weights(radius, task["sigma"])[radius:].tolist()
+    return found
 
 
 def blur_device(engine: WebGPUEngine) -> BlurDevice | None:
@@ -71,8 +91,7 @@ def make_blur(engine: WebGPUEngine, task: Task) -> Runner | None:
     picture = ImageFormat(task.output.dtype, shape[2] if len(shape) == 3 else 1)
     if task.op == "blur" and radius > EXACT_RADIUS:
         return _wide(engine, picture, coarse_blur(radius, task["sigma"]), (height, width))
-    line = box_weights(radius) if task.op == "box_blur" else gaussian_weights(radius, task["sigma"])
-    weights = line[radius:].tolist()
+    weights, sums = blur_weights(task, picture), Sums(picture, task.op == "box_blur")
     dispatches = Dispatches(engine, task.op)
     apart = picture.words and width % 4 != 0
     target = dispatches.temporary(4 * height * width) if apart else OUTPUT
@@ -82,14 +101,12 @@ def make_blur(engine: WebGPUEngine, task: Task) -> Runner | None:
         assert form is not None  # without programs
         whole = width % 4 == 0 if isinstance(form, BlurStrip) else not apart
         workgroup = device.workgroup
-        shader = write_blur(picture, Finish(), picture, form, whole=whole, workgroup=workgroup)
+        shader = write_blur(sums, Finish(), picture, form, whole=whole, workgroup=workgroup)
         numbers = engine.pack(shader.block, shader.numbers(weights, height, width), ())
         groups = shader.groups(height, width)
         dispatches.add(shader.source, [BufferRef("input")], target, numbers, groups)
     else:
-        _add_columns(
-            engine, dispatches, picture, weights, (height, width), BufferRef("input"), target
-        )
+        _add_columns(dispatches, sums, weights, (height, width), BufferRef("input"), target)
     if apart:
         words = -(-height * width * picture.channels // 4)
         size = min(engine.workgroup, 128)
@@ -101,9 +118,8 @@ def make_blur(engine: WebGPUEngine, task: Task) -> Runner | None:
 
 
 def _add_columns(
-    engine: WebGPUEngine,
     dispatches: Dispatches,
-    picture: ImageFormat,
+    sums: Sums,
     weights: list[float],
     size: tuple[int, int],
     source: BufferRef,
@@ -111,17 +127,20 @@ def _add_columns(
 ) -> None:
     """Add the two dispatches that blur columns; words that pixels share are stored apart."""
     height, width = size
-    radius = len(weights) - 1
-    # Entry i is the weight of the pixel i - (RUN - 1) rows below the start of a column's window.
-    line = [0.0] * (RUN - 1) + weights[:0:-1] + weights
-    line += [0.0] * (WEIGHTS - len(line))
+    picture, radius = sums.picture, len(weights) - 1
     between = dispatches.temporary(picture.middle[1] * height * width)
-    group = min(engine.workgroup, 128)
+    group = min(dispatches.engine.workgroup, 128)
     for first, reads, writes, (rows, columns) in (
         (True, source, between, (height, width)),
         (False, between, target, (width, height)),
     ):
-        text = _columns_text(picture, first, picture.words and target is not OUTPUT, group)
+        apart = picture.words and target is not OUTPUT
+        text = _columns_text(sums, first, apart, group, wide=radius > SIXTEEN_BITS)
+        # Entry i is the weight of the pixel i - (RUN - 1) rows below the start of the window.
+        zero: list[float] = [0.0 if sums.number(first) == "f32" else 0]
+        own = [w * 1.0 for w in weights] if sums.number(first) == "f32" else weights
+        line = zero * (RUN - 1) + own[:0:-1] + own
+        line += zero * (WEIGHTS - len(line))
         runs = -(-rows // RUN)
         numbers = block(*line, rows, columns, radius, -(-(2 * radius + RUN) // 4))
         groups = -(-columns // group) * runs
@@ -134,7 +153,8 @@ def _wide(
     """Return a runner that blurs on a coarse grid."""
     height, width = size
     rows, columns = (coarse.samples(n) for n in size)
-    grid = ImageFormat("f32", 1 if picture.channels == 1 else 4)
+    is_bytes = picture.dtype == "u8"
+    grid = ImageFormat("u32" if is_bytes else "f32", 1 if picture.channels == 1 else 4)
     nbytes = (4 if grid.channels == 1 else 16) * rows * columns
     dispatches = Dispatches(engine, "blur")
     samples, blurred = dispatches.temporary(nbytes), dispatches.temporary(nbytes)
@@ -142,8 +162,8 @@ def _wide(
     to_grid, to_pixels = _wide_texts(picture, grid, coarse.factor)
     numbers = block(columns, rows, width, height)
     dispatches.add(to_grid, [source], samples, numbers, image_groups(grid, rows * columns))
-    weights = list(coarse.weights)
-    _add_columns(engine, dispatches, grid, weights, (rows, columns), samples, blurred)
+    weights = coarse.steps() if is_bytes else list(coarse.weights)
+    _add_columns(dispatches, Sums(grid), weights, (rows, columns), samples, blurred)
     numbers = block(width, height, columns, rows)
     groups = image_groups(picture, height * width)
     dispatches.add(to_pixels, [blurred, source], OUTPUT, numbers, groups)
@@ -160,6 +180,12 @@ def _wide_texts(picture: ImageFormat, grid: ImageFormat, factor: int) -> tuple[s
             alpha = "f32(picture[y * p.width + x] >> 24u)"
         value = f"vec4<f32>(value.xyz, {alpha})"
     formats = ((picture, grid), (grid, picture))
+    # A sum has the square of 2 * factor**2 as its unit, a sample of integers 2**-GRID_SHIFT.
+    all_shares, sample = (2 * factor * factor) ** 2, "sum * $scale"
+    scale, color = 1.0 / all_shares, "mixed"
+    if picture.dtype == "u8":
+        sample, scale = "vec4<u32>(floor(sum * $scale + 0.5f))", scale * (1 << GRID_SHIFT)
+        color = f"floor(mixed * {0.5**GRID_SHIFT}f + 0.5f)"
     to_grid, to_pixels = (
         Template(head + part).substitute(
             element=picture.element,
@@ -168,7 +194,9 @@ def _wide_texts(picture: ImageFormat, grid: ImageFormat, factor: int) -> tuple[s
             factor=factor,
             half=factor // 2,
             taps=2 * factor,
-            scale=f"{1.0 / (2 * factor * factor) ** 2}f",
+            sample=sample.replace("$scale", f"{scale}f"),
+            samples="u32" if picture.dtype == "u8" else "f32",
+            color=color,
             value=value,
             image_pass=image_pass(*pair),
         )
@@ -177,10 +205,11 @@ def _wide_texts(picture: ImageFormat, grid: ImageFormat, factor: int) -> tuple[s
     return to_grid, to_pixels
 
 
-def _columns_text(picture: ImageFormat, first: bool, apart: bool, group: int) -> str:
+def _columns_text(sums: Sums, first: bool, apart: bool, group: int, *, wide: bool) -> str:
     """Return the shader of the first pass (to the intermediate image) or of the second."""
+    picture = sums.picture
     alpha, parts, middle = picture.channels == 4, picture.parts, picture.middle[0]
-    sums = [f"    var a{j} = {picture.color}(0.0f);" for j in range(RUN)]
+    starts = [f"    var a{j} = {sums.begin(first)};" for j in range(RUN)]
     taps = []
     for m in range(4):
         taps.append(f"        let t{m} = pixel(top + at + {m}i, column);")
@@ -191,10 +220,10 @@ def _columns_text(picture: ImageFormat, first: bool, apart: bool, group: int) ->
     for j in range(RUN):
         kept = f"pixel(row + {j}i, column).w" if alpha else ""
         if first:
-            value = f"to_middle(a{j}{', ' + kept if alpha else ''})"
+            value = f"to_middle({sums.middle(f'a{j}')}{', ' + kept if alpha else ''})"
         else:
-            scale = f" * {picture.middle_scale:.9g}f" if picture.middle_scale != 1 else ""
-            value = picture.hold(f"a{j}{scale}", kept)
+            count = "u32((2i * p.radius + 1i) * (2i * p.radius + 1i))"
+            value = picture.hold(sums.result(f"a{j}", count), kept)
         stores.append(f"    let h{j} = {value};")
     quads = picture.words and not apart
     if not first and quads:
@@ -213,17 +242,19 @@ def _columns_text(picture: ImageFormat, first: bool, apart: bool, group: int) ->
             )
             stores.append(f"    if (row + {j}i < p.rows) {{ {inside} }}")
     if first:
-        functions = picture.fetch() + "\n" + picture.middles()
+        functions = picture.fetch() + "\n" + picture.middles(wide=wide)
     else:
-        fetch = f"fn fetch(i: u32) -> {picture.fetched} {{\n    return from_middle(source[i]);\n}}"
-        functions = "\n".join([picture.middles(), fetch, picture.holding()])
+        kind = picture.refetched
+        fetch = f"fn fetch(i: u32) -> {kind} {{\n    return from_middle(source[i]);\n}}"
+        functions = "\n".join([picture.middles(wide=wide), fetch, picture.holding()])
     named = {
         "weights": WEIGHTS // 4,
         "source": picture.element if first else middle,
         "output": middle if first else "u32" if apart else picture.element,
-        "fetched": picture.fetched,
+        "fetched": picture.fetched if first else picture.refetched,
+        "weight": sums.number(first),
         "functions": functions,
-        "sums": "\n".join(sums),
+        "sums": "\n".join(starts),
         "taps": "\n".join(taps),
         "stores": "\n".join(stores),
         "group": group,

@@ -2,7 +2,7 @@
 // column, which become part of a row. The weights are read as three quads for every four rows.
 
 struct Block {
-    weights: array<vec4<f32>, $weights>,
+    weights: array<vec4<$weight>, $weights>,
     rows: i32,
     columns: i32,
     radius: i32,

@@ -18,7 +18,7 @@ fn share(k: i32) -> f32 {
     return f32(2i * min(k, ${taps}i - 1i - k) + 1i);
 }
 
-fn value_at(x: u32, y: u32) -> vec4<f32> {
+fn value_at(x: u32, y: u32) -> vec4<$samples> {
     let left = ${factor}i * (i32(x) - ${before}i) - ${half}i;
     let top = ${factor}i * (i32(y) - ${before}i) - ${half}i;
     var sum = vec4<f32>(0.0f);
@@ -31,7 +31,7 @@ fn value_at(x: u32, y: u32) -> vec4<f32> {
         }
         sum += share(dy) * line;
     }
-    return sum * $scale;
+    return $sample;
 }
 
 $image_pass
@@ -51,7 +51,8 @@ fn value_at(x: u32, y: u32) -> vec4<f32> {
     let b = u32(first + p.source_width);
     let upper = mix(read_pixel(a), read_pixel(a + 1u), part.x);
     let lower = mix(read_pixel(b), read_pixel(b + 1u), part.x);
-    let value = mix(upper, lower, part.y);
+    let mixed = mix(upper, lower, part.y);
+    let value = $color;
     return $value;
 }
 

@@ -32,6 +32,8 @@ _READ: Final = {
         "    return vec4<f32>(source[at], source[at + 1u], source[at + 2u], 0.0f);"
     ),
     ("f32", 4): "    return source[i];",
+    ("u32", 1): "    return vec4<f32>(f32(source[i]), 0.0f, 0.0f, 0.0f);",
+    ("u32", 4): "    return vec4<f32>(source[i]);",
     ("u8", 1): (
         "    let byte = (source[i >> 2u] >> ((i & 3u) << 3u)) & 255u;\n"
         "    return vec4<f32>(f32(byte), 0.0f, 0.0f, 0.0f);"
@@ -61,6 +63,8 @@ _WRITE: Final = {
         "    result[n * 3u + 2u] = v.z;"
     ),
     ("f32", 4): _WRITE_ONE.format(store="    result[n] = v;"),
+    ("u32", 1): _WRITE_ONE.format(store="    result[n] = v.x;"),
+    ("u32", 4): _WRITE_ONE.format(store="    result[n] = v;"),
     ("u8", 1): _WRITE_FOUR + "    result[n] = bytes[0].x | (bytes[1].x << 8u) "
     "| (bytes[2].x << 16u) | (bytes[3].x << 24u);",
     ("u8", 3): _WRITE_FOUR
@@ -95,61 +99,33 @@ _RAW: Final = {
     4: "    return source[i];",
 }
 
-# 16 bits per number: 2**23 + n has the integer n in its low bits.
-_SIXTEEN: Final = """fn to_sixteen(v: f32) -> u32 {
-    return bitcast<u32>(v * 257.0f + 8388608.0f) & 65535u;
+#: Functions ``to_middle`` and ``from_middle`` of u8 pictures: 16 bits per number, in two words.
+_SIXTEEN: Final = """fn to_middle($arguments) -> vec2<u32> {
+    return vec2<u32>(c.x | (c.y << 16u), c.z$kept);
 }
 
-fn from_sixteen(bits: u32) -> f32 {
-    return bitcast<f32>(bits | 0x4b000000u) - 8388608.0f;
+fn from_middle(m: vec2<u32>) -> vec$channels<u32> {
+    return vec$channels<u32>(m.x & 65535u, m.x >> 16u, m.y & 65535u$alpha);
 }
 """
-
-_MIDDLE: Final[dict[tuple[str, int], str]] = {
-    ("u8", 4): """fn to_middle(c: vec3<f32>, a: f32) -> vec2<u32> {
-    return vec2<u32>(
-        to_sixteen(c.x) | (to_sixteen(c.y) << 16u),
-        to_sixteen(c.z) | (bitcast<u32>(a) << 16u));
+#: The same with 17 bits per number, for sums of more than 257 bytes.
+_SEVENTEEN: Final = """fn to_middle($arguments) -> vec2<u32> {
+    return vec2<u32>(c.x | (c.y << 17u), (c.y >> 15u) | (c.z << 2u)$kept);
 }
 
-fn from_middle(m: vec2<u32>) -> vec4<f32> {
-    return vec4<f32>(
-        from_sixteen(m.x & 65535u), from_sixteen(m.x >> 16u), from_sixteen(m.y & 65535u),
-        bitcast<f32>((m.y >> 16u) | 0x4b000000u));
-}
-""",
-    ("f32", 4): """fn to_middle(c: vec3<f32>, a: f32) -> vec4<f32> {
-    return vec4<f32>(c, a);
-}
-
-fn from_middle(m: vec4<f32>) -> vec4<f32> {
-    return m;
-}
-""",
-    ("f32", 3): """fn to_middle(c: vec3<f32>) -> vec4<f32> {
-    return vec4<f32>(c, 0.0f);
-}
-
-fn from_middle(m: vec4<f32>) -> vec3<f32> {
-    return m.xyz;
-}
-""",
-}
-_MIDDLE["u8", 3] = """fn to_middle(c: vec3<f32>) -> vec2<u32> {
-    return vec2<u32>(to_sixteen(c.x) | (to_sixteen(c.y) << 16u), to_sixteen(c.z));
-}
-
-fn from_middle(m: vec2<u32>) -> vec3<f32> {
-    return vec3<f32>(
-        from_sixteen(m.x & 65535u), from_sixteen(m.x >> 16u), from_sixteen(m.y & 65535u));
+fn from_middle(m: vec2<u32>) -> vec$channels<u32> {
+    let y = (m.x >> 17u) | ((m.y & 3u) << 15u);
+    return vec$channels<u32>(m.x & 0x1ffffu, y, (m.y >> 2u) & 0x1ffffu$alpha);
 }
 """
-_MIDDLE["u8", 1] = _MIDDLE["f32", 1] = """fn to_middle(c: f32) -> f32 {
-    return c;
+#: For other pictures: the arguments, the type of the intermediate picture and its value, and what
+#: is read back.
+_MIDDLE: Final = """fn to_middle($arguments) -> $middle {
+    return $value;
 }
 
-fn from_middle(m: f32) -> f32 {
-    return m;
+fn from_middle(m: $middle) -> $fetched {
+    return m$parts;
 }
 """
 
@@ -172,12 +148,7 @@ class ImageFormat:
         """The element type of a buffer of such pixels."""
         if self.dtype == "u8":
             return "u32"
-        return "vec4<f32>" if self.channels == 4 else "f32"
-
-    @property
-    def color(self) -> str:
-        """The type of a color that is blurred."""
-        return "f32" if self.channels == 1 else "vec3<f32>"
+        return f"vec4<{self.dtype}>" if self.channels == 4 else self.dtype
 
     @property
     def parts(self) -> str:
@@ -187,19 +158,21 @@ class ImageFormat:
     @property
     def fetched(self) -> str:
         """The type of a fetched pixel."""
-        return "f32" if self.channels == 1 else f"vec{self.channels}<f32>"
+        number = "u32" if self.dtype == "u32" else "f32"
+        return number if self.channels == 1 else f"vec{self.channels}<{number}>"
+
+    @property
+    def refetched(self) -> str:
+        """The type of a pixel of the intermediate picture."""
+        return self.fetched if self.dtype == "f32" else self.fetched.replace("f32", "u32")
 
     @property
     def middle(self) -> tuple[str, int]:
         """The type and bytes of a pixel that is blurred along one axis."""
+        number = "f32" if self.dtype == "f32" else "u32"
         if self.channels == 1:
-            return "f32", 4
-        return ("vec2<u32>", 8) if self.dtype == "u8" else ("vec4<f32>", 16)
-
-    @property
-    def middle_scale(self) -> float:
-        """The factor for numbers of the intermediate image."""
-        return 1 / 257 if self.dtype == "u8" and self.channels > 1 else 1.0
+            return number, 4
+        return ("vec2<u32>", 8) if self.dtype == "u8" else (f"vec4<{number}>", 16)
 
     @property
     def held(self) -> tuple[str, int]:
@@ -218,6 +191,8 @@ class ImageFormat:
         """Return ``fetch(i)``: a pixel of ``source`` as :attr:`fetched`, for a blur."""
         if (self.dtype, self.channels) == ("u8", 4):
             return f"fn fetch(i: u32) -> {self.fetched} {{{_FETCH_RGBA8}\n}}\n"
+        if self.dtype == "u32":
+            return f"fn fetch(i: u32) -> {self.fetched} {{\n    return source[i];\n}}\n"
         part = {1: ".x", 3: ".xyz", 4: ""}[self.channels]
         body = f"    return read_pixel(i){part};"
         return f"{self.read()}\nfn fetch(i: u32) -> {self.fetched} {{\n{body}\n}}\n"
@@ -229,31 +204,53 @@ class ImageFormat:
             value = "vec3<f32>(vec3<u32>(w & 255u, (w >> 8u) & 255u, (w >> 16u) & 255u))"
         return (
             f"fn raw(i: u32) -> u32 {{\n{_RAW[self.channels]}\n}}\n\n"
-            f"fn color(w: u32) -> {self.color} {{\n    return {value};\n}}\n"
+            f"fn color(w: u32) -> {'f32' if self.channels == 1 else 'vec3<f32>'} {{\n"
+            f"    return {value};\n}}\n"
         )
 
-    def middles(self) -> str:
-        """Return the functions ``to_middle(color, alpha)`` and ``from_middle``."""
-        text = _MIDDLE[self.dtype, self.channels]
-        return _SIXTEEN + "\n" + text if self.middle[0] == "vec2<u32>" else text
+    def middles(self, *, wide: bool = False) -> str:
+        """Return the functions ``to_middle(color, alpha)`` and ``from_middle``.
+
+        Numbers of u8 pictures have 16 bits; 17 if ``wide``.
+        """
+        number, alpha = self.middle[0][-4:-1], self.channels == 4
+        if self.channels == 1:
+            number = self.middle[0]
+        arguments = f"c: {number if self.channels == 1 else f'vec3<{number}>'}"
+        # The alpha of a u8 pixel is in the low bits of a float.
+        arguments += f", a: {'f32' if self.dtype == 'u8' else number}" if alpha else ""
+        if self.middle[0] == "vec2<u32>":
+            shift = 24 if wide else 16
+            return Template(_SEVENTEEN if wide else _SIXTEEN).substitute(
+                arguments=arguments,
+                channels=self.channels,
+                kept=f" | (bitcast<u32>(a) << {shift}u)" if alpha else "",
+                alpha=f", m.y >> {shift}u" if alpha else "",
+            )
+        value = "c" if self.channels == 1 else f"{self.middle[0]}(c, {'a' if alpha else '0.0f'})"
+        return Template(_MIDDLE).substitute(
+            arguments=arguments,
+            middle=self.middle[0],
+            value=value,
+            fetched=self.refetched,
+            parts=".xyz" if self.channels == 3 else "",
+        )
 
     def hold(self, color: str, alpha: str) -> str:
-        """Return the expression for a pixel in workgroup memory: u8 rounded, in one word."""
-        if self.dtype == "f32":
-            return color if self.channels == 1 else f"vec4<f32>({color}, {alpha or '0.0f'})"
+        """Return the expression for a pixel in workgroup memory: u8 in one word."""
         if self.channels == 1:
-            return f"u32({color} + 0.5f)"
-        return f"word({color}, {alpha or '0.0f'})"
+            return color
+        if self.dtype != "u8":
+            return f"{self.middle[0]}({color}, {alpha or '0.0f'})"
+        return f"word({color}, {alpha or '0u'})"
 
     def holding(self) -> str:
         """Return the function ``word`` if :meth:`hold` calls it."""
-        if self.dtype == "f32" or self.channels == 1:
+        if self.dtype != "u8" or self.channels == 1:
             return ""
-        return (  # as byte_f32 in helpers.wgsl; weights sum to 1, so that nothing saturates
-            "fn word(c: vec3<f32>, a: f32) -> u32 {\n"
-            "    let up = c * 1.00000011920929f + 8388608.0f;\n"
-            "    let b = bitcast<vec3<u32>>(up) & vec3<u32>(255u);\n"
-            "    return (b.x | (b.y << 8u)) | ((b.z << 16u) | (bitcast<u32>(a) << 24u));\n}\n"
+        return (
+            "fn word(c: vec3<u32>, a: u32) -> u32 {\n"
+            "    return (c.x | (c.y << 8u)) | ((c.z << 16u) | (a << 24u));\n}\n"
         )
 
     def stored(self, held: str) -> str:

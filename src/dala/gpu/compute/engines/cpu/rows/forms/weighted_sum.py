@@ -29,7 +29,7 @@ class WeightedSumRow(NarrowRow):
         )  # fmt: skip
         super().__init__(spec, analysis, total.bits)
         self.sum = total
-        self.packing = spec.machine.packing
+        self.machine = spec.machine
         #: The weights of each pair of groups.
         self.weights: list[str] = []
         self.bias = ""
@@ -46,7 +46,7 @@ class WeightedSumRow(NarrowRow):
         """Return a vector of bytes; even and odd ones are computed separately and interleaved."""
         f, kind, n = self.f, f"<{self.lanes} x i8>", _LANE // 2
         even, odd = self.totals()
-        both = self.packed_by("packuswb", kind, self.words16, even, odd)
+        both = self.packed_by(self.machine.to_bytes, kind, self.words16, even, odd)
         places = [
             first + k + half * n
             for first in range(0, self.lanes, _LANE)
@@ -70,13 +70,13 @@ class WeightedSumRow(NarrowRow):
                     pairs = self.interleaved_half(first, second, half)
                     totals[half] = f.let(f"add {wide} {totals[half]}, {self.times(pairs, weights)}")
             low, high = (self.shifted(total) for total in totals)
-            found.append(self.packed_by("packssdw", self.words16, wide, low, high))
+            found.append(self.packed_by(self.machine.to_words, self.words16, wide, low, high))
         return found
 
     def packed_by(self, name: str, to: str, kind: str, a: str, b: str) -> str:
         """Pack two vectors to half as many bits; numbers out of range saturate."""
         f = self.f
-        full = f.module.intrinsic(self.packing.format(name), to, kind, kind)
+        full = f.module.intrinsic(name, to, kind, kind)
         return f.let(f"call {to} {full}({kind} {a}, {kind} {b})")
 
     def added(self, reads: list[ByteRead]) -> tuple[str, str]:

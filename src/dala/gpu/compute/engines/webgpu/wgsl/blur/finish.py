@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from dala.gpu.compute.engines.webgpu.wgsl.blur.sums import Sums, weight_numbers
 from dala.gpu.compute.engines.webgpu.wgsl.offsets import Offset
 from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat
 from dala.gpu.compute.engines.webgpu.wgsl.shader import PACK, BlockLayout
@@ -62,6 +63,7 @@ class BlurShader:
     """A generated shader, the pixels that a workgroup computes, and its uniform block."""
 
     source: str
+    picture: ImageFormat
     width: int
     height: int
     block: BlockLayout
@@ -72,12 +74,13 @@ class BlurShader:
 
     def numbers(self, weights: Sequence[float], height: int, width: int) -> tuple[int | float, ...]:
         """Return the members of the block except parameters; ``weights`` start at the center."""
-        return (*weights, width, height, -(-width // self.width), 0)
+        numbers = weight_numbers(self.picture, weights)
+        return (*numbers, width, height, -(-width // self.width), 0)
 
 
-def block_members(radius: int, finish: Finish) -> list[tuple[str, str]]:
+def block_members(radius: int, sums: Sums, finish: Finish) -> list[tuple[str, str]]:
     """Return the names and types of the uniform block: the weights, sizes and parameters."""
-    members = [(f"w{d}", "f32") for d in range(radius + 1)]
+    members = sums.members(radius)
     members += [("width", "i32"), ("height", "i32"), ("across", "u32"), ("zero", "u32")]
     return members + list(finish.params)
 

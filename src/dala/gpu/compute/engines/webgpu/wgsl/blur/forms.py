@@ -54,6 +54,7 @@ from dala.gpu.compute.engines.webgpu.wgsl.blur.finish import (
     Finish,
 )
 from dala.gpu.compute.engines.webgpu.wgsl.blur.strips import BlurStrip, choose_strip, write_strips
+from dala.gpu.compute.engines.webgpu.wgsl.blur.sums import Sums
 from dala.gpu.compute.engines.webgpu.wgsl.blur.tiles import BlurTile, choose_tile, write_tiles
 from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat
 
@@ -111,7 +112,7 @@ class BlurDevice:
 
 @lru_cache(256)
 def write_blur(
-    picture: ImageFormat,
+    sums: Sums,
     finish: Finish,
     out: ImageFormat,
     form: BlurStrip | BlurTile,
@@ -125,6 +126,6 @@ def write_blur(
     at a time, and tiles store each in its own word if it has fewer than four channels.
     """
     if isinstance(form, BlurStrip):
-        return write_strips(picture, finish, out, form, whole=whole)
+        return write_strips(sums, finish, out, form, whole=whole)
     apart = out.words and not whole
-    return write_tiles(picture, finish, out, form, apart=apart, workgroup=workgroup)
+    return write_tiles(sums, finish, out, form, apart=apart, workgroup=workgroup)

@@ -6,7 +6,7 @@ Four blurred rows go to ``middle`` in workgroup memory. There each invocation bl
 one of the rows. Programs that read neighbors (``Finish``) find them in ``held``, which has the
 last blurred rows; others run on the four pixels at once.
 
-Every pixel is read little more than once, and sums are f32 throughout. The weights are members of
+Every pixel is read little more than once. The weights are members of
 the uniform block, so that every sigma can use the same shader.
 """
 
@@ -30,6 +30,7 @@ from dala.gpu.compute.engines.webgpu.wgsl.blur.finish import (
     store_one,
     store_quad,
 )
+from dala.gpu.compute.engines.webgpu.wgsl.blur.sums import Sums
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
 from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat
 
@@ -135,23 +136,24 @@ def choose_strip(
 
 
 def write_strips(
-    picture: ImageFormat, finish: Finish, out: ImageFormat, strip: BlurStrip, *, whole: bool
+    sums: Sums, finish: Finish, out: ImageFormat, strip: BlurStrip, *, whole: bool
 ) -> BlurShader:
     """Return the shader for images of one format; ``out`` is the format of the output.
 
     ``whole`` is True if the width is a multiple of four: then u8 pixels are stored four at a time.
     """
+    picture = sums.picture
     helpers = set(finish.helpers)
     last = _finish(strip, picture, finish, out, whole, helpers)
     quads = whole and out.dtype == "u8"
     memory = "vec4<u32>" if quads and not out.words else "u32" if out.words else out.element
-    members = block_members(strip.radius, finish)
+    members = block_members(strip.radius, sums, finish)
     n = colors(picture)
     held = f"var<workgroup> held: array<vec4<u32>, {strip.kept * strip.quads}>;"
     text = [
         f"// blur of radius {strip.radius}: strips of {strip.width} by {strip.height}",
         *bindings(picture, finish, memory, members),
-        f"var<workgroup> middle: array<vec4<f32>, {STEP * n * strip.quads + 2 * strip.beside}>;",
+        f"var<workgroup> middle: array<vec4<u32>, {STEP * n * strip.quads + 2 * strip.beside}>;",
         held if strip.kept else "",
         "",
         helper_source(helpers) if helpers else "",
@@ -169,12 +171,12 @@ def write_strips(
         "    let column = left + i32(own) * 4i;",
         f"    let inside = own >= {strip.margin}u && own < {strip.quads - strip.margin}u "
         "&& column < p.width;",
-        *("    " + line for line in _down_columns(strip, picture)),
+        *("    " + line for line in _down_columns(strip, sums)),
         f"    let count = min({strip.height}i, p.height - top) + {2 * strip.reach}i;",
         f"    for (var i = 0i; i < count; i += {STEP}i) {{",
-        *("        " + line for line in _four_rows(strip, picture, "i", middle=True)),
+        *("        " + line for line in _four_rows(strip, sums, "i", middle=True)),
         "        workgroupBarrier();",
-        *("        " + line for line in _along_row(strip, picture)),
+        *("        " + line for line in _along_row(strip, sums)),
         *("        " + line for line in last),
         *([] if strip.kept else ["        workgroupBarrier();"]),
         "    }",
@@ -182,38 +184,38 @@ def write_strips(
         "",
     ]
     block = block_layout(members, finish)
-    return BlurShader("\n".join(text), strip.width, strip.height, block)
+    return BlurShader("\n".join(text), picture, strip.width, strip.height, block)
 
 
-def _down_columns(strip: BlurStrip, picture: ImageFormat) -> list[str]:
+def _down_columns(strip: BlurStrip, sums: Sums) -> list[str]:
     """Return lines that add the rows above the first blurred one to the sums.
 
     Then ``n0`` to ``n3`` are the next rows: they are read while others are added.
     """
     before = 2 * strip.radius
-    lines = [f"var a{j} = {picture.color}(0.0f);" for j in range(before)]
+    lines = [f"var a{j} = {sums.begin(True)};" for j in range(before)]
     alone = before % STEP
     for k in range(alone):
         lines += ["{", f"    let t = color(raw(down(first + {k}i) + x));"]
-        lines += ["    " + line for line in _add(strip.radius)]
+        lines += ["    " + line for line in _add(strip.radius, sums)]
         lines += ["}"]
     lines += [f"var n{k} = raw(down(first + {alone + k}i) + x);" for k in range(STEP)]
     if before > alone:
         lines.append(f"for (var i = {alone - before}i; i < 0i; i += {STEP}i) {{")
-        lines += ["    " + line for line in _four_rows(strip, picture, "i", middle=False)]
+        lines += ["    " + line for line in _four_rows(strip, sums, "i", middle=False)]
         lines.append("}")
     return lines
 
 
-def _add(radius: int) -> list[str]:
+def _add(radius: int, sums: Sums) -> list[str]:
     """Return lines that add pixel ``t`` to all sums; each moves up by one row."""
     lines = [f"a{j} = a{j + 1} + t * p.w{abs(radius - 1 - j)};" for j in range(2 * radius - 1)]
-    return [*lines, f"a{2 * radius - 1} = t * p.w{radius};"]
+    return [*lines, f"a{2 * radius - 1} = t * p.w{radius} + {sums.start(True)};"]
 
 
-def _four_rows(strip: BlurStrip, picture: ImageFormat, i: str, *, middle: bool) -> list[str]:
+def _four_rows(strip: BlurStrip, sums: Sums, i: str, *, middle: bool) -> list[str]:
     """Return lines that add four rows to the sums, and store what is complete if ``middle``."""
-    n, radius = colors(picture), strip.radius
+    n, radius = colors(sums.picture), strip.radius
     lines = []
     for k in range(STEP):
         lines += [
@@ -222,8 +224,8 @@ def _four_rows(strip: BlurStrip, picture: ImageFormat, i: str, *, middle: bool) 
             f"    n{k} = raw(down(first + {i} + {2 * radius + STEP + k}i) + x);",
         ]
         if middle:
-            lines.append(f"    let v = a0 + t * p.w{radius};")
-        lines += ["    " + line for line in _add(radius)]
+            lines.append(f"    let v = {sums.middle(f'a0 + t * p.w{radius}')};")
+        lines += ["    " + line for line in _add(radius, sums)]
         for c in range(n if middle else 0):
             place = f"(lane >> 2u) + {(k * n + c) * strip.quads + strip.beside}u"
             lines.append(
@@ -233,8 +235,12 @@ def _four_rows(strip: BlurStrip, picture: ImageFormat, i: str, *, middle: bool) 
     return lines
 
 
-def _along_row(strip: BlurStrip, picture: ImageFormat) -> list[str]:
-    """Return lines that blur four pixels of a row: ``h0`` to ``h3``, without alpha."""
+def _along_row(strip: BlurStrip, sums: Sums) -> list[str]:
+    """Return lines that blur four pixels of a row: ``h0`` to ``h3``, without alpha.
+
+    Taps of equal weight are added first, as multiplications of integers take longest.
+    """
+    picture = sums.picture
     n, radius, beside, quads = colors(picture), strip.radius, strip.beside, strip.quads
     lines = [f"let at = line * {n * quads}u + own;"]
     for c in range(n):
@@ -242,16 +248,19 @@ def _along_row(strip: BlurStrip, picture: ImageFormat) -> list[str]:
         for s in range(2 * beside + 1):
             lines.append(f"let {name}{s} = middle[at + {c * quads + s}u];")
         for k in range(4):
-            terms = []
+            taps = []
             for d in range(-radius, radius + 1):
                 quad, part = divmod(4 * beside + k + d, 4)
-                terms.append(f"{name}{quad}.{'xyzw'[part]} * p.w{abs(d)}")
-            lines.append(f"var b{k}{name} = {terms[0]};")
-            lines += [f"b{k}{name} += {term};" for term in terms[1:]]
+                taps.append(f"{name}{quad}.{'xyzw'[part]}")
+            lines.append(f"var b{k}{name} = {taps[radius]} * {sums.weight(False, 0)};")
+            for d in range(1, radius + 1):
+                both = f"({taps[radius - d]} + {taps[radius + d]})"
+                lines.append(f"b{k}{name} += {both} * {sums.weight(False, d)};")
     for k in range(4):
         parts = [f"b{k}{'xyz'[c]}" for c in range(n)]
-        color = parts[0] if n == 1 else f"vec3<f32>({', '.join(parts)})"
-        lines.append(f"let h{k} = {picture.hold(color, '')};")
+        color = parts[0] if n == 1 else f"vec3<u32>({', '.join(parts)})"
+        result = sums.result(color, f"{(2 * radius + 1) ** 2}u")
+        lines.append(f"let h{k} = {picture.hold(result, '')};")
     return lines
 
 

@@ -30,6 +30,7 @@ from dala.gpu.compute.engines.webgpu.wgsl.blur.finish import (
     store_one,
     store_quad,
 )
+from dala.gpu.compute.engines.webgpu.wgsl.blur.sums import Sums
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
 from dala.gpu.compute.engines.webgpu.wgsl.offsets import Offset
 from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat
@@ -104,7 +105,7 @@ def choose_tile(picture: ImageFormat, radius: int, reach: int, room: int) -> Blu
 
 
 def write_tiles(
-    picture: ImageFormat,
+    sums: Sums,
     finish: Finish,
     out: ImageFormat,
     tile: BlurTile,
@@ -117,11 +118,12 @@ def write_tiles(
     Pixels that share words are stored four at a time if the width is a multiple of four. Otherwise
     (``apart``) each is stored in its own word.
     """
+    picture = sums.picture
     workgroup = min(workgroup, -(-tile.width * tile.height // (64 * STRIP)) * 64)
     quads = out.words and not apart
     helpers = set(finish.helpers)
     last = _finish(tile, picture, finish, out, quads, helpers, workgroup)
-    members = block_members(tile.radius, finish)
+    members = block_members(tile.radius, sums, finish)
     middle, held = picture.middle, picture.held
     reads = tile.middle_pitch * tile.rows, tile.held_pitch * tile.rows
     text = [
@@ -141,16 +143,16 @@ def write_tiles(
         *entry(workgroup),
         f"    let left = i32(number % p.across) * {tile.width}i;",
         f"    let top = i32(number / p.across) * {tile.height}i;",
-        *_down_columns(tile, picture, workgroup),
+        *_down_columns(tile, sums, workgroup),
         "    workgroupBarrier();",
-        *_along_rows(tile, picture, workgroup),
+        *_along_rows(tile, sums, workgroup),
         "    workgroupBarrier();",
         *last,
         "}",
         "",
     ]
     block = block_layout(members, finish)
-    return BlurShader("\n".join(text), tile.width, tile.height, block)
+    return BlurShader("\n".join(text), picture, tile.width, tile.height, block)
 
 
 def _turning(name: str, size: int) -> str:
@@ -160,15 +162,15 @@ def _turning(name: str, size: int) -> str:
 
 
 def _sum(
-    picture: ImageFormat, made: int, radius: int, letter: str, value: Callable[[int], str]
+    sums: Sums, first: bool, made: int, radius: int, letter: str, value: Callable[[int], str]
 ) -> list[str]:
     """Return lines that add weighted pixels t0, t1, ... to ``made`` sums; ``value`` loads one."""
-    lines = [f"var {letter}{j} = {picture.color}(0.0f);" for j in range(made)]
+    lines = [f"var {letter}{j} = {sums.begin(first)};" for j in range(made)]
     for k in range(made + 2 * radius):
         lines.append(f"let t{k} = {value(k)};")
         for j in range(max(0, k - 2 * radius), min(made, k + 1)):
-            weight = f"p.w{abs(k - j - radius)}"
-            lines.append(f"{letter}{j} += t{k}{picture.parts} * {weight};")
+            weight = sums.weight(first, abs(k - j - radius))
+            lines.append(f"{letter}{j} += t{k}{sums.picture.parts} * {weight};")
     return lines
 
 
@@ -181,7 +183,7 @@ def _each(items: int, workgroup: int, lines: list[str]) -> list[str]:
     return [head, "        let item = lane;", *("        " + line for line in lines), "    }"]
 
 
-def _down_columns(tile: BlurTile, picture: ImageFormat, workgroup: int) -> list[str]:
+def _down_columns(tile: BlurTile, sums: Sums, workgroup: int) -> list[str]:
     radius, before = tile.radius, tile.radius + tile.reach
     runs = -(-tile.rows // tile.run)
     lines = [
@@ -189,38 +191,38 @@ def _down_columns(tile: BlurTile, picture: ImageFormat, workgroup: int) -> list[
         f"let row = (item / {tile.columns}u) * {tile.run}u;",
         f"let x = u32(clamp(left - {before}i + i32(column), 0i, p.width - 1i));",
         f"let y = top - {before}i + i32(row);",
-        *_sum(picture, tile.run, radius, "a", lambda k: f"fetch(down(y + {k}i) + x)"),
+        *_sum(sums, True, tile.run, radius, "a", lambda k: f"fetch(down(y + {k}i) + x)"),
         f"let place = row * {tile.middle_pitch}u + column;",
     ]
     for j in range(tile.run):
-        alpha = f", t{j + radius}.w" if picture.channels == 4 else ""
+        alpha = f", t{j + radius}.w" if sums.picture.channels == 4 else ""
         place = f"turn_middle(place + {j * tile.middle_pitch}u)"
-        line = f"middle[{place}] = to_middle(a{j}{alpha});"
+        line = f"middle[{place}] = to_middle({sums.middle(f'a{j}')}{alpha});"
         if j >= tile.rows - (runs - 1) * tile.run:
             line = f"if (row + {j}u < {tile.rows}u) {{ {line} }}"
         lines.append(line)
     return _each(tile.columns * runs, workgroup, lines)
 
 
-def _along_rows(tile: BlurTile, picture: ImageFormat, workgroup: int) -> list[str]:
+def _along_rows(tile: BlurTile, sums: Sums, workgroup: int) -> list[str]:
     def load(k: int) -> str:  # the entries of a quad are permuted
         return f"from_middle(middle[g{k // 4} + ({k % 4}u ^ turn{k // 4})])"
 
     quads, groups = tile.held_pitch // 4, -(-(4 + 2 * tile.radius) // 4)
-    scale = f" * {picture.middle_scale:.9g}f" if picture.middle_scale != 1 else ""
+    picture, count = sums.picture, f"{(2 * tile.radius + 1) ** 2}u"
     lines = [
         f"let row = item / {quads}u;",
         f"let column = (item % {quads}u) * 4u;",
         f"let g0 = row * {tile.middle_pitch}u + column;",
         *(f"let g{q} = g0 + {4 * q}u;" for q in range(1, groups)),
         *(f"let turn{q} = turn_middle(g{q}) - g{q};" for q in range(groups)),
-        *_sum(picture, 4, tile.radius, "b", load),
+        *_sum(sums, False, 4, tile.radius, "b", load),
         f"let place = row * {tile.held_pitch}u + column;",
         "let turn = turn_held(place) - place;",
     ]
     for j in range(4):
         alpha = f"t{j + tile.radius}.w" if picture.channels == 4 else ""
-        value = picture.hold(f"b{j}{scale}", alpha)
+        value = picture.hold(sums.result(f"b{j}", count), alpha)
         lines.append(f"held[place + ({j}u ^ turn)] = {value};")
     return _each(quads * tile.rows, workgroup, lines)
 

@@ -1,0 +1,48 @@
+"""Which blurs have a row function, their weights in the job block, and the function's text."""
+
+from __future__ import annotations
+
+from dala.gpu.compute.engines.base import Task
+from dala.gpu.compute.engines.cpu.llvm.text import Module
+from dala.gpu.compute.engines.cpu.rows.forms.blur.bytes import ByteBlur, byte_weights
+from dala.gpu.compute.engines.cpu.rows.forms.blur.floats import FloatBlur, float_weights
+from dala.gpu.compute.engines.cpu.rows.machine import Machine
+from dala.gpu.compute.engines.cpu.rows.plan import RowStage, blur_radius
+from dala.gpu.compute.engines.sampling.gauss import EXACT_RADIUS
+
+
+def blur_fits(task: Task) -> bool:
+    """Return whether a task is a blur that has a row function."""
+    if task.op != "blur" or len(task.inputs) != 1 or task.inputs[0] != task.output:
+        return False
+    shape = task.output.shape
+    if task.output.dtype not in ("u8", "f32") or len(shape) not in (2, 3):
+        return False
+    if len(shape) == 3 and shape[2] not in (1, 3, 4):
+        return False
+    return 0 <= blur_radius(task) <= EXACT_RADIUS and float(task["sigma"]) > 0.0
+
+
+def blur_weights(task: Task) -> bytes:
+    """Return the weights as radius + 1 words of the job block."""
+    pack = byte_weights if task.output.dtype == "u8" else float_weights
+    return pack(blur_radius(task), float(task["sigma"]))
+
+
+def blur_row(
+    module: Module, name: str, stage: RowStage, weights: int, width: int, machine: Machine,
+    exact_out: bool,
+) -> str:  # fmt: skip
+    """Return the row function of a blur, as LLVM IR.
+
+    Args:
+        module: Receives helper functions.
+        name: Name of the function.
+        stage: The stage.
+        weights: The word of the first weight in the job block.
+        width: The word of the image's width.
+        machine: The CPU.
+        exact_out: Whether the output's rows end with their last pixel.
+    """
+    form = ByteBlur if stage.out.dtype == "u8" else FloatBlur
+    return form(module, name, stage, weights, width, machine, exact_out).text()
