@@ -65,6 +65,17 @@ def _multiply_pairs(b: ExpressionWriter, *args: Term) -> Operand:
     return Operand(even.type, b.f.let(f"add {even.type.llvm} {even.name}, {odd.name}"))
 
 
+def _narrow_fours(b: ExpressionWriter, *args: Term) -> Operand:
+    x, y = b.same_type(*args, what="narrow_fours")
+    t, lanes = x.type, b.unit.pair_lanes // 2
+    if t.scalar != I32 or t.lanes % 4:
+        b.fail(f"narrow_fours takes vectors of fours of i32, got {t}")
+    if lanes and not t.lanes % lanes:
+        return _in_parts(b, b.unit.narrow, lanes, x, y, I16.wide(2 * lanes))
+    order = (k + s for g in range(0, t.lanes, 4) for s in (0, t.lanes) for k in range(g, g + 4))
+    return b.clamp_convert(pick(b, x, y, tuple(order)), I16)
+
+
 def _in_parts(
     b: ExpressionWriter, intrinsic: str, lanes: int, x: Operand, y: Operand, made: Type
 ) -> Operand:
@@ -238,7 +249,7 @@ def _static(b: ExpressionWriter, value: Term) -> Term:
 INTRINSICS: Final[dict[object, Callable[..., Term]]] = {
     **VECTOR_INTRINSICS,
     names.add_saturate: _add_saturate, names.multiply_q15: _multiply_q15,
-    names.multiply_pairs: _multiply_pairs,
+    names.multiply_pairs: _multiply_pairs, names.narrow_fours: _narrow_fours,
     names.look_up: _look_up, names.bits: _bits,
     names.saturate: _saturate, names.in_range: _in_range,
     names.select: lambda b, c, yes, no: b.choose(c, yes, no),

@@ -39,6 +39,8 @@ class NativeModule:
     #: The same for ``multiply_pairs``.
     pairs: str = ""
     pair_lanes: int = 0
+    #: The intrinsic for ``narrow_fours``, of half as many lanes.
+    narrow: str = ""
     #: The intrinsic for ``look_up``; empty if the machine has none.
     lookup: str = ""
     #: Whether a function uses nontemporal stores.

@@ -213,6 +213,11 @@ def multiply_pairs(a: Value, b: Value) -> Value:
 
 
 @_name
+def narrow_fours(a: Value, b: Value) -> Value:
+    """Saturate vectors of i32 to one of i16: four lanes of ``a``, four of ``b``, and so on."""
+
+
+@_name
 def look_up(a: Value, b: Value, c: Value, d: Value, places: Value) -> Value:
     """Return the entries of a table of 256 bytes, given as four vectors of 64, at 64 places."""
 

@@ -25,6 +25,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     local,
     multiply_pairs,
     multiply_q15,
+    narrow_fours,
     saturate,
     shuffle,
     splat,
@@ -45,8 +46,10 @@ GRAYS: Final = 16
 LINE: Final = 32768
 LINE_CAPACITY: Final = LINE + 128
 
-_ROWS: Final = tuple(k // 2 + LANES * (k % 2) for k in range(2 * LANES))
-_EACH_PAIR: Final = (0, 1) * LANES
+#: Shuffles of two rows to pairs: of the first four elements of each eight, and of the others.
+_LOW: Final = tuple(k + s for g in range(0, LANES, 8) for k in range(g, g + 4) for s in (0, LANES))
+_HIGH: Final = tuple(k + 4 for k in _LOW)
+_EACH_PAIR: Final = (0, 1) * (LANES // 2)
 _SIXTEEN: Final = tuple(range(16))
 _ALL: Final = tuple(range(32))
 #: Shuffles of two adjacent pixels to pairs of one channel, for three and four channels.
@@ -79,11 +82,12 @@ def mixed_rows(
         below = i16(row_of(source, e + pitch, n, rest=rest)) << fraction
         return above + multiply_q15(above - below, splat(weights[0], LANES))
     else:
-        total = splat(half, LANES)
+        low, high = splat(half, LANES // 2), splat(half, LANES // 2)
         for k in static(range(0, taps, 2)):
             one = static(k + 1 == taps)
-            total += pair_of_rows(source, e + pitch * k, n, pitch, weights, k, one=one, rest=rest)
-        return i16(total >> shift)
+            a, b = pair_of_rows(source, e + pitch * k, n, pitch, weights, k, one=one, rest=rest)
+            low, high = low + a, high + b
+        return narrow_fours(low >> shift, high >> shift)
 
 
 @native
@@ -99,11 +103,13 @@ def pair_of_rows(
     source: Array[u8], e: i64, n: i64, pitch: i64, weights: Array[i16], k: i64,
     *, one: bool, rest: bool,
 ) -> Vector:  # fmt: skip
-    """Return the sums of two rows, or of one."""
-    above = row_of(source, e, n, rest=rest)
-    below = splat(u8(0), LANES) if one else row_of(source, e + pitch, n, rest=rest)
+    """Return the sums of two rows, or of one, in two vectors as ``narrow_fours`` takes them."""
+    above = i16(row_of(source, e, n, rest=rest))
+    below = splat(i16(0), LANES) if one else i16(row_of(source, e + pitch, n, rest=rest))
     pair = load(weights, k, 2)
-    return multiply_pairs(i16(shuffle(above, below, _ROWS)), shuffle(pair, pair, _EACH_PAIR))
+    each = shuffle(pair, pair, _EACH_PAIR)
+    low, high = shuffle(above, below, _LOW), shuffle(above, below, _HIGH)
+    return multiply_pairs(low, each), multiply_pairs(high, each)
 
 
 @native
@@ -112,13 +118,15 @@ def many_rows(
     shift: i32, *, rest: bool,
 ) -> Vector:  # fmt: skip
     """Return sums of any number of rows."""
-    total = splat(half, LANES)
+    low, high = splat(half, LANES // 2), splat(half, LANES // 2)
     for k in hinted(range(0, count - 1, 2), scalar=True):
-        total += pair_of_rows(source, e + pitch * k, n, pitch, weights, k, one=False, rest=rest)
+        a, b = pair_of_rows(source, e + pitch * k, n, pitch, weights, k, one=False, rest=rest)
+        low, high = low + a, high + b
     if count % 2 == 1:
         k = count - 1
-        total += pair_of_rows(source, e + pitch * k, n, pitch, weights, k, one=True, rest=rest)
-    return i16(total >> shift)
+        a, b = pair_of_rows(source, e + pitch * k, n, pitch, weights, k, one=True, rest=rest)
+        low, high = low + a, high + b
+    return narrow_fours(low >> shift, high >> shift)
 
 
 @native
