@@ -12,6 +12,7 @@ from dala.errors import DtypeMismatch, ParameterError, ShapeMismatch
 from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.engines.sampling.byte_taps import byte_taps
+from dala.gpu.compute.engines.sampling.coordinates import stored_fill
 from dala.gpu.compute.engines.sampling.taps import METHODS as METHODS
 from dala.gpu.compute.engines.sampling.taps import task_axes
 from dala.gpu.compute.kernels.filter import picture_filter
@@ -125,14 +126,13 @@ class Resize(_Resampling):
             fit = "pad"  # the output's size is given
         source = (image.shape[0], image.shape[1])
         full, offset = placed(source, size, "stretch" if fit == "contain" else fit, 1.0, self.name)
-        unit = 255.0 if image.dtype == "u8" else 1.0
         return {
             "method": values["method"],
             "antialias": values["antialias"],
             "full": full,
             "offset": offset,
             "size": size,
-            "fill": tuple(c * unit for c in values.get("fill", (0.0,) * 4)),
+            "fill": stored_fill(values.get("fill", (0.0,) * 4), image.dtype),
         }
 
     def define(self, task: Task, *arrays: NDArray) -> NDArray:

@@ -12,7 +12,7 @@ import numpy as np
 from dala.errors import DtypeMismatch, ParameterError, ShapeMismatch
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.engines.sampling import coordinates
-from dala.gpu.compute.engines.sampling.coordinates import BORDERS, METHODS
+from dala.gpu.compute.engines.sampling.coordinates import BORDERS, METHODS, stored_fill
 from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.lang import source as sources
@@ -53,9 +53,8 @@ class _Warp(Operation):
         if "size" in values and values["size"] is None and len(output.shape) >= 2:
             values = {**values, "size": output.shape[:2]}
         self.want(output, self.result(inputs, values))
-        unit = 255.0 if output.dtype == "u8" else 1.0
         fitted = {name: values[name] for name in ("method", "border")}
-        fitted["fill"] = tuple(c * unit for c in values["fill"])
+        fitted["fill"] = stored_fill(values["fill"], output.dtype)
         if "matrix" in values:
             fitted["matrix"] = values["matrix"]
         return fitted
@@ -238,9 +237,7 @@ class _Placed(Operation):
         self.want(output, self.result(inputs, values))
         height, width = inputs[0].shape[:2]
         placed = self._place(height, width, values)
-        fill = values.get("fill", (0.0,) * 4)
-        if output.dtype == "u8":
-            fill = tuple(float(min(max(np.floor(c * 255.0 + 0.5), 0), 255)) for c in fill)
+        fill = stored_fill(values.get("fill", (0.0,) * 4), output.dtype)
         border = values.get("border", "clamp")
         return {"first": placed.first, "step": placed.step, "border": border, "fill": fill}
 

@@ -27,6 +27,17 @@ METHODS: Final = ("nearest", "bilinear", "bicubic")
 BORDERS: Final = ("constant", "clamp", "reflect", "wrap")
 
 
+def stored_fill(fill: tuple[float, ...], dtype: str) -> tuple[float, ...]:
+    """Return a color of 0 to 1 in the numbers of a dtype; bytes are rounded.
+
+    >>> stored_fill((0.5, 1.5), "u8"), stored_fill((0.5, 1.5), "f32")
+    ((128.0, 255.0), (0.5, 1.5))
+    """
+    if dtype != "u8":
+        return fill
+    return tuple(float(min(max(np.floor(c * 255.0 + 0.5), 0.0), 255.0)) for c in fill)
+
+
 def split(values: Floats) -> tuple[Whole, Fraction]:
     """Split into integers and fractions in [0, 1). NaN becomes a position far outside."""
     values = np.clip(np.where(np.isnan(values), -FAR, values), -FAR, FAR)

@@ -80,10 +80,7 @@ def _padded(engine: Engine, task: Task, y: Axis, x: Axis) -> Runner:
     values = dict(task.values) | {"full": size, "offset": (0, 0), "size": size}
     resized = _resize_runner(engine, replace(task, output=inner, values=tuple(values.items())))
     top, left = y.offset, x.offset
-    fill = task["fill"]
-    if task.output.dtype == "u8":
-        fill = tuple(float(np.clip(np.floor(c + 0.5), 0, 255)) for c in fill)
-    padding = {"first": (-top, -left), "step": (1, 1), "border": "constant", "fill": fill}
+    padding = {"first": (-top, -left), "step": (1, 1), "border": "constant", "fill": task["fill"]}
     padded = place_runner(replace(task, op="place", inputs=(inner,), values=tuple(padding.items())))
     nbytes = int(np.prod(inner.shape)) * (1 if inner.dtype == "u8" else 4)
 
