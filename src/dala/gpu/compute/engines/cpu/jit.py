@@ -113,7 +113,9 @@ class Jit:
                 q15, pairs, narrow = (f"x86.avx512.{name}" for name in own)
                 names = q15, 32, pairs, 32, narrow
             elif self.features.get("avx2"):
-                q15, pairs, narrow = (f"x86.avx2.{n}" for n in ("pmul.hr.sw", "pmadd.wd", "packssdw"))
+                q15, pairs, narrow = (
+                    f"x86.avx2.{n}" for n in ("pmul.hr.sw", "pmadd.wd", "packssdw")
+                )
                 names = q15, 16, pairs, 16, narrow
             lookup = "x86.avx512.vpermi2var.qi.512" if self.features.get("avx512vbmi") else ""
             return Host(attributes, True, pause, *names, lookup)

@@ -46,7 +46,10 @@ def shader(source: ImageFormat, out: ImageFormat, along: str, finish: str) -> st
 
 
 #: Sums across: of sums down that are computed here, or of an earlier pass.
-_LINE: Final = {"both": "down(first + k, y)", "across": "numbers(y * p.pitch + p.begin + first + k)"}
+_LINE: Final = {
+    "both": "down(first + k, y)",
+    "across": "numbers(y * p.pitch + p.begin + first + k)",
+}
 _SUMS: Final = """    for (var k = 0u; k < p.taps_x; k++) {
         sum += taps[entry + 1u + k] * $line;
     }
@@ -93,7 +96,11 @@ def _make_bytes(
     """Return a runner in integers: sums down, then across."""
     axis_y, axis_x = task_axes(task)
     y, x = (axis.taps(task["method"], task["antialias"]) for axis in (axis_y, axis_x))
-    pitch, size, window = task.inputs[0].shape[1], (axis_x.size, axis_y.size), _window(axis_x, axis_y)
+    pitch, size, window = (
+        task.inputs[0].shape[1],
+        (axis_x.size, axis_y.size),
+        _window(axis_x, axis_y),
+    )
     dispatches = Dispatches(engine, task.op)
     passes = _Pass(dispatches, dispatches.constant(byte_words(y, x)), 2 + x.size, x.count, y.count)
     (first, end), high = x.span, window[3] - window[1]
@@ -106,7 +113,9 @@ def _make_bytes(
         return dispatches.runner()
     middle, area = dispatches.temporary(nbytes), (columns, high)
     text = byte_shader(out, between, "down", wide)
-    passes.add(text, BufferRef("input"), middle, area, (0, 0, *area), pitch, first, (fill,), between)
+    passes.add(
+        text, BufferRef("input"), middle, area, (0, 0, *area), pitch, first, (fill,), between
+    )
     text = byte_shader(between, out, "across", wide)
     passes.add(text, middle, OUTPUT, size, window, columns, -first, (fill,), out)
     return dispatches.runner()

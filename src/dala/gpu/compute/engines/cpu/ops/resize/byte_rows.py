@@ -174,7 +174,9 @@ def four_by_two(
     p, q = load(line, first[x], 8), load(line, first[x + 1], 8)
     r, s = load(line, first[x + 2], 8), load(line, first[x + 3], 8)
     taken = shuffle(shuffle(p, q, _SIXTEEN), shuffle(r, s, _SIXTEEN), _ALL)
-    return multiply_pairs(shuffle(taken, taken, static(_PAIRS[channels - 3])), load(weights, x * 8, 32))
+    return multiply_pairs(
+        shuffle(taken, taken, static(_PAIRS[channels - 3])), load(weights, x * 8, 32)
+    )
 
 
 @native
@@ -347,9 +349,7 @@ def resize_bytes(
             )  # fmt: skip
             to = out[(y * out_width + begin) * channels :]
             if channels == 1 and taps_x > 0:
-                gray_across(
-                    line, columns, weights, to, stop - begin, half_x, across, taps=taps_x
-                )
+                gray_across(line, columns, weights, to, stop - begin, half_x, across, taps=taps_x)
             elif channels == 1:
                 gray_across_many(
                     line, columns, weights, to, stop - begin, each_x, half_x, across,
