@@ -98,12 +98,12 @@ def _add(columns: Whole, rows: Whole, axis: int) -> tuple[Whole, Whole]:
 def split_map(values: npt.NDArray[np.float32]) -> tuple[Whole, Whole]:
     """Split coordinates of a map; NaN becomes a position far outside.
 
-    Numbers below 1 are first rounded down to a fraction's unit, so that nothing else is rounded.
+    Numbers below 1 are first truncated to a fraction's unit, so that nothing else is rounded.
     """
     far = np.float32(FAR)
     values = np.clip(np.where(np.isnan(values), -far, values), -far, far)
     unit = np.float32(1 << BITS)
-    values = np.where(np.abs(values) < 1, np.floor(values * unit) / unit, values)
+    values = np.where(np.abs(values) < 1, np.trunc(values * unit) / unit, values)
     whole = np.floor(values)
     return whole.astype(np.int32), ((values - whole) * unit).astype(np.int32)
 

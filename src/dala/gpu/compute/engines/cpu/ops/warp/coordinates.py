@@ -61,11 +61,16 @@ def mapped(
     for i in independent(range(count)):
         number = given[i * 2]
         v = min(max(select(isnan(number), f32(-FAR), number), -FAR), FAR)
-        v = select(abs(v) < 1.0, floor(v * _UNITS) * static(1.0 / _UNITS), v)
+        near = f32(in_range(i32, min(max(v, -1.0), 1.0) * _UNITS)) * static(1.0 / _UNITS)
+        v = select(abs(v) < 1.0, near, v)
         low = floor(v)
-        sum = in_range(i32, (v - low) * _UNITS) + rounding
-        whole[i] = in_range(i32, low) + (sum >> BITS)
-        part[i] = stored_part(sum, S=S)
+        if i32 == S:
+            sum = in_range(i32, (v - low) * _UNITS) + rounding
+            whole[i] = in_range(i32, low) + (sum >> BITS)
+            part[i] = stored_part(sum, S=S)
+        else:
+            whole[i] = in_range(i32, low)
+            part[i] = v - low
 
 
 @native
@@ -76,31 +81,44 @@ def product(high: Array[f64], low: Array[f64], x: f64, y: f64) -> Vector:
 
 
 @native
-def divided(u: f64, w: f64) -> Vector:
-    """Return the integer quotient and the remainder, exactly: the quotient has few enough bits."""
-    q = floor(u / w)
+def divided(u: f64, w: f64, back: f64) -> Vector:
+    """Return the quotient u / w, rounded down, and the remainder, exactly; ``back`` is 1 / w."""
+    q = floor(u * back)
     r = u - q * w
     step = select(r < 0.0, f64(-1), select(r >= w, f64(1), f64(0)))
     return q + step, r - step * w
 
 
 @native
-def perspective(
-    high: Array[f64], low: Array[f64], row: i64, x: i64, y: f64, whole: Array[i32],
-    part: Array[S], count: i64, *, S: type, rounding: int,  # noqa: N803
+def placed(
+    u: f64, w: f64, back: f64, i: i64, whole: Array[i32], part: Array[S],
+    *, S: type, rounding: int,  # noqa: N803
 ) -> None:  # fmt: skip
-    """Write perspective coordinates: one row of the matrix divided by the last row."""
+    """Write one perspective coordinate."""
+    q, r = divided(u, w, back)
+    p, _ = divided(r * 65536.0, w, back)
+    inside = abs(u) < w * AWAY
+    away = select(w > 0.0, select(u < 0.0, f64(-AWAY), f64(AWAY)), f64(0))
+    sum = (in_range(i32, select(inside, p, f64(0))) << (BITS - 16)) + rounding
+    whole[i] = in_range(i32, select(inside, q, away)) + (sum >> BITS)
+    part[i] = stored_part(sum, S=S)
+
+
+@native
+def perspective(
+    high: Array[f64], low: Array[f64], x: i64, y: f64, whole_x: Array[i32], part_x: Array[S],
+    whole_y: Array[i32], part_y: Array[S], count: i64, *, S: type, rounding: int,  # noqa: N803
+) -> None:  # fmt: skip
+    """Write perspective coordinates: rows of the matrix divided by the last row."""
     for i in independent(range(count)):
-        u = product(high[row * 3 :], low[row * 3 :], f64(x + i), y)
+        u = product(high, low, f64(x + i), y)
+        v = product(high[3:], low[3:], f64(x + i), y)
         w = product(high[6:], low[6:], f64(x + i), y)
-        u, w = select(w < 0.0, -u, u), abs(w)
-        q, r = divided(u, w)
-        p, _ = divided(r * 65536.0, w)
-        inside = abs(u) < w * AWAY
-        away = select(w > 0.0, select(u < 0.0, f64(-AWAY), f64(AWAY)), f64(0))
-        sum = (in_range(i32, select(inside, p, f64(0))) << (BITS - 16)) + rounding
-        whole[i] = in_range(i32, select(inside, q, away)) + (sum >> BITS)
-        part[i] = stored_part(sum, S=S)
+        sign = select(w < 0.0, f64(-1), f64(1))
+        w = w * sign
+        back = 1.0 / w
+        placed(u * sign, w, back, i, whole_x, part_x, rounding=rounding)
+        placed(v * sign, w, back, i, whole_y, part_y, rounding=rounding)
 
 
 @native

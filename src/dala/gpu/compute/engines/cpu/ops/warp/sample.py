@@ -280,9 +280,10 @@ def warp(
                 mapped(given[first * 2 :], whole_x, part_x, count, rounding=rounding)
                 mapped(given[first * 2 + 1 :], whole_y, part_y, count, rounding=rounding)
             else:
-                high, low = matrix[9:], matrix[18:]
-                perspective(high, low, 0, begin, f64(y), whole_x, part_x, count, rounding=rounding)
-                perspective(high, low, 1, begin, f64(y), whole_y, part_y, count, rounding=rounding)
+                perspective(
+                    matrix[9:], matrix[18:], begin, f64(y), whole_x, part_x, whole_y, part_y, count,
+                    rounding=rounding,
+                )  # fmt: skip
             if method != BILINEAR or kind == MAP:
                 prefetch_rows(source, whole_x, whole_y, width, height, count, channels=channels)
             if method == NEAREST and u8 == T and channels == 4:
