@@ -11,6 +11,8 @@ import numpy as np
 from dala.errors import DtypeMismatch, ParameterError, ShapeMismatch
 from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.engines.base import Task, Tensor
+from dala.gpu.compute.engines.sampling.byte_taps import byte_taps
+from dala.gpu.compute.engines.sampling.coordinates import stored_fill
 from dala.gpu.compute.engines.sampling.taps import METHODS as METHODS
 from dala.gpu.compute.engines.sampling.taps import task_axes
 from dala.gpu.compute.kernels.filter import picture_filter
@@ -47,12 +49,15 @@ class _Resampling(Operation):
         return height, width, channels
 
     def _resampled(self, task: Task, image: NDArray) -> NDArray:
-        """Return the part of the output that the picture covers, (height, width, channels) f64."""
+        """Return the part of the output that the picture covers, (height, width, channels).
+
+        For u8 to u8 the sums are integers, else f64.
+        """
         image = image.reshape(*image.shape[:2], -1)
-        y, x = task_axes(task)
-        across = x.taps(task["method"], task["antialias"]).apply(image.astype(np.float64), 1)
-        made: NDArray = y.taps(task["method"], task["antialias"]).apply(across, 0)
-        return made
+        y, x = (axis.taps(task["method"], task["antialias"]) for axis in task_axes(task))
+        if task.output.dtype == "u8":
+            return byte_taps(y, x).apply(image)
+        return y.apply(x.apply(image.astype(np.float64), 1), 0)
 
 
 @picture_filter(
@@ -65,6 +70,9 @@ class Resize(_Resampling):
     the filter is widened when downscaling, taps beyond the border are dropped and the rest
     renormalized, and bicubic has a = -0.5. Without, the filter keeps its width, reads beyond the
     border are clamped, and a = -0.75. All channels, including alpha, are resized the same way.
+
+    Bytes are resized in integers: weights of 14 to 20 bits that add up to a power of two, columns
+    first, rounded once to 6 or 7 bits of fraction, then rows, rounded once more.
 
     Args:
         size (pixels): (height, width) of the result. One of them may be None: it then follows from
@@ -118,14 +126,13 @@ class Resize(_Resampling):
             fit = "pad"  # the output's size is given
         source = (image.shape[0], image.shape[1])
         full, offset = placed(source, size, "stretch" if fit == "contain" else fit, 1.0, self.name)
-        unit = 255.0 if image.dtype == "u8" else 1.0
         return {
             "method": values["method"],
             "antialias": values["antialias"],
             "full": full,
             "offset": offset,
             "size": size,
-            "fill": tuple(c * unit for c in values.get("fill", (0.0,) * 4)),
+            "fill": stored_fill(values.get("fill", (0.0,) * 4), image.dtype),
         }
 
     def define(self, task: Task, *arrays: NDArray) -> NDArray:

@@ -11,8 +11,8 @@ import numpy as np
 
 from dala.errors import DtypeMismatch, ParameterError, ShapeMismatch
 from dala.gpu.compute.engines.base import Task, Tensor
-from dala.gpu.compute.engines.sampling import coordinates
-from dala.gpu.compute.engines.sampling.coordinates import BORDERS, METHODS
+from dala.gpu.compute.engines.sampling import byte_samples, coordinates
+from dala.gpu.compute.engines.sampling.coordinates import BORDERS, METHODS, stored_fill
 from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.lang import source as sources
@@ -53,9 +53,8 @@ class _Warp(Operation):
         if "size" in values and values["size"] is None and len(output.shape) >= 2:
             values = {**values, "size": output.shape[:2]}
         self.want(output, self.result(inputs, values))
-        unit = 255.0 if output.dtype == "u8" else 1.0
         fitted = {name: values[name] for name in ("method", "border")}
-        fitted["fill"] = tuple(c * unit for c in values["fill"])
+        fitted["fill"] = stored_fill(values["fill"], output.dtype)
         if "matrix" in values:
             fitted["matrix"] = values["matrix"]
         return fitted
@@ -66,14 +65,24 @@ class _Warp(Operation):
 
     def define(self, task: Task, *arrays: NDArray) -> NDArray:
         image = arrays[0].reshape(*arrays[0].shape[:2], -1)
-        x, part_x, y, part_y = self._coordinates(task, arrays)
-        steps_x, weights_x = _weights(task["method"], part_x.astype(np.float64))
-        steps_y, weights_y = _weights(task["method"], part_y.astype(np.float64))
+        at = [a.astype(np.int64) for a in self._coordinates(task, arrays)]
+        x, part_x, y, part_y = at
+
+        def read(rows: NDArray, columns: NDArray) -> NDArray:
+            found = _read(image, rows, columns, task["border"], task["fill"])
+            return found.astype(np.int64) if image.dtype == np.uint8 else found
+
+        if image.dtype == np.uint8 and task["method"] != "nearest":
+            sample = byte_samples.bilinear
+            if task["method"] == "bicubic":
+                sample = byte_samples.bicubic
+            return sample(read, y, part_y, x, part_x).reshape(task.output.shape)
+        steps_x, weights_x = _weights(task["method"], part_x / 2.0**coordinates.BITS)
+        steps_y, weights_y = _weights(task["method"], part_y / 2.0**coordinates.BITS)
         total = np.zeros((*x.shape, image.shape[2]))
         for dy, wy in zip(steps_y, weights_y, strict=True):
             for dx, wx in zip(steps_x, weights_x, strict=True):
-                value = _read(image, y + dy, x + dx, task["border"], task["fill"])
-                total += (wy * wx)[..., None] * value
+                total += (wy * wx)[..., None] * read(y + dy, x + dx)
         return total.reshape(task.output.shape)
 
 
@@ -202,7 +211,7 @@ class Remap(_Warp):
 
     def _coordinates(self, task: Task, arrays: tuple[NDArray, ...]) -> Coordinates:
         at = arrays[1]
-        return (*coordinates.split(at[..., 0]), *coordinates.split(at[..., 1]))
+        return (*coordinates.split_map(at[..., 0]), *coordinates.split_map(at[..., 1]))
 
 
 # crop, pad, flip ----------------------------------------------------------------------------------
@@ -238,9 +247,7 @@ class _Placed(Operation):
         self.want(output, self.result(inputs, values))
         height, width = inputs[0].shape[:2]
         placed = self._place(height, width, values)
-        fill = values.get("fill", (0.0,) * 4)
-        if output.dtype == "u8":
-            fill = tuple(float(min(max(np.floor(c * 255.0 + 0.5), 0), 255)) for c in fill)
+        fill = stored_fill(values.get("fill", (0.0,) * 4), output.dtype)
         border = values.get("border", "clamp")
         return {"first": placed.first, "step": placed.step, "border": border, "fill": fill}
 

@@ -106,13 +106,19 @@ class Jit:
         if machine in X86:
             wide = self.features.get("avx512f", False)
             attributes = '"prefer-vector-width"="512" ' if wide else ""
-            pause, q15, lanes = "call void @llvm.x86.sse2.pause()", "", 0
+            pause = "call void @llvm.x86.sse2.pause()"
+            names = "", 0, "x86.sse2.pmadd.wd", 8, "x86.sse2.packssdw.128"
             if self.features.get("avx512bw"):
-                q15, lanes = "x86.avx512.pmul.hr.sw.512", 32
+                own = "pmul.hr.sw.512", "pmaddw.d.512", "packssdw.512"
+                q15, pairs, narrow = (f"x86.avx512.{name}" for name in own)
+                names = q15, 32, pairs, 32, narrow
             elif self.features.get("avx2"):
-                q15, lanes = "x86.avx2.pmul.hr.sw", 16
+                q15, pairs, narrow = (
+                    f"x86.avx2.{n}" for n in ("pmul.hr.sw", "pmadd.wd", "packssdw")
+                )
+                names = q15, 16, pairs, 16, narrow
             lookup = "x86.avx512.vpermi2var.qi.512" if self.features.get("avx512vbmi") else ""
-            return Host(attributes, True, pause, q15, lanes, lookup)
+            return Host(attributes, True, pause, *names, lookup)
         if machine in ("arm64", "aarch64"):
             # "yield" does nothing on most of them; a barrier takes about as long as x86's pause.
             return Host(pause="call void @llvm.aarch64.isb(i32 15)")

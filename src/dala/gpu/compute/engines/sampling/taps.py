@@ -230,16 +230,17 @@ def _packed(source: int, index: npt.NDArray[np.int64], weights: Floats) -> Taps:
     return Taps(first.astype(np.int32), packed)
 
 
-def _called(source: int, full: int, start: int, count: int, method: int, antialias: int) -> Taps:
+def taps_of(source: int, full: int, start: int, count: int, method: int, antialias: int) -> Taps:
+    """Return the table for the arguments of :class:`SymbolicTaps`."""
     return _taps(source, full, start, count, METHODS[method], bool(antialias))
 
 
 def _words(*args: int) -> npt.NDArray[np.uint32]:
-    each = [_called(*args[n : n + 6]).words().reshape(-1) for n in range(0, len(args), 6)]
+    each = [taps_of(*args[n : n + 6]).words().reshape(-1) for n in range(0, len(args), 6)]
     return np.concatenate(each)
 
 
 FUNCTIONS["taps"] = _words
-FUNCTIONS["taps_count"] = lambda *args: _called(*args).count
-FUNCTIONS["taps_first"] = lambda *args: _called(*args).span[0]
-FUNCTIONS["taps_end"] = lambda *args: _called(*args).span[1]
+FUNCTIONS["taps_count"] = lambda *args: taps_of(*args).count
+FUNCTIONS["taps_first"] = lambda *args: taps_of(*args).span[0]
+FUNCTIONS["taps_end"] = lambda *args: taps_of(*args).span[1]

@@ -69,6 +69,11 @@ class Host:
     #: The intrinsic for rounded products of signed 16-bit fractions, and its lanes.
     q15: str = ""
     q15_lanes: int = 0
+    #: The intrinsic for products of signed 16-bit numbers, added in pairs, and its lanes.
+    pairs: str = ""
+    pair_lanes: int = 0
+    #: The intrinsic for ``narrow_fours``, of half as many lanes.
+    narrow: str = ""
     #: The intrinsic that looks up 64 bytes in a table of 128.
     lookup: str = ""
 

@@ -189,7 +189,8 @@ def emit(
                 p, f"argument {p.arg} needs a type", "Annotate it, for example Array[f32] or i64."
             )
     params = [p.arg for p in function.params]
-    unit = NativeModule(checked, host.streams, host.q15, host.q15_lanes, host.lookup)
+    products = host.q15, host.q15_lanes, host.pairs, host.pair_lanes, host.narrow
+    unit = NativeModule(checked, host.streams, *products, host.lookup)
     if checked:
         unit.functions.append(FAULT)
     entry = [(k[1], 1) if isinstance(k, tuple) else k for k in kinds]

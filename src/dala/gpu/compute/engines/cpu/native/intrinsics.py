@@ -17,6 +17,7 @@ from dala.gpu.compute.engines.cpu.native.types import (
     Operand,
     Span,
     Term,
+    Type,
     is_number,
 )
 from dala.gpu.compute.engines.cpu.native.vectors import VECTOR_INTRINSICS, pick, type_of
@@ -47,18 +48,50 @@ def _multiply_q15(b: ExpressionWriter, *args: Term) -> Operand:
         rounded = b.f.let(f"add nsw {wide.llvm} {product}, {half}")
         upper = b.f.let(f"ashr {wide.llvm} {rounded}, {shift}")
         return Operand(t, b.f.let(f"trunc {wide.llvm} {upper} to {t.llvm}"))
-    part = I16.wide(lanes)
-    name = b.f.module.intrinsic(b.unit.q15, part.llvm, part.llvm, part.llvm)
-    made: list[Operand] = []
-    for first in range(0, t.lanes, lanes):
+    return _in_parts(b, b.unit.q15, lanes, x, y, I16.wide(lanes))
+
+
+def _multiply_pairs(b: ExpressionWriter, *args: Term) -> Operand:
+    x, y = b.same_type(*args, what="multiply_pairs")
+    t, lanes = x.type, b.unit.pair_lanes
+    if t.scalar != I16 or t.lanes % 2:
+        b.fail(f"multiply_pairs takes vectors of pairs of i16, got {t}")
+    if lanes and not t.lanes % lanes:
+        return _in_parts(b, b.unit.pairs, lanes, x, y, I32.wide(lanes // 2))
+    wide = I32.wide(t.lanes)
+    longer = [b.f.let(f"sext {t.llvm} {v.name} to {wide.llvm}") for v in (x, y)]
+    product = Operand(wide, b.f.let(f"mul nsw {wide.llvm} {longer[0]}, {longer[1]}"))
+    even, odd = (pick(b, product, product, tuple(range(k, t.lanes, 2))) for k in (0, 1))
+    return Operand(even.type, b.f.let(f"add {even.type.llvm} {even.name}, {odd.name}"))
+
+
+def _narrow_fours(b: ExpressionWriter, *args: Term) -> Operand:
+    x, y = b.same_type(*args, what="narrow_fours")
+    t, lanes = x.type, b.unit.pair_lanes // 2
+    if t.scalar != I32 or t.lanes % 4:
+        b.fail(f"narrow_fours takes vectors of fours of i32, got {t}")
+    if lanes and not t.lanes % lanes:
+        return _in_parts(b, b.unit.narrow, lanes, x, y, I16.wide(2 * lanes))
+    order = (k + s for g in range(0, t.lanes, 4) for s in (0, t.lanes) for k in range(g, g + 4))
+    return b.clamp_convert(pick(b, x, y, tuple(order)), I16)
+
+
+def _in_parts(
+    b: ExpressionWriter, intrinsic: str, lanes: int, x: Operand, y: Operand, made: Type
+) -> Operand:
+    """Call an intrinsic of two vectors of ``lanes`` for the parts of longer ones."""
+    part = x.type.scalar.wide(lanes)
+    name = b.f.module.intrinsic(intrinsic, made.llvm, part.llvm, part.llvm)
+    found: list[Operand] = []
+    for first in range(0, x.type.lanes, lanes):
         own = tuple(range(first, first + lanes))
         a, c = (pick(b, v, v, own) for v in (x, y))
-        text = f"call {part.llvm} {name}({part.llvm} {a.name}, {part.llvm} {c.name})"
-        made.append(Operand(part, b.f.let(text)))
-    while len(made) > 1:
-        pairs = zip(made[::2], made[1::2], strict=True)
-        made = [pick(b, p, q, tuple(range(2 * p.type.lanes))) for p, q in pairs]
-    return made[0]
+        text = f"call {made.llvm} {name}({part.llvm} {a.name}, {part.llvm} {c.name})"
+        found.append(Operand(made, b.f.let(text)))
+    while len(found) > 1:
+        pairs = zip(found[::2], found[1::2], strict=True)
+        found = [pick(b, p, q, tuple(range(2 * p.type.lanes))) for p, q in pairs]
+    return found[0]
 
 
 def _look_up(b: ExpressionWriter, *args: Term) -> Operand:
@@ -95,9 +128,10 @@ def _in_range(b: ExpressionWriter, target: Term, value: Term) -> Operand:
 
 def _bits(b: ExpressionWriter, target: Term, value: Term) -> Operand:
     kind, v = type_of(b, target), b.value(value)
-    if kind.bits != v.type.bits:
+    total = v.type.scalar.bits * v.type.lanes
+    if total % kind.bits or (v.type.lanes == 1 and total != kind.bits):
         b.fail(f"{kind} and {v.type} have different sizes")
-    want = kind.wide(v.type.lanes)
+    want = kind.wide(total // kind.bits)
     if want.llvm == v.type.llvm:
         return Operand(want, v.name)
     return Operand(want, b.f.let(f"bitcast {v.type.llvm} {v.name} to {want.llvm}"))
@@ -215,6 +249,7 @@ def _static(b: ExpressionWriter, value: Term) -> Term:
 INTRINSICS: Final[dict[object, Callable[..., Term]]] = {
     **VECTOR_INTRINSICS,
     names.add_saturate: _add_saturate, names.multiply_q15: _multiply_q15,
+    names.multiply_pairs: _multiply_pairs, names.narrow_fours: _narrow_fours,
     names.look_up: _look_up, names.bits: _bits,
     names.saturate: _saturate, names.in_range: _in_range,
     names.select: lambda b, c, yes, no: b.choose(c, yes, no),

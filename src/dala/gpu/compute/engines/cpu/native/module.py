@@ -36,6 +36,11 @@ class NativeModule:
     #: The intrinsic for ``multiply_q15`` and its number of lanes; empty if the machine has none.
     q15: str = ""
     q15_lanes: int = 0
+    #: The same for ``multiply_pairs``.
+    pairs: str = ""
+    pair_lanes: int = 0
+    #: The intrinsic for ``narrow_fours``, of half as many lanes.
+    narrow: str = ""
     #: The intrinsic for ``look_up``; empty if the machine has none.
     lookup: str = ""
     #: Whether a function uses nontemporal stores.

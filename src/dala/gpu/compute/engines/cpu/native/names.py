@@ -208,6 +208,16 @@ def multiply_q15(a: Value, b: Value) -> Value:
 
 
 @_name
+def multiply_pairs(a: Value, b: Value) -> Value:
+    """Multiply vectors of i16 and add the products in pairs: i32, half as many lanes."""
+
+
+@_name
+def narrow_fours(a: Value, b: Value) -> Value:
+    """Saturate vectors of i32 to one of i16: four lanes of ``a``, four of ``b``, and so on."""
+
+
+@_name
 def look_up(a: Value, b: Value, c: Value, d: Value, places: Value) -> Value:
     """Return the entries of a table of 256 bytes, given as four vectors of 64, at 64 places."""
 
@@ -219,7 +229,7 @@ def in_range(target: Element, value: Value) -> Value:
 
 @_name
 def bits(target: Element, value: Value) -> Value:
-    """Reinterpret the bits as another type of the same size."""
+    """Reinterpret the bits as another type: of the same size, or of a vector's parts."""
 
 
 @_name

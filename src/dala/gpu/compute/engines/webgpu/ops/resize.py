@@ -7,6 +7,7 @@ from string import Template
 from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.engines.base import Runner, Task
+from dala.gpu.compute.engines.sampling.byte_taps import WIDE, byte_words
 from dala.gpu.compute.engines.sampling.taps import Axis, tap_words, task_axes
 from dala.gpu.compute.engines.webgpu.ops import implements
 from dala.gpu.compute.engines.webgpu.ops.dispatches import (
@@ -44,13 +45,80 @@ def shader(source: ImageFormat, out: ImageFormat, along: str, finish: str) -> st
     )
 
 
+#: Sums across: of sums down that are computed here, or of an earlier pass.
+_LINE: Final = {
+    "both": "down(first + k, y)",
+    "across": "numbers(y * p.pitch + p.begin + first + k)",
+}
+_SUMS: Final = """    for (var k = 0u; k < p.taps_x; k++) {
+        sum += taps[entry + 1u + k] * $line;
+    }
+    return clamp(sum >> vec4<u32>(shift), vec4<i32>(0), vec4<i32>(255));"""
+#: Upper and lower bytes apart, so that sums of many pixels fit 32 bits.
+_WIDE_SUMS: Final = """    var high = vec4<i32>(0);
+    for (var k = 0u; k < p.taps_x; k++) {
+        let v = $line;
+        high += taps[entry + 1u + k] * (v >> vec4<u32>(8u));
+        sum += taps[entry + 1u + k] * (v & vec4<i32>(255));
+    }
+    let total = high + (sum >> vec4<u32>(8u));
+    return clamp(total >> vec4<u32>(shift - 8u), vec4<i32>(0), vec4<i32>(255));"""
+
+
+@cache
+def byte_shader(source: ImageFormat, out: ImageFormat, along: str, wide: bool) -> str:
+    """Return the shader of a pass over bytes: "down", "across" or "both"."""
+    line = _LINE.get(along, "vec4<i32>(0)")
+    first = "down" if along == "down" else "across"
+    return Template(read_text("resize_bytes.wgsl")).substitute(
+        element=source.element,
+        stored=out.element,
+        sums=Template(_WIDE_SUMS if wide else _SUMS).substitute(line=line),
+        value=f"{first}(x - p.left, y - p.top)",
+        image_pass=image_pass(source, out),
+    )
+
+
 @implements("resize")
 def make_resize(engine: WebGPUEngine, task: Task) -> Runner:
     """Return a runner that resizes an image."""
     shape = task.output.shape
     out = ImageFormat(task.output.dtype, shape[2] if len(shape) == 3 else 1)
     fill = tuple(map(float, task["fill"]))
+    if out.dtype == "u8":
+        return _make_bytes(engine, task, out, fill)
     return _make(engine, task, out, "v", (_PLAIN[0], _PLAIN[1], fill))
+
+
+def _make_bytes(
+    engine: WebGPUEngine, task: Task, out: ImageFormat, fill: tuple[float, ...]
+) -> Runner:
+    """Return a runner in integers: sums down, then across."""
+    axis_y, axis_x = task_axes(task)
+    y, x = (axis.taps(task["method"], task["antialias"]) for axis in (axis_y, axis_x))
+    pitch, size, window = (
+        task.inputs[0].shape[1],
+        (axis_x.size, axis_y.size),
+        _window(axis_x, axis_y),
+    )
+    dispatches = Dispatches(engine, task.op)
+    passes = _Pass(dispatches, dispatches.constant(byte_words(y, x)), 2 + x.size, x.count, y.count)
+    (first, end), high = x.span, window[3] - window[1]
+    columns, wide = end - first, x.count > WIDE
+    between = ImageFormat("f32", 4 if out.channels > 1 else 1)
+    nbytes = high * columns * 4 * between.channels
+    if x.count * y.count <= MAX_SINGLE_PASS_TAPS or nbytes > engine.max_buffer_bytes:
+        text = byte_shader(out, out, "both", wide)
+        passes.add(text, BufferRef("input"), OUTPUT, size, window, pitch, 0, (fill,), out)
+        return dispatches.runner()
+    middle, area = dispatches.temporary(nbytes), (columns, high)
+    text = byte_shader(out, between, "down", wide)
+    passes.add(
+        text, BufferRef("input"), middle, area, (0, 0, *area), pitch, first, (fill,), between
+    )
+    text = byte_shader(between, out, "across", wide)
+    passes.add(text, middle, OUTPUT, size, window, columns, -first, (fill,), out)
+    return dispatches.runner()
 
 
 @implements("preprocess")
@@ -137,9 +205,8 @@ class _Pass:
         finish: tuple[tuple[float, ...], ...],
         out: ImageFormat,
     ) -> None:
-        gain, bias, pad = finish
         # A negative start wraps around, and wraps back when the position is added.
         head = block(*size, *window, pitch, begin % (1 << 32), *self.numbers)
-        numbers = head + block(*gain, *bias, *pad)
+        numbers = head + block(*(n for each in finish for n in each))
         count = image_groups(out, size[0] * size[1])
         self.dispatches.add(text, (source, self.tables), target, numbers, count)

@@ -1,4 +1,5 @@
-// Sample an image at coordinates: integer part and fraction in [0, 1) along x and y.
+// Sample an image at coordinates: an integer and a fraction in units of 2**-24 along x and y, see
+// engines/sampling/coordinates.py.
 
 struct Block {
     // The output and the source, in pixels.
@@ -8,14 +9,11 @@ struct Block {
     source_height: i32,
     // The value outside the border, as stored.
     fill: vec4<f32>,
-    matrix_u: vec4<f32>,
-    matrix_v: vec4<f32>,
-    matrix_w: vec4<f32>,
 }
 
 struct Coordinates {
     whole: vec2<i32>,
-    part: vec2<f32>,
+    part: vec2<i32>,
 }
 
 @group(0) @binding(0) var<storage, read> source: array<$element>;
@@ -32,14 +30,7 @@ fn tap(x: i32, y: i32) -> vec4<f32> {
     return $bordered;
 }
 
-fn split(v: vec2<f32>) -> Coordinates {
-    let bits = bitcast<vec2<u32>>(v) & vec2<u32>(0x7fffffffu);
-    let number = select(v, vec2<f32>(-536870912.0f), bits > vec2<u32>(0x7f800000u));
-    let near = clamp(number, vec2<f32>(-536870912.0f), vec2<f32>(536870912.0f));
-    let whole = floor(near);
-    return Coordinates(vec2<i32>(whole), near - whole);
-}
-
+$functions
 fn place_of(x: u32, y: u32) -> Coordinates {
 $place
 }

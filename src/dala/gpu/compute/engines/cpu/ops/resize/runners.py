@@ -15,23 +15,20 @@ from dala.gpu.compute.engines.cpu.native import compile_native
 from dala.gpu.compute.engines.cpu.native.names import f32, u8, u32
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.place import place_runner
-from dala.gpu.compute.engines.cpu.ops.resize.fixed import (
-    FIXED_COLUMNS,
-    fixed_fits,
-    resize_fixed,
+from dala.gpu.compute.engines.cpu.ops.resize.byte_rows import LINE as BYTE_LINE
+from dala.gpu.compute.engines.cpu.ops.resize.byte_rows import resize_bytes
+from dala.gpu.compute.engines.cpu.ops.resize.byte_tables import (
+    BYTE_COLUMNS,
+    byte_columns,
+    byte_rows,
 )
 from dala.gpu.compute.engines.cpu.ops.resize.float import LINE, resize_float, resize_nearest
 from dala.gpu.compute.engines.cpu.ops.resize.halving import PIXELS, halve, is_halving, neighbors
 from dala.gpu.compute.engines.cpu.ops.resize.sparse import LANES, tensor_sparse
 from dala.gpu.compute.engines.cpu.ops.shared import memories
-from dala.gpu.compute.engines.cpu.pixels.taps import LINE as FIXED_LINE
-from dala.gpu.compute.engines.cpu.pixels.taps import (
-    fixed_columns,
-    fixed_rounding,
-    fixed_weights,
-)
 from dala.gpu.compute.engines.cpu.threads import pool
 from dala.gpu.compute.engines.registry import run_on_host
+from dala.gpu.compute.engines.sampling.byte_taps import WIDE, byte_taps
 from dala.gpu.compute.engines.sampling.taps import Axis, Taps, task_axes
 from dala.gpu.compute.engines.scratch import scratch_memory
 from dala.typing import NDArray
@@ -71,9 +68,8 @@ def _resize_runner(engine: Engine, task: Task) -> Runner:
     halving = is_halving(taps_y, y.source) and is_halving(taps_x, x.source)
     if task.op == "resize" and halving and x.size >= PIXELS.get(channels, x.size + 1):
         return _halving(image.dtype, y, x, channels)
-    color = task.op == "resize" and image.dtype == "u8" and channels > 1
-    if color and fixed_fits(taps_y, taps_x):
-        return _fixed(y, x, taps_y, taps_x, channels)
+    if task.output.dtype == "u8":
+        return _bytes(y, x, taps_y, taps_x, channels)
     return _float(task, y, x, taps_y, taps_x, channels)
 
 
@@ -84,10 +80,7 @@ def _padded(engine: Engine, task: Task, y: Axis, x: Axis) -> Runner:
     values = dict(task.values) | {"full": size, "offset": (0, 0), "size": size}
     resized = _resize_runner(engine, replace(task, output=inner, values=tuple(values.items())))
     top, left = y.offset, x.offset
-    fill = task["fill"]
-    if task.output.dtype == "u8":
-        fill = tuple(float(np.clip(np.floor(c + 0.5), 0, 255)) for c in fill)
-    padding = {"first": (-top, -left), "step": (1, 1), "border": "constant", "fill": fill}
+    padding = {"first": (-top, -left), "step": (1, 1), "border": "constant", "fill": task["fill"]}
     padded = place_runner(replace(task, op="place", inputs=(inner,), values=tuple(padding.items())))
     nbytes = int(np.prod(inner.shape)) * (1 if inner.dtype == "u8" else 4)
 
@@ -132,17 +125,24 @@ def _runner(run_rows: Callable[..., None], fill_padding: Fill | None = None) -> 
     return run
 
 
-def _fixed(y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: int) -> Runner:
-    code = compile_native(resize_fixed, taps_x=taps_x.count, taps_y=taps_y.count, channels=channels)
-    (weights_y, scale_y), (weights_x, scale_x) = fixed_weights(taps_y), fixed_weights(taps_x)
-    blocks = _blocks(taps_x, columns=FIXED_COLUMNS, pixels=FIXED_LINE)
-    # The weights of a row are not adjacent, or the compiler would load them as a vector and not
-    # find the multiply-high instruction.
-    down = np.ascontiguousarray(weights_y.T).reshape(-1)
-    tables = (taps_y.first, down, *fixed_columns(taps_x, weights_x, blocks, channels), blocks)
-    rounding = fixed_rounding(scale_y * scale_x, taps_y.count, taps_x.count)
-    rows = rows_of_tile(y.size, x.size)
-    return _runner(code.parallel(y.size, rows, fixed=(*tables, x.source, x.size, *rounding)))
+def _bytes(y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: int) -> Runner:
+    found = byte_taps(taps_y, taps_x)
+    rows = byte_rows(found)
+    columns = byte_columns(found, channels)
+    code = compile_native(
+        resize_bytes,
+        taps_x=columns.taps,
+        taps_y=rows.taps,
+        fraction=found.fraction,
+        channels=channels,
+        wide=taps_x.count > WIDE,
+    )
+    blocks = _blocks(taps_x, columns=BYTE_COLUMNS, pixels=BYTE_LINE // channels)
+    first = columns.first(blocks)
+    tables = taps_y.first, rows.weights, first, columns.weights, blocks
+    numbers = x.source, x.size, taps_y.count, columns.each, found.down, found.across
+    tile = rows_of_tile(y.size, x.size)
+    return _runner(code.parallel(y.size, tile, fixed=(*tables, *numbers)))
 
 
 def _float(task: Task, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: int) -> Runner:

@@ -1,10 +1,4 @@
-"""Bilinear samples inside a picture, eight at a time.
-
-A pixel and the one beside it are one load. RGBA8 pixels are mixed in 16-bit fixed point: a byte is
-held as value * 128 and a weight in units of 1/32768. Each of the two steps rounds to 1/128 of a
-step of the byte and its weight to 1/65536, so the result is within 1/60 of a step of the exact one
-before it is rounded.
-"""
+"""Groups of eight samples: whether they are inside the picture, and samples of one channel."""
 
 from __future__ import annotations
 
@@ -17,34 +11,40 @@ from dala.gpu.compute.engines.cpu.native.names import (
     Vector,
     all_of,
     f32,
-    i16,
     i32,
     i64,
-    in_range,
     independent,
     load,
-    multiply_q15,
     shuffle,
-    static,
-    u8,
     u32,
 )
-from dala.gpu.compute.engines.cpu.pixels.taps import PAIRS_OF_TAPS
 
 #: Samples of a group.
 GROUP: Final = 8
 
+#: Indices in METHODS and BORDERS of ``engines/sampling/coordinates.py``.
+NEAREST, BILINEAR, BICUBIC = 0, 1, 2
+CONSTANT, CLAMP, REFLECT, WRAP = 0, 1, 2, 3
+
 _FOUR: Final = tuple(range(4))
 _EIGHT: Final = tuple(range(8))
 _SIXTEEN: Final = tuple(range(16))
-_ALL: Final = tuple(range(32))
-_LEFT: Final = tuple(k + s for g in (0, 8, 16, 24) for s in (0, 32) for k in range(g, g + 4))
-_RIGHT: Final = tuple(k + 4 for k in _LEFT)
 _EVEN: Final = tuple(range(0, 16, 2))
 _ODD: Final = tuple(range(1, 16, 2))
 _EACH_TWICE: Final = tuple(k // 2 for k in range(16))
-_EACH_FOUR: Final = tuple(k // 4 for k in range(32))
-_EACH_EIGHT: Final = tuple(tuple(p for p in order for _ in range(8)) for order in PAIRS_OF_TAPS)
+
+
+@native
+def fold(i: i64, count: i64, *, border: int) -> i64:
+    """Map an index to one inside the picture, by the border mode."""
+    if border == WRAP:
+        return i % count
+    elif border == REFLECT:
+        period = max(2 * (count - 1), 1)
+        r = abs(i) % period
+        return min(r, period - r, count - 1)
+    else:
+        return min(max(i, 0), count - 1)
 
 
 @native
@@ -58,11 +58,11 @@ def places(
 
 @native
 def group_inside(
-    whole_x: Array[i32], whole_y: Array[i32], k: i64, width: i64, height: i64
+    whole_x: Array[i32], whole_y: Array[i32], k: i64, width: i64, height: i64, *, pixels: int
 ) -> Vector:
-    """Return whether all pixels of a group of samples are inside the picture."""
+    """Return whether ``pixels`` beside each sample of a group, and two below, are inside."""
     x, y = u32(load(whole_x, k, GROUP)), u32(load(whole_y, k, GROUP))
-    return all_of((x < u32(width - 1)) & (y < u32(height - 1)))
+    return all_of((x < u32(max(width - pixels + 1, 0))) & (y < u32(height - 1)))
 
 
 @native
@@ -76,47 +76,6 @@ def group_outside(
 
 
 @native
-def weights(part: Array[f32], k: i64) -> Vector:
-    """Return the fractions of a group as fixed-point weights."""
-    return i16(min(in_range(i32, load(part, k, GROUP) * 32768.0 + 0.5), 32767))
-
-
-@native
-def four_pairs(source: Array[u8], at: Array[i32], k: i64, more: i64, *, n: int) -> Vector:
-    """Load two adjacent pixels for every second sample of a group."""
-    order = static(PAIRS_OF_TAPS[n])
-    p = load(source, i64(at[k + static(order[0])]) * 4 + more, 8)
-    q = load(source, i64(at[k + static(order[1])]) * 4 + more, 8)
-    r = load(source, i64(at[k + static(order[2])]) * 4 + more, 8)
-    s = load(source, i64(at[k + static(order[3])]) * 4 + more, 8)
-    return i16(shuffle(shuffle(p, q, _SIXTEEN), shuffle(r, s, _SIXTEEN), _ALL)) << 7
-
-
-@native
-def mix_down(
-    source: Array[u8], at: Array[i32], k: i64, pitch: i64, weight: Vector, *, n: int
-) -> Vector:
-    """Interpolate between the rows of every second sample of a group."""
-    above = four_pairs(source, at, k, 0, n=n)
-    below = four_pairs(source, at, k, pitch, n=n)
-    each = shuffle(weight, weight, static(_EACH_EIGHT[n]))
-    return above + multiply_q15(below - above, each)
-
-
-@native
-def sample_group(
-    source: Array[u8], at: Array[i32], part_x: Array[f32], part_y: Array[f32], k: i64, pitch: i64
-) -> Vector:
-    """Return the 32 bytes of a group of samples that are all inside the picture."""
-    down, across = weights(part_y, k), weights(part_x, k)
-    even = mix_down(source, at, k, pitch, down, n=0)
-    odd = mix_down(source, at, k, pitch, down, n=1)
-    left, right = shuffle(even, odd, _LEFT), shuffle(even, odd, _RIGHT)
-    value = left + multiply_q15(right - left, shuffle(across, across, _EACH_FOUR))
-    return u8((value + 64) >> 7)
-
-
-@native
 def eight_pairs(source: Array[T], at: Array[i32], k: i64, more: i64, *, T: type) -> Vector:  # noqa: N803
     """Load two adjacent numbers for each sample of a group."""
     a, b = load(source, i64(at[k]) + more, 2), load(source, i64(at[k + 1]) + more, 2)
@@ -125,15 +84,14 @@ def eight_pairs(source: Array[T], at: Array[i32], k: i64, more: i64, *, T: type)
     g, h = load(source, i64(at[k + 6]) + more, 2), load(source, i64(at[k + 7]) + more, 2)
     left = shuffle(shuffle(a, b, _FOUR), shuffle(c, d, _FOUR), _EIGHT)
     right = shuffle(shuffle(e, f, _FOUR), shuffle(g, h, _FOUR), _EIGHT)
-    return f32(shuffle(left, right, _SIXTEEN))
+    return shuffle(left, right, _SIXTEEN)
 
 
 @native(fast=True)
 def sample_gray_group(
-    source: Array[T], at: Array[i32], part_x: Array[f32], part_y: Array[f32], k: i64, pitch: i64,
-    *, T: type,  # noqa: N803
-) -> Vector:  # fmt: skip
-    """Return a group of samples of one channel that are all inside the picture."""
+    source: Array[f32], at: Array[i32], part_x: Array[f32], part_y: Array[f32], k: i64, pitch: i64
+) -> Vector:
+    """Return a group of f32 samples of one channel that are all inside the picture."""
     above, below = eight_pairs(source, at, k, 0), eight_pairs(source, at, k, pitch)
     down, across = load(part_y, k, GROUP), load(part_x, k, GROUP)
     both = above + (below - above) * shuffle(down, down, _EACH_TWICE)

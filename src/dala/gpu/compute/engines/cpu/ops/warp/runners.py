@@ -9,12 +9,18 @@ import numpy as np
 
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.native import compile_native
-from dala.gpu.compute.engines.cpu.native.names import f32, u8
+from dala.gpu.compute.engines.cpu.native.names import f32, i32, u8
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.resize.runners import rows_of_tile
 from dala.gpu.compute.engines.cpu.ops.shared import memories
 from dala.gpu.compute.engines.cpu.ops.warp.sample import AFFINE, MAP, PERSPECTIVE, warp
-from dala.gpu.compute.engines.sampling.coordinates import BORDERS, METHODS, affine_tables
+from dala.gpu.compute.engines.sampling.coordinates import (
+    BORDERS,
+    DROPPED,
+    METHODS,
+    affine_tables,
+    perspective_numbers,
+)
 from dala.typing import NDArray
 
 _KIND: Final = {"warp_affine": AFFINE, "warp_perspective": PERSPECTIVE, "remap": MAP}
@@ -29,6 +35,7 @@ def make_warp(engine: Engine, task: Task) -> Runner:
     code = compile_native(
         warp,
         T=u8 if task.output.dtype == "u8" else f32,
+        S=i32 if task.output.dtype == "u8" else f32,
         channels=out[2] if len(out) == 3 else 1,
         method=METHODS.index(task["method"]),
         border=BORDERS.index(task["border"]),
@@ -36,7 +43,11 @@ def make_warp(engine: Engine, task: Task) -> Runner:
     )
     run_rows = code.parallel(out[0], rows_of_tile(out[0], out[1]))
     matrix = np.array(task["matrix"] if kind != MAP else (0.0,), np.float64)
-    fill = np.array(task["fill"], np.float32)
+    if kind == PERSPECTIVE:
+        numbers = np.array(perspective_numbers(task["matrix"], *out[:2]), np.int64)
+        parts = numbers >> DROPPED, numbers & ((1 << DROPPED) - 1)
+        matrix = np.concatenate([matrix, *parts]).astype(np.float64)
+    fill = np.array(task["fill"], np.int32 if task.output.dtype == "u8" else np.float32)
     table: NDArray = _NO_TABLE
     if kind == AFFINE:
         # Four arrays, each with an entry for every column and every row.

@@ -11,19 +11,19 @@ from typing import Final
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
+    S,
     T,
     Vector,
     f32,
     f64,
     hinted,
+    i16,
     i32,
     i64,
-    in_range,
     independent,
     load,
     local,
     prefetch,
-    saturate,
     select,
     static,
     store,
@@ -31,33 +31,43 @@ from dala.gpu.compute.engines.cpu.native.names import (
     u32,
     view,
 )
+from dala.gpu.compute.engines.cpu.ops.resize.byte_rows import store_pixels
+from dala.gpu.compute.engines.cpu.ops.warp.bytes import (
+    mix_byte_rows,
+    sample_byte_group,
+    sample_bytes,
+    sample_bytes_across,
+    sample_gray_bytes,
+)
 from dala.gpu.compute.engines.cpu.ops.warp.coordinates import (
     affine,
     distance,
     mapped,
     perspective,
-    perspective_at,
+    perspective_near,
+)
+from dala.gpu.compute.engines.cpu.ops.warp.floats import (
+    mix_float_rows,
+    sample_floats,
+    sample_floats_across,
+    sample_gray_floats,
+    store_pixel,
 )
 from dala.gpu.compute.engines.cpu.ops.warp.groups import (
+    BICUBIC,
+    BILINEAR,
+    CONSTANT,
     GROUP,
+    NEAREST,
+    fold,
     group_inside,
     group_outside,
     places,
     sample_gray_group,
-    sample_group,
 )
-from dala.gpu.compute.engines.cpu.pixels.gather import (
-    bicubic,
-    bicubic_gray,
-    bilinear,
-    cubic_weights,
-    mix_corners,
-    pixel,
-)
+from dala.gpu.compute.engines.cpu.pixels.gather import bilinear
 
-#: Indices in METHODS and BORDERS of ``engines/sampling/coordinates.py``, and kinds of warp.
-NEAREST, BILINEAR, BICUBIC = 0, 1, 2
-CONSTANT, CLAMP, REFLECT, WRAP = 0, 1, 2, 3
+#: Kinds of warp.
 AFFINE, PERSPECTIVE, MAP = 0, 1, 2
 #: Pixels of a batch.
 BATCH: Final = 256
@@ -71,83 +81,17 @@ MAX_PIXELS: Final = (1 << 31) - 1
 
 
 @native
-def fold(i: i64, count: i64, *, border: int) -> i64:
-    """Map an index to one inside the picture, by the border mode."""
-    if border == WRAP:
-        return i % count
-    elif border == REFLECT:
-        period = max(2 * (count - 1), 1)
-        r = abs(i) % period
-        return min(r, period - r, count - 1)
-    else:
-        return min(max(i, 0), count - 1)
-
-
-@native(inline=False)
-def tap(
-    source: Array[T], x: i64, y: i64, width: i64, height: i64, fill: Vector,
-    *, T: type, channels: int, border: int,  # noqa: N803
-) -> Vector:  # fmt: skip
-    """Return the pixel at any position, inside or outside of the picture."""
-    at = (fold(y, height, border=border) * width + fold(x, width, border=border)) * channels
-    value = pixel(source, at, channels=channels)
-    if border == CONSTANT:
-        inside = x >= 0 and x < width and y >= 0 and y < height
-        value = value if inside else fill
-    return value
-
-
-@native(fast=True)
-def sample(
-    source: Array[T], x: i64, part_x: f32, y: i64, part_y: f32, width: i64, height: i64,
-    fill: Vector, *, T: type, channels: int, method: int, border: int,  # noqa: N803
-) -> Vector:  # fmt: skip
-    """Return a bilinear or bicubic sample at any position."""
-    if method == BILINEAR:
-        value = fill
-        if border == CONSTANT and (x < -1 or x >= width or y < -1 or y >= height):
-            return fill
-        if x >= 0 and x < width - 1 and y >= 0 and y < height - 1:
-            at = (y * width + x) * channels
-            value = bilinear(source, at, width * channels, part_x, part_y, channels=channels)
-        else:
-            nw = tap(source, x, y, width, height, fill, channels=channels, border=border)
-            ne = tap(source, x + 1, y, width, height, fill, channels=channels, border=border)
-            sw = tap(source, x, y + 1, width, height, fill, channels=channels, border=border)
-            se = tap(source, x + 1, y + 1, width, height, fill, channels=channels, border=border)
-            value = mix_corners(nw, ne, sw, se, part_x, part_y)
-        return value
-    else:
-        value = fill
-        if border == CONSTANT and (x < -2 or x > width or y < -2 or y > height):
-            return fill
-        if x >= 1 and x < width - 2 and y >= 1 and y < height - 2:
-            at = ((y - 1) * width + x - 1) * channels
-            value = bicubic(source, at, width * channels, part_x, part_y, channels=channels)
-        else:
-            wx, wy = cubic_weights(part_x), cubic_weights(part_y)
-            value = fill * 0.0
-            for j in static(range(4)):
-                for k in static(range(4)):
-                    one = tap(
-                        source, x + k - 1, y + j - 1, width, height, fill,
-                        channels=channels, border=border,
-                    )  # fmt: skip
-                    value += (wy[j] * wx[k]) * one
-        return value
-
-
-@native
 def copy_nearest(
-    source: Array[T], whole_x: Array[i32], part_x: Array[f32], whole_y: Array[i32],
-    part_y: Array[f32], width: i64, height: i64, fill: Array[T], out: Array[T], count: i64,
-    *, T: type, channels: int, border: int,  # noqa: N803
+    source: Array[T], whole_x: Array[i32], part_x: Array[S], whole_y: Array[i32],
+    part_y: Array[S], width: i64, height: i64, fill: Array[T], out: Array[T], count: i64,
+    *, T: type, S: type, channels: int, border: int,  # noqa: N803
 ) -> None:  # fmt: skip
     """Copy the nearest pixels of a batch."""
+    half = static(16384 if i32 == S else 0.5)
     if channels == 1:
         for i in independent(range(count)):
-            x = i64(whole_x[i]) + select(part_x[i] >= 0.5, 1, 0)
-            y = i64(whole_y[i]) + select(part_y[i] >= 0.5, 1, 0)
+            x = i64(whole_x[i]) + select(part_x[i] >= half, 1, 0)
+            y = i64(whole_y[i]) + select(part_y[i] >= half, 1, 0)
             value = source[fold(y, height, border=border) * width + fold(x, width, border=border)]
             if border == CONSTANT:
                 inside = (x >= 0) & (x < width) & (y >= 0) & (y < height)
@@ -155,8 +99,8 @@ def copy_nearest(
             out[i] = value
     else:
         for i in hinted(range(count), scalar=True):
-            x = i64(whole_x[i]) + select(part_x[i] >= 0.5, 1, 0)
-            y = i64(whole_y[i]) + select(part_y[i] >= 0.5, 1, 0)
+            x = i64(whole_x[i]) + select(part_x[i] >= half, 1, 0)
+            y = i64(whole_y[i]) + select(part_y[i] >= half, 1, 0)
             at = (fold(y, height, border=border) * width + fold(x, width, border=border)) * channels
             outside = x < 0 or x >= width or y < 0 or y >= height
             beyond = border == CONSTANT and outside
@@ -176,18 +120,6 @@ def all_inside(whole: Array[i32], count: i64, low: i32, high: i32) -> Vector:
     return least >= low and most < high
 
 
-@native(fast=True)
-def sample_gray(
-    source: Array[T], whole_x: Array[i32], part_x: Array[f32], whole_y: Array[i32],
-    part_y: Array[f32], width: i64, out: Array[T], count: i64, *, T: type,  # noqa: N803
-) -> None:  # fmt: skip
-    """Sample a batch of one channel bicubically; its pixels are all inside the picture."""
-    for i in independent(range(count)):
-        at = i64(whole_y[i]) * width + i64(whole_x[i])
-        value = bicubic_gray(source, at - width - 1, width, part_x[i], part_y[i])
-        store_pixel(out, i, value, channels=1)
-
-
 @native
 def mixable(
     whole_x: Array[i32], whole_y: Array[i32], count: i64, width: i64, height: i64
@@ -200,29 +132,6 @@ def mixable(
     high = i64(max(whole_x[0], whole_x[count - 1]))
     y = i64(whole_y[0])
     return low >= 0 and high < width - 1 and high - low < SPAN and y >= 0 and y < height - 1
-
-
-@native(fast=True)
-def mix_rows(
-    source: Array[T], at: i64, pitch: i64, part_y: f32, mixed: Array[f32], count: i64,
-    *, T: type,  # noqa: N803
-) -> None:  # fmt: skip
-    """Interpolate between a row and the one below it."""
-    for i in independent(range(count)):
-        above, below = f32(source[at + i]), f32(source[at + pitch + i])
-        mixed[i] = above + (below - above) * part_y
-
-
-@native(fast=True)
-def sample_across(
-    mixed: Array[f32], first: i64, whole_x: Array[i32], part_x: Array[f32], out: Array[T], at: i64,
-    count: i64, *, T: type, channels: int,  # noqa: N803
-) -> None:  # fmt: skip
-    """Sample a row of pixels that begins at a column."""
-    for i in range(count):
-        x = (i64(whole_x[i]) - first) * channels
-        left, right = load(mixed, x, 4), load(mixed, x + channels, 4)
-        store_pixel(out, at + i * channels, left + (right - left) * part_x[i], channels=channels)
 
 
 @native
@@ -248,25 +157,11 @@ def prefetch_rows(
 
 
 @native
-def sample_any(
-    source: Array[T], whole_x: Array[i32], part_x: Array[f32], whole_y: Array[i32],
-    part_y: Array[f32], width: i64, height: i64, fill: Vector, out: Array[T], begin: i64, end: i64,
-    *, T: type, channels: int, method: int, border: int,  # noqa: N803
-) -> None:  # fmt: skip
-    """Sample pixels [begin, end) of a batch, at any position."""
-    for i in range(begin, end):
-        v = sample(
-            source, i64(whole_x[i]), part_x[i], i64(whole_y[i]), part_y[i],
-            width, height, fill, channels=channels, method=method, border=border,
-        )  # fmt: skip
-        store_pixel(out, i * channels, v, channels=channels)
-
-
-@native
 def sample_groups(
-    source: Array[T], whole_x: Array[i32], part_x: Array[f32], whole_y: Array[i32],
-    part_y: Array[f32], width: i64, height: i64, fill: Vector, filled: Array[T], out: Array[T],
-    count: i64, later: i64, *, T: type, channels: int, border: int, foreseen: bool,  # noqa: N803
+    source: Array[T], whole_x: Array[i32], part_x: Array[S], whole_y: Array[i32],
+    part_y: Array[S], width: i64, height: i64, fill: Vector, filled: Array[T], out: Array[T],
+    count: i64, later: i64,
+    *, T: type, S: type, channels: int, border: int, foreseen: bool,  # noqa: N803
 ) -> None:  # fmt: skip
     """Sample a batch bilinearly; groups that cross the border, pixel by pixel.
 
@@ -275,21 +170,22 @@ def sample_groups(
     """
     at, pitch = local(i32, BATCH), width * channels
     places(whole_x, whole_y, width, at, count)
+    # Eight bytes are loaded for two pixels of three.
+    pixels = static(3 if u8 == T and channels == 3 else 2)
     k = 0
     while k < count:
         end = min(k + GROUP, count)
         whole = end - k == GROUP
-        if whole and group_inside(whole_x, whole_y, k, width, height):
+        if whole and group_inside(whole_x, whole_y, k, width, height, pixels=pixels):
             for j in static(range(GROUP if foreseen else 0)):
                 prefetch(source, (i64(at[k + j]) + later) * channels)
-            if channels == 4 and u8 == T:
-                store(out, k * 4, sample_group(source, at, part_x, part_y, k, pitch))
+            if u8 == T and channels == 1:
+                store(out, k, sample_gray_bytes(source, at, part_x, part_y, k, pitch))
+            elif u8 == T:
+                found = sample_byte_group(source, at, part_x, part_y, k, pitch, channels=channels)
+                store_pixels(out, k * channels, found, GROUP, channels=channels)
             elif channels == 1:
-                v = sample_gray_group(source, at, part_x, part_y, k, pitch)
-                if u8 == T:
-                    store(out, k, saturate(u8, in_range(i32, v + 0.5)))
-                else:
-                    store(out, k, v)
+                store(out, k, sample_gray_group(source, at, part_x, part_y, k, pitch))
             else:
                 for i in range(k, end):
                     first = i64(at[i]) * channels
@@ -306,22 +202,66 @@ def sample_groups(
 
 
 @native
-def warp(
-    source: Array[T], table: Array[u32], matrix: Array[f64], fill: Array[f32], out: Array[T],
-    width: i64, height: i64, out_width: i64, out_height: i64, start: i64, end: i64,
-    *, T: type, channels: int, method: int, border: int, kind: int,  # noqa: N803
+def sample_any(
+    source: Array[T], whole_x: Array[i32], part_x: Array[S], whole_y: Array[i32],
+    part_y: Array[S], width: i64, height: i64, fill: Vector, out: Array[T], begin: i64, end: i64,
+    *, T: type, S: type, channels: int, method: int, border: int,  # noqa: N803
 ) -> None:  # fmt: skip
-    """Warp rows [start, end) of the output, a batch of pixels at a time."""
+    """Sample pixels [begin, end) of a batch, at any position."""
+    if u8 == T:
+        sample_bytes(
+            source, whole_x, part_x, whole_y, part_y, width, height, fill, out, begin, end,
+            channels=channels, method=method, border=border, batch=BATCH,
+        )  # fmt: skip
+    else:
+        sample_floats(
+            source, whole_x, part_x, whole_y, part_y, width, height, fill, out, begin, end,
+            channels=channels, method=method, border=border,
+        )  # fmt: skip
+
+
+@native
+def sample_level(
+    source: Array[T], whole_x: Array[i32], part_x: Array[S], y: i64, part_y: S, width: i64,
+    out: Array[T], count: i64, *, T: type, S: type, channels: int,  # noqa: N803
+) -> None:  # fmt: skip
+    """Sample a batch whose pixels are all between the same two rows: these are mixed first."""
+    left = i64(min(whole_x[0], whole_x[count - 1]))
+    wide = i64(max(whole_x[0], whole_x[count - 1])) - left + 2
+    at, pitch = (y * width + left) * channels, width * channels
+    if u8 == T:
+        mixed = local(i16, (SPAN + 2) * 4 + 64)
+        mix_byte_rows(source, at, pitch, part_y, mixed, wide * channels)
+        sample_bytes_across(
+            mixed, left, whole_x, part_x, out, count, channels=channels, batch=BATCH
+        )
+    else:
+        lines = local(f32, (SPAN + 2) * 4)
+        mix_float_rows(source, at, pitch, part_y, lines, wide * channels)
+        sample_floats_across(lines, left, whole_x, part_x, out, 0, count, channels=channels)
+
+
+@native
+def warp(
+    source: Array[T], table: Array[u32], matrix: Array[f64], fill: Array[S], out: Array[T],
+    width: i64, height: i64, out_width: i64, out_height: i64, start: i64, end: i64,
+    *, T: type, S: type, channels: int, method: int, border: int, kind: int,  # noqa: N803
+) -> None:  # fmt: skip
+    """Warp rows [start, end) of the output, a batch of pixels at a time.
+
+    ``S`` is f32, or i32 for bytes. ``matrix`` has the matrix; behind it, for a perspective, the
+    upper and the lower parts of its integers.
+    """
     beyond = fill[0] if channels == 1 else load(fill, 0, 4)
     given, entries = view(table, f32), out_width + out_height
-    whole_x, part_x = local(i32, BATCH), local(f32, BATCH)
-    whole_y, part_y = local(i32, BATCH), local(f32, BATCH)
+    whole_x, part_x = local(i32, BATCH), local(S, BATCH)
+    whole_y, part_y = local(i32, BATCH), local(S, BATCH)
     filled = local(T, GROUP * channels)
-    # Where all pixels of a row are between the same two rows, these are mixed first.
-    mixes = static(kind == AFFINE and method == BILINEAR and channels > 1)
-    mixed = local(f32, (SPAN + 2) * 4 if mixes else 1)
+    rounding = static(256 if u8 == T and method != NEAREST else 0)
+    level = static(kind == AFFINE and method == BILINEAR and channels > 1)
     for k in static(range(GROUP)):
-        store_pixel(filled, k * channels, beyond, channels=channels)
+        for c in static(range(channels)):
+            filled[k * channels + c] = T(fill[c])
     for y in range(start, end):
         begin = 0
         while begin < out_width:
@@ -329,16 +269,21 @@ def warp(
             first = y * out_width + begin
             if kind == AFFINE:
                 row = out_width + y
-                affine(table, table[entries:], begin, row, whole_x, part_x, count)
                 affine(
-                    table[2 * entries :], table[3 * entries :], begin, row, whole_y, part_y, count
+                    table, table[entries:], begin, row, whole_x, part_x, count, rounding=rounding
                 )
+                affine(
+                    table[2 * entries :], table[3 * entries :], begin, row, whole_y, part_y, count,
+                    rounding=rounding,
+                )  # fmt: skip
             elif kind == MAP:
-                mapped(given[first * 2 :], whole_x, part_x, count)
-                mapped(given[first * 2 + 1 :], whole_y, part_y, count)
+                mapped(given[first * 2 :], whole_x, part_x, count, rounding=rounding)
+                mapped(given[first * 2 + 1 :], whole_y, part_y, count, rounding=rounding)
             else:
-                perspective(matrix, matrix[6:], begin, f64(y), whole_x, part_x, count)
-                perspective(matrix[3:], matrix[6:], begin, f64(y), whole_y, part_y, count)
+                perspective(
+                    matrix[9:], matrix[18:], begin, f64(y), whole_x, part_x, whole_y, part_y, count,
+                    rounding=rounding,
+                )  # fmt: skip
             if method != BILINEAR or kind == MAP:
                 prefetch_rows(source, whole_x, whole_y, width, height, count, channels=channels)
             if method == NEAREST and u8 == T and channels == 4:
@@ -353,29 +298,27 @@ def warp(
                 )  # fmt: skip
             elif (
                 channels == 1
+                and f32 == T
                 and method == BICUBIC
                 and all_inside(whole_x, count, 1, i32(width - 2))
                 and all_inside(whole_y, count, 1, i32(height - 2))
             ):
-                sample_gray(source, whole_x, part_x, whole_y, part_y, width, out[first:], count)
-            elif mixes and matrix[3] == 0.0 and mixable(whole_x, whole_y, count, width, height):
-                left = i64(min(whole_x[0], whole_x[count - 1]))
-                wide = i64(max(whole_x[0], whole_x[count - 1])) - left + 2
-                at = (i64(whole_y[0]) * width + left) * channels
-                mix_rows(source, at, width * channels, part_y[0], mixed, wide * channels)
-                sample_across(
-                    mixed, left, whole_x, part_x, out, first * channels, count, channels=channels
+                sample_gray_floats(
+                    source, whole_x, part_x, whole_y, part_y, width, out[first:], count
                 )
+            elif level and matrix[3] == 0.0 and mixable(whole_x, whole_y, count, width, height):
+                sample_level(
+                    source, whole_x, part_x, i64(whole_y[0]), part_y[0], width,
+                    out[first * channels :], count, channels=channels,
+                )  # fmt: skip
             elif method == BILINEAR and width * height <= MAX_PIXELS:
                 later = 0
                 if kind == AFFINE:
                     later = distance(f64(AHEAD) * matrix[1], f64(AHEAD) * matrix[4], width, height)
                 elif kind == PERSPECTIVE:
-                    x, down = begin + count // 2, f64(y + AHEAD)
-                    across = perspective_at(matrix, matrix[6:], f64(x), down)
-                    down = perspective_at(matrix[3:], matrix[6:], f64(x), down)
-                    across -= f64(whole_x[count // 2])
-                    down -= f64(whole_y[count // 2])
+                    x, down = f64(begin + count // 2), f64(y + AHEAD)
+                    across = perspective_near(matrix, 0, x, down) - f64(whole_x[count // 2])
+                    down = perspective_near(matrix, 1, x, down) - f64(whole_y[count // 2])
                     later = distance(across, down, width, height)
                 sample_groups(
                     source, whole_x, part_x, whole_y, part_y, width, height, beyond, filled,
@@ -389,24 +332,3 @@ def warp(
                     channels=channels, method=method, border=border,
                 )  # fmt: skip
             begin += BATCH
-
-
-@native
-def store_pixel(out: Array[T], at: i64, value: Vector, *, T: type, channels: int) -> None:  # noqa: N803
-    """Store a pixel; for u8, rounded half up and saturated."""
-    if u8 == T:
-        whole = saturate(u8, in_range(i32, value + 0.5))
-        if channels == 1:
-            out[at] = whole
-        elif channels == 4:
-            store(out, at, whole)
-        else:
-            for c in static(range(3)):
-                out[at + c] = whole[c]
-    elif channels == 1:
-        out[at] = value
-    elif channels == 4:
-        store(out, at, value)
-    else:
-        for c in static(range(3)):
-            out[at + c] = value[c]

@@ -1,0 +1,367 @@
+"""Resize rows of bytes in integers, as ``engines/sampling/byte_taps.py`` defines it.
+
+Source rows are summed down into a line of i16, then the line's pixels are summed across. Products
+are exact and added in pairs; two rows are mixed with one rounded product, which is the same. Sums
+across process eight pixels at a time: the taps of a pixel are adjacent in memory, so that a load
+reads two or four of them. Three channels are expanded to four.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dala.gpu.compute.engines.cpu.native import native
+from dala.gpu.compute.engines.cpu.native.names import (
+    Array,
+    Vector,
+    bits,
+    gather,
+    hinted,
+    hsum,
+    i16,
+    i32,
+    i64,
+    load,
+    local,
+    multiply_pairs,
+    multiply_q15,
+    narrow_fours,
+    saturate,
+    shuffle,
+    splat,
+    static,
+    store,
+    u8,
+    u32,
+    view,
+)
+
+#: Elements of a row that are summed down at a time.
+LANES: Final = 32
+#: In place of the number of rows: two rows whose weights are 0 to 1.
+MIXED: Final = -2
+#: Output pixels of one channel that are summed at a time.
+GRAYS: Final = 16
+#: Elements of a line; its buffer is larger, since vectors are loaded beyond its end.
+LINE: Final = 32768
+LINE_CAPACITY: Final = LINE + 128
+
+#: Shuffles of two rows to pairs: of the first four elements of each eight, and of the others.
+_LOW: Final = tuple(k + s for g in range(0, LANES, 8) for k in range(g, g + 4) for s in (0, LANES))
+_HIGH: Final = tuple(k + 4 for k in _LOW)
+_EACH_PAIR: Final = (0, 1) * (LANES // 2)
+_SIXTEEN: Final = tuple(range(16))
+_ALL: Final = tuple(range(32))
+#: Shuffles of two adjacent pixels to pairs of one channel, for three and four channels.
+_PAIR: Final = (0, 3, 1, 4, 2, 5, 2, 5), (0, 4, 1, 5, 2, 6, 3, 7)
+_PAIRS: Final = tuple(tuple(g + k for g in (0, 8, 16, 24) for k in own) for own in _PAIR)
+_TWO_PAIRS: Final = tuple(own[:16] for own in _PAIRS)
+#: Sums of two pairs of taps, of two pixels a vector: the first pairs' and the second pairs'.
+_FIRST: Final = tuple(k + s for s in (0, 16) for g in (0, 8) for k in range(g, g + 4))
+_SECOND: Final = tuple(k + 4 for k in _FIRST)
+_LEFT: Final = (0, 1, 2, 3)
+_RIGHT: Final = (4, 5, 6, 7)
+_WEIGHTS: Final = (0, 1) * 4 + (2, 3) * 4
+#: From pixels of four bytes to three, for eight pixels.
+_PACKED: Final = tuple(4 * (k // 3) + k % 3 for k in range(16))
+_PACKED_REST: Final = tuple(4 * (k // 3) + k % 3 for k in range(16, 24))
+
+
+# down -----------------------------------------------------------------------------------------
+@native
+def mixed_rows(
+    source: Array[u8], e: i64, n: i64, pitch: i64, weights: Array[i16], half: i32, shift: i32,
+    *, taps: int, fraction: int, rest: bool,
+) -> Vector:  # fmt: skip
+    """Return sums of rows; with ``rest``, of the first ``n`` elements only."""
+    if taps == 1:
+        return i16(row_of(source, e, n, rest=rest)) << fraction
+    elif taps == MIXED:
+        # One product. The weight of the second row is given negative, so that it may be 1.
+        above = i16(row_of(source, e, n, rest=rest)) << fraction
+        below = i16(row_of(source, e + pitch, n, rest=rest)) << fraction
+        return above + multiply_q15(above - below, splat(weights[0], LANES))
+    else:
+        low, high = splat(half, LANES // 2), splat(half, LANES // 2)
+        for k in static(range(0, taps, 2)):
+            one = static(k + 1 == taps)
+            a, b = pair_of_rows(source, e + pitch * k, n, pitch, weights, k, one=one, rest=rest)
+            low, high = low + a, high + b
+        return narrow_fours(low >> shift, high >> shift)
+
+
+@native
+def row_of(source: Array[u8], e: i64, n: i64, *, rest: bool) -> Vector:
+    """Return the elements of a row."""
+    if rest:
+        return load(source, e, LANES, n)
+    return load(source, e, LANES)
+
+
+@native
+def pair_of_rows(
+    source: Array[u8], e: i64, n: i64, pitch: i64, weights: Array[i16], k: i64,
+    *, one: bool, rest: bool,
+) -> Vector:  # fmt: skip
+    """Return the sums of two rows, or of one, in two vectors as ``narrow_fours`` takes them."""
+    above = i16(row_of(source, e, n, rest=rest))
+    below = splat(i16(0), LANES) if one else i16(row_of(source, e + pitch, n, rest=rest))
+    pair = load(weights, k, 2)
+    each = shuffle(pair, pair, _EACH_PAIR)
+    low, high = shuffle(above, below, _LOW), shuffle(above, below, _HIGH)
+    return multiply_pairs(low, each), multiply_pairs(high, each)
+
+
+@native
+def many_rows(
+    source: Array[u8], e: i64, n: i64, pitch: i64, weights: Array[i16], count: i64, half: i32,
+    shift: i32, *, rest: bool,
+) -> Vector:  # fmt: skip
+    """Return sums of any number of rows."""
+    low, high = splat(half, LANES // 2), splat(half, LANES // 2)
+    for k in hinted(range(0, count - 1, 2), scalar=True):
+        a, b = pair_of_rows(source, e + pitch * k, n, pitch, weights, k, one=False, rest=rest)
+        low, high = low + a, high + b
+    if count % 2 == 1:
+        k = count - 1
+        a, b = pair_of_rows(source, e + pitch * k, n, pitch, weights, k, one=True, rest=rest)
+        low, high = low + a, high + b
+    return narrow_fours(low >> shift, high >> shift)
+
+
+@native
+def down_at(
+    source: Array[u8], e: i64, n: i64, pitch: i64, weights: Array[i16], count: i64, half: i32,
+    shift: i32, *, taps: int, fraction: int, rest: bool,
+) -> Vector:  # fmt: skip
+    """Return sums of ``taps`` rows, or of ``count`` if ``taps`` is 0."""
+    if taps == 0:
+        return many_rows(source, e, n, pitch, weights, count, half, shift, rest=rest)
+    return mixed_rows(
+        source, e, n, pitch, weights, half, shift, taps=taps, fraction=fraction, rest=rest
+    )
+
+
+@native
+def sum_down(
+    source: Array[u8], line: Array[i16], weights: Array[i16], pitch: i64, rows: i64, count: i64,
+    half: i32, shift: i32, *, taps: int, fraction: int,
+) -> None:  # fmt: skip
+    """Sum ``taps`` rows (if 0: ``rows``) into a line of ``count`` elements, and zero some more."""
+    if count >= LANES:
+        for n in hinted(range((count + LANES - 1) // LANES), scalar=True):
+            e = min(n * LANES, count - LANES)  # the last vectors may overlap
+            v = down_at(
+                source, e, 0, pitch, weights, rows, half, shift,
+                taps=taps, fraction=fraction, rest=False,
+            )  # fmt: skip
+            store(line, e, v)
+    else:
+        v = down_at(
+            source, 0, count, pitch, weights, rows, half, shift,
+            taps=taps, fraction=fraction, rest=True,
+        )  # fmt: skip
+        store(line, 0, v)
+    store(line, count, splat(i16(0), LANES))
+
+
+# across, colors ---------------------------------------------------------------------------------
+@native
+def four_by_two(
+    line: Array[i16], first: Array[i32], weights: Array[i16], x: i64, *, channels: int
+) -> Vector:
+    """Return the sums of four pixels with two taps each."""
+    p, q = load(line, first[x], 8), load(line, first[x + 1], 8)
+    r, s = load(line, first[x + 2], 8), load(line, first[x + 3], 8)
+    taken = shuffle(shuffle(p, q, _SIXTEEN), shuffle(r, s, _SIXTEEN), _ALL)
+    return multiply_pairs(
+        shuffle(taken, taken, static(_PAIRS[channels - 3])), load(weights, x * 8, 32)
+    )
+
+
+@native
+def four_taps(line: Array[i16], at: i64, *, channels: int) -> Vector:
+    """Load four taps of a pixel, as pairs of taps of each channel."""
+    if channels == 4:
+        taken = load(line, at, 16)
+        return shuffle(taken, taken, static(_TWO_PAIRS[1]))
+    both = shuffle(load(line, at, 8), load(line, at + 6, 8), _SIXTEEN)
+    return shuffle(both, both, static(_TWO_PAIRS[0]))
+
+
+@native
+def two_by_four(
+    line: Array[i16], first: Array[i32], weights: Array[i16], x: i64, *, chunks: int, channels: int
+) -> Vector:
+    """Return the sums of two pixels with four or eight taps each, not yet added over pairs."""
+    p, q = i64(first[x]), i64(first[x + 1])
+    taken = shuffle(
+        four_taps(line, p, channels=channels), four_taps(line, q, channels=channels), _ALL
+    )
+    at = x * 16 * chunks
+    total = multiply_pairs(taken, load(weights, at, 32))
+    for k in static(range(1, chunks)):
+        step = static(4 * channels * k)
+        more = shuffle(
+            four_taps(line, p + step, channels=channels),
+            four_taps(line, q + step, channels=channels),
+            _ALL,
+        )
+        total += multiply_pairs(more, load(weights, at + 32 * k, 32))
+    return total
+
+
+@native
+def four_pixels(
+    line: Array[i16], first: Array[i32], weights: Array[i16], x: i64, *, taps: int, channels: int
+) -> Vector:
+    """Return the sums of four output pixels starting at x, four channels each."""
+    if taps <= 2:
+        return four_by_two(line, first, weights, x, channels=channels)
+    chunks = static((taps + 3) // 4)
+    a = two_by_four(line, first, weights, x, chunks=chunks, channels=channels)
+    b = two_by_four(line, first, weights, x + 2, chunks=chunks, channels=channels)
+    return shuffle(a, b, _FIRST) + shuffle(a, b, _SECOND)
+
+
+@native
+def store_pixels(out: Array[u8], at: i64, pixels: Vector, count: i64, *, channels: int) -> None:
+    """Store up to eight pixels of four bytes as pixels of three or four."""
+    if count >= 8 and channels == 4:
+        store(out, at, pixels)
+    elif count >= 8:
+        store(out, at, shuffle(pixels, pixels, _PACKED))
+        store(out, at + 16, shuffle(pixels, pixels, _PACKED_REST))
+    else:
+        rest = local(u8, 32)
+        store(rest, 0, pixels)
+        for k in range(count):
+            for c in static(range(channels)):
+                out[at + k * channels + c] = rest[k * 4 + c]
+
+
+@native
+def colors_across(
+    line: Array[i16], first: Array[i32], weights: Array[i16], out: Array[u8], count: i64,
+    half: i32, shift: i32, *, taps: int, channels: int,
+) -> None:  # fmt: skip
+    """Sum a line across and write ``count`` pixels of three or four channels."""
+    for x in hinted(range(0, count, 8), scalar=True):
+        a = four_pixels(line, first, weights, x, taps=taps, channels=channels)
+        b = four_pixels(line, first, weights, x + 4, taps=taps, channels=channels)
+        values = (shuffle(a, b, _ALL) + half) >> shift
+        store_pixels(out, channels * x, saturate(u8, values), count - x, channels=channels)
+
+
+@native
+def colors_across_many(
+    line: Array[i16], first: Array[i32], weights: Array[i16], out: Array[u8], count: i64,
+    taps: i64, half: i32, shift: i32, *, wide: bool, channels: int,
+) -> None:  # fmt: skip
+    """Sum a line across any number of taps; their number is padded to a multiple of four."""
+    for x in hinted(range(count), scalar=True):
+        at, low, high = i64(first[x]), splat(i32(0), 8), splat(i32(0), 8)
+        for k in hinted(range(0, taps, 4), scalar=True):
+            four = load(weights, x * taps + k, 4)
+            each = shuffle(four, four, _WEIGHTS)
+            v = four_taps(line, at + k * channels, channels=channels)
+            if wide:
+                high += multiply_pairs(v >> 8, each)
+                v = v & 255
+            low += multiply_pairs(v, each)
+        sums = shuffle(low, low, _LEFT) + shuffle(low, low, _RIGHT) + half
+        if wide:
+            sums = (sums >> 8) + shuffle(high, high, _LEFT) + shuffle(high, high, _RIGHT)
+        pixel = saturate(u8, sums >> (shift - 8 if wide else shift))
+        if channels == 4:
+            store(out, x * 4, pixel)
+        else:
+            for c in static(range(3)):
+                out[x * 3 + c] = pixel[c]
+
+
+# across, one channel ----------------------------------------------------------------------------
+@native
+def gray_across(
+    line: Array[i16], first: Array[i32], weights: Array[i16], out: Array[u8], count: i64,
+    half: i32, shift: i32, *, taps: int,
+) -> None:  # fmt: skip
+    """Sum a line of one channel across; weights are ordered by groups of pixels, then by pairs."""
+    memory = view(line, u8)
+    pairs = static((taps + 1) // 2)
+    for x in hinted(range(0, count, GRAYS), scalar=True):
+        at, total = load(first, x, GRAYS) * 2, splat(half, GRAYS)
+        for k in static(range(pairs)):
+            taken = bits(i16, gather(memory, at + 4 * k, u32))
+            total += multiply_pairs(taken, load(weights, (x * pairs + k * GRAYS) * 2, 2 * GRAYS))
+        pixels = saturate(u8, total >> shift)
+        if count - x >= GRAYS:
+            store(out, x, pixels)
+        else:
+            for k in range(count - x):
+                out[x + k] = pixels[k]
+
+
+@native
+def gray_across_many(
+    line: Array[i16], first: Array[i32], weights: Array[i16], out: Array[u8], count: i64,
+    taps: i64, half: i32, shift: i32, *, wide: bool,
+) -> None:  # fmt: skip
+    """Sum a line of one channel across any number of taps, padded to a multiple of eight."""
+    for x in hinted(range(count), scalar=True):
+        at, low, high = i64(first[x]), splat(i32(0), 4), splat(i32(0), 4)
+        for k in hinted(range(0, taps, 8), scalar=True):
+            v, each = load(line, at + k, 8), load(weights, x * taps + k, 8)
+            if wide:
+                high += multiply_pairs(v >> 8, each)
+                v = v & 255
+            low += multiply_pairs(v, each)
+        total = hsum(low) + half
+        if wide:
+            total = (total >> 8) + hsum(high)
+        out[x] = saturate(u8, total >> (shift - 8 if wide else shift))
+
+
+@native
+def resize_bytes(
+    source: Array[u8], out: Array[u8], first_y: Array[i32], weights_y: Array[i16],
+    first_x: Array[i32], weights_x: Array[i16], blocks: Array[i32], width: i64, out_width: i64,
+    count_y: i64, each_x: i64, down: i32, across: i32, start: i64, end: i64,
+    *, taps_x: int, taps_y: int, fraction: int, channels: int, wide: bool,
+) -> None:  # fmt: skip
+    """Resize rows [start, end): each is summed down, then across.
+
+    A block is four numbers: output columns [begin, stop), the first source pixel and the number of
+    source pixels. An output pixel has ``each_x`` numbers in ``weights_x``, a row an even number.
+    """
+    line = local(i16, LINE_CAPACITY)
+    pitch, each_y = width * channels, (count_y + 1) & ~1
+    half_y, half_x = (i32(1) << down) >> 1, (i32(1) << across) >> 1
+    for b in range(len(blocks) // 4):
+        begin, stop = i64(blocks[b * 4]), i64(blocks[b * 4 + 1])
+        base, many = i64(blocks[b * 4 + 2]), i64(blocks[b * 4 + 3]) * channels
+        columns, weights = first_x[begin:], weights_x[begin * each_x :]
+        for y in range(start, end):
+            at = i64(first_y[y]) * pitch + base * channels
+            sum_down(
+                source[at:], line, weights_y[y * each_y :], pitch, count_y, many, half_y, down,
+                taps=taps_y, fraction=fraction,
+            )  # fmt: skip
+            to = out[(y * out_width + begin) * channels :]
+            if channels == 1 and taps_x > 0:
+                gray_across(line, columns, weights, to, stop - begin, half_x, across, taps=taps_x)
+            elif channels == 1:
+                gray_across_many(
+                    line, columns, weights, to, stop - begin, each_x, half_x, across,
+                    wide=wide,
+                )  # fmt: skip
+            elif taps_x > 0:
+                colors_across(
+                    line, columns, weights, to, stop - begin, half_x, across,
+                    taps=taps_x, channels=channels,
+                )  # fmt: skip
+            else:
+                colors_across_many(
+                    line, columns, weights, to, stop - begin, each_x, half_x, across,
+                    wide=wide, channels=channels,
+                )  # fmt: skip

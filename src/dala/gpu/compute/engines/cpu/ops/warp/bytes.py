@@ -1,0 +1,321 @@
+"""Samples of bytes between pixels, in integers; ``engines/sampling/byte_samples.py`` defines them.
+
+Bilinear samples inside the picture are computed eight at a time: a pixel and the one beside it are
+one load. Three channels are expanded to four.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dala.gpu.compute.engines.cpu.native import native
+from dala.gpu.compute.engines.cpu.native.names import (
+    Array,
+    Vector,
+    hsum,
+    i16,
+    i32,
+    i64,
+    independent,
+    load,
+    local,
+    multiply_q15,
+    saturate,
+    shuffle,
+    splat,
+    static,
+    store,
+    u8,
+    vec,
+)
+from dala.gpu.compute.engines.cpu.ops.resize.byte_rows import store_pixels
+from dala.gpu.compute.engines.cpu.ops.warp.groups import (
+    BILINEAR,
+    CONSTANT,
+    GROUP,
+    eight_pairs,
+    fold,
+)
+from dala.gpu.compute.engines.cpu.pixels.taps import PAIRS_OF_TAPS
+
+_SIXTEEN: Final = tuple(range(16))
+_ALL: Final = tuple(range(32))
+_LEFT: Final = tuple(k + s for g in (0, 8, 16, 24) for s in (0, 32) for k in range(g, g + 4))
+_RIGHT: Final = tuple(k + 4 for k in _LEFT)
+#: From two pixels of three channels to two of four.
+_SPREAD: Final = tuple(g + k for g in (0, 8, 16, 24) for k in (0, 1, 2, 2, 3, 4, 5, 5))
+_EVEN: Final = tuple(range(0, 16, 2))
+_ODD: Final = tuple(range(1, 16, 2))
+_EACH_TWICE: Final = tuple(k // 2 for k in range(16))
+_EACH_FOUR: Final = tuple(k // 4 for k in range(32))
+_EACH_EIGHT: Final = tuple(tuple(p for p in order for _ in range(8)) for order in PAIRS_OF_TAPS)
+_QUARTERS: Final = tuple(range(4)), tuple(range(4, 8)), tuple(range(8, 12)), tuple(range(12, 16))
+_REPEAT_FOUR: Final = tuple(k // 4 for k in range(16))
+_THIRDS: Final = (0, 1, 2, 2), (3, 4, 5, 5), (6, 7, 8, 8), (9, 10, 11, 11)
+_REPEAT_THREE: Final = (0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3)
+
+
+# groups of eight, bilinear ----------------------------------------------------------------------
+@native
+def weights(part: Array[i32], k: i64) -> Vector:
+    """Return the fractions of a group."""
+    return i16(load(part, k, GROUP))
+
+
+@native
+def four_pairs(
+    source: Array[u8], at: Array[i32], k: i64, more: i64, *, n: int, channels: int
+) -> Vector:
+    """Load two adjacent pixels for every second sample of a group."""
+    order = static(PAIRS_OF_TAPS[n])
+    p = load(source, i64(at[k + static(order[0])]) * channels + more, 8)
+    q = load(source, i64(at[k + static(order[1])]) * channels + more, 8)
+    r = load(source, i64(at[k + static(order[2])]) * channels + more, 8)
+    s = load(source, i64(at[k + static(order[3])]) * channels + more, 8)
+    taken = i16(shuffle(shuffle(p, q, _SIXTEEN), shuffle(r, s, _SIXTEEN), _ALL)) << 7
+    return shuffle(taken, taken, _SPREAD) if channels == 3 else taken
+
+
+@native
+def mix_down(
+    source: Array[u8], at: Array[i32], k: i64, pitch: i64, weight: Vector, *, n: int, channels: int
+) -> Vector:
+    """Interpolate between the rows of every second sample of a group."""
+    above = four_pairs(source, at, k, 0, n=n, channels=channels)
+    below = four_pairs(source, at, k, pitch, n=n, channels=channels)
+    return above + multiply_q15(below - above, shuffle(weight, weight, static(_EACH_EIGHT[n])))
+
+
+@native
+def mix_across(even: Vector, odd: Vector, across: Vector) -> Vector:
+    """Return the 32 bytes of a group from pairs of pixels that are mixed down."""
+    left, right = shuffle(even, odd, _LEFT), shuffle(even, odd, _RIGHT)
+    value = left + multiply_q15(right - left, shuffle(across, across, _EACH_FOUR))
+    return u8((value + 64) >> 7)
+
+
+@native
+def sample_byte_group(
+    source: Array[u8], at: Array[i32], part_x: Array[i32], part_y: Array[i32], k: i64, pitch: i64,
+    *, channels: int,
+) -> Vector:  # fmt: skip
+    """Return the 32 bytes of a group of samples that are all inside the picture."""
+    down = weights(part_y, k)
+    even = mix_down(source, at, k, pitch, down, n=0, channels=channels)
+    odd = mix_down(source, at, k, pitch, down, n=1, channels=channels)
+    return mix_across(even, odd, weights(part_x, k))
+
+
+@native
+def sample_gray_bytes(
+    source: Array[u8], at: Array[i32], part_x: Array[i32], part_y: Array[i32], k: i64, pitch: i64
+) -> Vector:
+    """Return the eight bytes of a group of samples of one channel."""
+    above = i16(eight_pairs(source, at, k, 0)) << 7
+    below = i16(eight_pairs(source, at, k, pitch)) << 7
+    down, across = weights(part_y, k), weights(part_x, k)
+    both = above + multiply_q15(below - above, shuffle(down, down, _EACH_TWICE))
+    left, right = shuffle(both, both, _EVEN), shuffle(both, both, _ODD)
+    return u8((left + multiply_q15(right - left, across) + 64) >> 7)
+
+
+# rows between the same two rows -----------------------------------------------------------------
+@native
+def mix_byte_rows(
+    source: Array[u8], at: i64, pitch: i64, part_y: i32, mixed: Array[i16], count: i64
+) -> None:
+    """Interpolate between a row and the one below it; vectors are written beyond the end."""
+    weight = splat(i16(part_y), 32)
+    for e in range(0, count, 32):
+        n = min(count - e, 32)
+        above, below = splat(i16(0), 32), splat(i16(0), 32)
+        if at + pitch + e + 32 <= len(source):
+            above, below = i16(load(source, at + e, 32)), i16(load(source, at + pitch + e, 32))
+        else:
+            above = i16(load(source, at + e, 32, n))
+            below = i16(load(source, at + pitch + e, 32, n))
+        above, below = above << 7, below << 7
+        store(mixed, e, above + multiply_q15(below - above, weight))
+
+
+@native
+def across_pairs(mixed: Array[i16], at: Array[i32], k: i64, *, n: int, channels: int) -> Vector:
+    """Load two adjacent pixels of a mixed row for every second sample of a group."""
+    order = static(PAIRS_OF_TAPS[n])
+    p, q = load(mixed, at[k + static(order[0])], 8), load(mixed, at[k + static(order[1])], 8)
+    r, s = load(mixed, at[k + static(order[2])], 8), load(mixed, at[k + static(order[3])], 8)
+    taken = shuffle(shuffle(p, q, _SIXTEEN), shuffle(r, s, _SIXTEEN), _ALL)
+    return shuffle(taken, taken, _SPREAD) if channels == 3 else taken
+
+
+@native
+def sample_bytes_across(
+    mixed: Array[i16], first: i64, whole_x: Array[i32], part_x: Array[i32], out: Array[u8],
+    count: i64, *, channels: int, batch: int,
+) -> None:  # fmt: skip
+    """Sample a mixed row of pixels that begins at a column."""
+    at = local(i32, batch)
+    for i in independent(range(count)):
+        at[i] = (whole_x[i] - i32(first)) * channels
+    for i in range(count, (count + GROUP - 1) & ~(GROUP - 1)):
+        at[i] = 0
+    for k in range(0, count, GROUP):
+        even = across_pairs(mixed, at, k, n=0, channels=channels)
+        odd = across_pairs(mixed, at, k, n=1, channels=channels)
+        pixels = mix_across(even, odd, weights(part_x, k))
+        store_pixels(out, k * channels, pixels, count - k, channels=channels)
+
+
+# anywhere ---------------------------------------------------------------------------------------
+@native
+def pixel(source: Array[u8], at: i64, *, channels: int) -> Vector:
+    """Return the pixel that starts at an element: a scalar, or a vector of four."""
+    if channels == 1:
+        return i32(source[at])
+    elif channels == 3:
+        return vec(i32(source[at]), i32(source[at + 1]), i32(source[at + 2]), i32(0))
+    else:
+        return i32(load(source, at, 4))
+
+
+@native(inline=False)
+def tap(
+    source: Array[u8], x: i64, y: i64, width: i64, height: i64, fill: Vector,
+    *, channels: int, border: int,
+) -> Vector:  # fmt: skip
+    """Return the pixel at any position, inside or outside of the picture."""
+    at = (fold(y, height, border=border) * width + fold(x, width, border=border)) * channels
+    value = pixel(source, at, channels=channels)
+    if border == CONSTANT:
+        inside = x >= 0 and x < width and y >= 0 and y < height
+        value = value if inside else fill
+    return value
+
+
+@native
+def mix_corners(nw: Vector, ne: Vector, sw: Vector, se: Vector, part_x: i32, part_y: i32) -> Vector:
+    """Interpolate between four pixels."""
+    left = (nw << 7) + (((sw - nw) * part_y + 128) >> 8)
+    right = (ne << 7) + (((se - ne) * part_y + 128) >> 8)
+    return (left + (((right - left) * part_x + 16384) >> 15) + 64) >> 7
+
+
+@native
+def cubic_weights(part: Array[i32], out: Array[i32], count: i64) -> None:
+    """Write four weights for each fraction of a batch."""
+    for i in independent(range(count)):
+        t = part[i]
+        square, one = t * t, t << 5
+        two, three = square >> 10, ((square >> 14) * t) >> 11
+        first = (two * 6 - three * 3 - one * 3 + 128) >> 8
+        third = (two * 6 - three * 5 + one * 3 + 128) >> 8
+        fourth = (three * 3 - two * 3 + 128) >> 8
+        out[4 * i] = first
+        out[4 * i + 1] = i32(16384) - first - third - fourth
+        out[4 * i + 2] = third
+        out[4 * i + 3] = fourth
+
+
+@native
+def bicubic_inside(
+    source: Array[u8], at: i64, pitch: i64, wx: Vector, wy: Vector, *, channels: int
+) -> Vector:
+    """Return the sums of 4 x 4 pixels that are inside the picture, rounded, not clamped."""
+    if channels == 1:
+        rows = wy[0] * i32(load(source, at, 4))
+        for k in static((1, 2, 3)):
+            rows += wy[k] * i32(load(source, at + k * pitch, 4))
+        return (hsum(((rows + 128) >> 8) * wx) + (1 << 19)) >> 20
+    rows = wy[0] * i32(load(source, at, 16))
+    for k in static((1, 2, 3)):
+        rows += wy[k] * i32(load(source, at + k * pitch, 16))
+    each = shuffle(wx, wx, _REPEAT_FOUR if channels == 4 else _REPEAT_THREE)
+    rows = ((rows + 128) >> 8) * each
+    parts = static(_QUARTERS if channels == 4 else _THIRDS)
+    total = shuffle(rows, rows, static(parts[0])) + (1 << 19)
+    for k in static((1, 2, 3)):
+        total += shuffle(rows, rows, static(parts[k]))
+    return total >> 20
+
+
+@native
+def bicubic_any(
+    source: Array[u8], x: i64, y: i64, width: i64, height: i64, fill: Vector, wx: Vector,
+    wy: Vector, *, channels: int, border: int,
+) -> Vector:  # fmt: skip
+    """Return a bicubic sample at any position, not clamped."""
+    beyond = border == CONSTANT and (x < -2 or x > width or y < -2 or y > height)
+    if beyond:
+        return fill
+    inside = x >= 1 and x < width - 2 and y >= 1 and y < height - 2
+    at = ((y - 1) * width + x - 1) * channels
+    reach = 4 if channels == 1 else 16
+    if inside and at + 3 * width * channels + reach <= len(source):
+        return bicubic_inside(source, at, width * channels, wx, wy, channels=channels)
+    total = fill * 0 + (1 << 19)
+    for k in static(range(4)):
+        line = fill * 0 + 128
+        for j in static(range(4)):
+            one = tap(
+                source, x + k - 1, y + j - 1, width, height, fill, channels=channels, border=border
+            )
+            line += wy[j] * one
+        total += wx[k] * (line >> 8)
+    return total >> 20
+
+
+@native
+def bilinear_any(
+    source: Array[u8], x: i64, y: i64, part_x: i32, part_y: i32, width: i64, height: i64,
+    fill: Vector, *, channels: int, border: int,
+) -> Vector:  # fmt: skip
+    """Return a bilinear sample at any position."""
+    beyond = border == CONSTANT and (x < -1 or x >= width or y < -1 or y >= height)
+    if beyond:
+        return fill
+    nw = tap(source, x, y, width, height, fill, channels=channels, border=border)
+    ne = tap(source, x + 1, y, width, height, fill, channels=channels, border=border)
+    sw = tap(source, x, y + 1, width, height, fill, channels=channels, border=border)
+    se = tap(source, x + 1, y + 1, width, height, fill, channels=channels, border=border)
+    return mix_corners(nw, ne, sw, se, part_x, part_y)
+
+
+@native
+def sample_bytes(
+    source: Array[u8], whole_x: Array[i32], part_x: Array[i32], whole_y: Array[i32],
+    part_y: Array[i32], width: i64, height: i64, fill: Vector, out: Array[u8], begin: i64, end: i64,
+    *, channels: int, method: int, border: int, batch: int,
+) -> None:  # fmt: skip
+    """Sample pixels [begin, end) of a batch, at any position."""
+    wide = static(1 if method == BILINEAR else 4 * batch)
+    weights_x, weights_y = local(i32, wide), local(i32, wide)
+    if method != BILINEAR:
+        cubic_weights(part_x, weights_x, end)
+        cubic_weights(part_y, weights_y, end)
+    for i in range(begin, end):
+        x, y = i64(whole_x[i]), i64(whole_y[i])
+        if method == BILINEAR:
+            v = bilinear_any(
+                source, x, y, part_x[i], part_y[i], width, height, fill,
+                channels=channels, border=border,
+            )  # fmt: skip
+            store_bytes(out, i * channels, v, channels=channels)
+        else:
+            v = bicubic_any(
+                source, x, y, width, height, fill, load(weights_x, 4 * i, 4),
+                load(weights_y, 4 * i, 4), channels=channels, border=border,
+            )  # fmt: skip
+            store_bytes(out, i * channels, v, channels=channels)
+
+
+@native
+def store_bytes(out: Array[u8], at: i64, value: Vector, *, channels: int) -> None:
+    """Store a pixel, clamped."""
+    whole = saturate(u8, value)
+    if channels == 1:
+        out[at] = whole
+    elif channels == 4:
+        store(out, at, whole)
+    else:
+        for c in static(range(3)):
+            out[at + c] = whole[c]
