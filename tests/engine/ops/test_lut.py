@@ -16,6 +16,7 @@ from dala.gpu import compute
 from dala.gpu.compute.cube import Cube, load_cube
 from dala.gpu.compute.engines.cpu.native import compile_native, names
 from dala.gpu.compute.engines.cpu.ops import lut as native
+from dala.gpu.compute.engines.cpu.ops import lut_bytes
 from dala.gpu.compute.kernel import get
 from tests.support import lut_picture, pictures
 from tests.support.engines import run
@@ -214,9 +215,38 @@ def test_infinite_entries_count_even_with_weight_0(engine_id, method, channels):
         got = run("lut_apply", [source, lut], source.shape, "f32", given)
         np.testing.assert_allclose(got, exact, rtol=1e-4, atol=2e-5)
         assert not np.isfinite(exact[..., :3]).all()
-        got = run("lut_apply", [source, lut], source.shape, "u8", given)
-        wanted = np.clip(np.nan_to_num(exact, posinf=9, neginf=-9), 0, 1) * 255
-        assert np.abs(got - wanted).max() <= 0.51
+        if source.dtype == np.float32:
+            got = run("lut_apply", [source, lut], source.shape, "u8", given)
+            wanted = np.clip(np.nan_to_num(exact, posinf=9, neginf=-9), 0, 1) * 255
+            assert np.abs(got - wanted).max() <= 0.51
+
+
+@pytest.mark.parametrize("method", ["tetrahedral", "trilinear", "curves"])
+@pytest.mark.parametrize("channels", [3, 4])
+def test_bytes_equal_the_definition(engine_id, method, channels):
+    """Also of entries that are far, not finite, or next to a half; and RGB as RGBA."""
+    random = np.random.default_rng(8)
+    image = np.concatenate(
+        [picture((9, 61, channels), "u8"), pictures.photo(9, 61)[..., :channels]]
+    )
+    image[0, :2] = [[0], [255]]
+    for n in (2, 5, 18):
+        far, even = table(n), (random.integers(-90, 600, (n, n, n, 3)) / 510).astype("<f4")
+        for v in (np.nan, np.inf, -np.inf, 3.0, -2.0, 1e30, 3e38, 1e-30, -1e-42, 255.0, -0.0):
+            far.reshape(-1)[random.integers(0, far.size, max(1, far.size // 60))] = v
+        for lut in (table(n), even, far):
+            for params in CASES:
+                given = {
+                    **params,
+                    "method": "trilinear" if method == "trilinear" else "tetrahedral",
+                }
+                entries = np.ascontiguousarray(lut[0, 0]) if method == "curves" else lut
+                got = run("lut_apply", [image, entries], image.shape, "u8", given)
+                with dala.device("reference"):
+                    wanted = run("lut_apply", [image, entries], image.shape, "u8", given)
+                    other = run("lut_apply", [image, entries], (*image.shape[:2], 3), "u8", given)
+                assert np.array_equal(got, wanted)
+                assert np.array_equal(got[..., :3], other)
 
 
 def test_table_axes_are_red_green_blue(engine_id):
@@ -364,6 +394,23 @@ def test_native_code_stays_in_bounds(dtype, channels):
         )  # fmt: skip
         out = np.zeros(300 * stored, numpy)
         code(image.reshape(-1), wide, out, *size, 0.5, 0.5, 0, 300)
+
+
+@pytest.mark.parametrize("plain", [True, False])
+@pytest.mark.parametrize(("channels", "stored"), [(3, 3), (3, 4), (4, 4)])
+def test_native_code_of_bytes_stays_in_bounds(plain, channels, stored):
+    n = 4
+    image = picture((1, 300, channels), "u8")
+    image[0, :2] = [[0], [255]]
+    wide, places = np.zeros(n**3 * 4, "<u2"), np.repeat(np.uint32((n - 1) << 16), 768)
+    code = compile_native(lut_bytes.quantize_entries, checked=True)
+    code(table(n).reshape(-1), wide, 32640.0, 100, 65535, 0, n**3)
+    for tetrahedral in (True, False):
+        code = compile_native(
+            lut_bytes.look_up_bytes, checked=True, channels=channels, stored=stored,
+            tetrahedral=tetrahedral, mixing=True, plain=plain,
+        )  # fmt: skip
+        code(image.reshape(-1), wide, places, np.zeros(300 * stored, "u1"), n, 9, 23, 128, 0, 300)
 
 
 # refusals -----------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from dala.gpu.compute.engines.cpu.native import compile_native
 from dala.gpu.compute.engines.cpu.native.names import f32, i16, u8
 from dala.gpu.compute.engines.cpu.ops.yuv.decode import decode
 from dala.gpu.compute.engines.cpu.ops.yuv.encode import encode
+from dala.gpu.compute.engines.cpu.ops.yuv.packed import decode_pixels, encode_pixels
 from dala.gpu.compute.kernel import get
 from tests.support.engines import run
 from tests.support.tolerances import assert_close
@@ -92,7 +93,7 @@ def as_layout(layout, y, u, v):
     return ([y, pairs] if layout == "y+uv3" else [y, u, v]), None
 
 
-def assert_bytes(got, exact, slack=0.52):
+def assert_bytes(got, exact, slack=0.521):
     off = np.abs(got - np.clip(exact, 0, 255))
     assert off.max() <= slack, f"{off.max():.3f} steps at {np.argwhere(off > slack)[0]}"
 
@@ -128,7 +129,7 @@ def test_floats_are_bytes_over_255(engine_id):
         floats = run(name, [(image / 255).astype("<f4")], (5, 7, 3), "f32")
         mixed = run(name, [image], (5, 7, 3), "f32")
         assert np.abs(floats - mixed).max() < 1e-5
-        assert_bytes(run(name, [image], (5, 7, 3), "u8"), floats * 255.0)
+        assert_bytes(run(name, [image], (5, 7, 3), "u8"), floats * 255.0, 0.51)
     assert floats.min() < -0.1  # not every Y, Cb, Cr is a color, and floats are not clamped
     assert floats.max() > 1.1
 
@@ -256,7 +257,27 @@ def test_any_size_and_option(engine_id, data):
     with dala.device("reference"):
         exact = list(both())
     for got, wanted in zip(found, exact, strict=True):
-        assert_close(got, wanted, engine_id, "program")
+        assert np.array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("matrix", ["bt601", "bt709", "bt2020"])
+@pytest.mark.parametrize("span", ["limited", "full"])
+@pytest.mark.parametrize("name", ["rgb_to_yuv", "yuv_to_rgb"])
+def test_444_equals_the_definition(engine_id, name, matrix, span):
+    """The definition is within 0.51 steps of the formula, and every engine equals it."""
+    params = {"matrix": matrix, "range": span}
+    image = np.concatenate([noise(70, 61, 3), np.sort(noise(9, 61, 3, seed=4), axis=1)])
+    image[0, :8] = list(np.ndindex(2, 2, 2)) * np.array([255], "u1")
+    got = run(name, [image], image.shape, "u8", params)
+    with dala.device("reference"):
+        assert np.array_equal(got, run(name, [image], image.shape, "u8", params))
+        floats = run(name, [(image / 255).astype("<f4")], image.shape, "f32", params)
+    assert_bytes(got, floats * 255.0, 0.51)
+    if name == "yuv_to_rgb":
+        alpha = run(name, [image], (*image.shape[:2], 4), "u8", params)
+    else:
+        alpha = run(name, [np.dstack([image, image[..., 0]])], image.shape, "u8", params)
+    assert np.array_equal(alpha[..., :3], got)
 
 
 def test_tiles_do_not_show(engine_id):
@@ -344,6 +365,16 @@ def test_native_code_stays_in_bounds(size, channels, step):
         code(upper, lower, luma, u, v, width, *([1000] * 10), 0, height // 2)
     upper, lower = upper[: width * channels], lower[: width * channels]
     code(upper, lower, luma, u, v, width, *([1000] * 10), height // 2 - 1, height // 2)
+
+
+@pytest.mark.parametrize("count", [1, 63, 64, 200])
+@pytest.mark.parametrize("channels", [3, 4])
+def test_native_code_of_444_stays_in_bounds(count, channels):
+    packed, other = noise(count * 3), noise(count * channels)
+    code = compile_native(decode_pixels, checked=True, stored=channels)
+    code(packed, other, *([1000] * 6), 0, count)
+    code = compile_native(encode_pixels, checked=True, channels=channels)
+    code(other, packed, *([1000] * 10), 0, count)
 
 
 # invalid calls --------------------------------------------------------------------------------

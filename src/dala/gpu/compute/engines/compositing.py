@@ -13,9 +13,12 @@ changes the pixels inside its bounds. For the pixel with center p = (x + 0.5, y 
   RING uses the color, and subtracts the coverage of the box that is ``width`` smaller on each
   side. SHADOW uses the color, and the coverage of the box blurred by a Gaussian with the standard
   deviation ``width``.
-- The source's alpha is the alpha of the sample or color * opacity * coverage. W3C compositing with
-  the blend mode follows, with straight alpha, in sRGB or (flag LINEAR) in linear light. The result
-  is rounded to the nearest byte, halves up.
+- A sample is rounded to straight bytes. Coverage times opacity is a share of 65536, rounded. The
+  source's alpha is that of the sample or color times the share, with 16 fractional bits; where the
+  share is full, it is the byte.
+- W3C compositing with the blend mode follows, with straight alpha, in sRGB or (flag LINEAR) in
+  linear light. Source-over in sRGB is exactly rounded, halves up. Others are in integers of 16
+  bits: see ``blending.py``. Where the source's alpha is 0, the pixel stays as it is.
 """
 
 from __future__ import annotations

@@ -11,6 +11,14 @@ import numpy as np
 from dala.errors import DtypeMismatch, ParameterError, ShapeMismatch
 from dala.gpu.compute.cube import SIZES
 from dala.gpu.compute.engines.base import Task, Tensor
+from dala.gpu.compute.engines.lookup import (
+    ByteLookup,
+    byte_curves,
+    byte_entries,
+    byte_lookup,
+    byte_places,
+    curved,
+)
 from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.lang import source as sources
@@ -34,6 +42,9 @@ class LutApply(Operation):
 
     With ``shaper`` the first entries of the table are curves, one per channel, that colors pass
     through before a 3D table: its shape is then (shaper + n * n * n, 3), as a Cube packs it.
+
+    From bytes to bytes the look-up is in integers: positions and weights have 16 bits, entries are
+    multiples of 1/128 of a step, clamped to half a range beyond the domain and 0..1.
 
     The picture has three or four channels of u8 or f32. The output may have another dtype and
     number of channels; its alpha is 1 if the picture has none.
@@ -120,6 +131,8 @@ class LutApply(Operation):
 
     def define(self, task: Task, *arrays: NDArray) -> NDArray:
         image, lut = arrays
+        if (numbers := byte_lookup(task)) is not None:
+            return _bytes(task, image, lut, numbers)
         pixels = image.astype(np.float64) / (255.0 if task.inputs[0].dtype == "u8" else 1.0)
         color = shaped = pixels[..., :3]
         table = lut.astype(np.float64)
@@ -143,6 +156,8 @@ class LutApply(Operation):
 
     def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
         lut = task.inputs[1]
+        if byte_lookup(task) is not None and not task["shaper"]:
+            return None  # engines have code for it
         count = task["shaper"]
         size = cube_side(lut.shape[0] - count) if count else lut.shape[0]
         low, scale = _scaled(task["domain_min"], task["domain_max"], size)
@@ -186,29 +201,33 @@ def _place(
 def _curves(
     table: NDArray, color: NDArray, low: tuple[float, ...], high: tuple[float, ...]
 ) -> NDArray:
-    cell, part = _place(color, low, high, table.shape[0] - 1)
-    first = np.stack([table[cell[..., c], c] for c in range(3)], axis=-1)
-    second = np.stack([table[cell[..., c] + 1, c] for c in range(3)], axis=-1)
-    found: NDArray = first * (1.0 - part) + second * part
+    found = curved(table, color.reshape(-1, 3).T, low, high)
+    return found.T.reshape(color.shape)
+
+
+def _trilinear(table: NDArray, cell: NDArray, part: NDArray, one: int = 1) -> NDArray:
+    """Interpolate between eight entries; integer weights, of which ``one`` is the sum, are rounded.
+
+    The weight of a far corner is rounded, and its neighbor has what remains.
+    """
+    r, g, b = part[..., 0], part[..., 1], part[..., 2]
+    half = one // 2
+    both = r * g if one == 1 else r * g + half >> 16
+    found = np.zeros(cell.shape, part.dtype)
+    for corner, weight in enumerate((one - r - g + both, g - both, r - both, both)):
+        upper = weight * b if one == 1 else weight * b + half >> 16
+        i, j, k = cell[..., 0] + (corner >> 1), cell[..., 1] + (corner & 1), cell[..., 2]
+        found += table[i, j, k] * (weight - upper)[..., None]
+        found += table[i, j, k + 1] * upper[..., None]
     return found
 
 
-def _trilinear(table: NDArray, cell: NDArray, part: NDArray) -> NDArray:
-    found = np.zeros(cell.shape)
-    for corner in range(8):
-        step = np.array([corner >> 2, corner >> 1 & 1, corner & 1])
-        at = cell + step
-        weight = np.where(step, part, 1.0 - part).prod(axis=-1, keepdims=True)
-        found += table[at[..., 0], at[..., 1], at[..., 2]] * weight
-    return found
-
-
-def _tetrahedral(table: NDArray, cell: NDArray, part: NDArray) -> NDArray:
+def _tetrahedral(table: NDArray, cell: NDArray, part: NDArray, one: int = 1) -> NDArray:
     """Interpolate from the near corner to the far one, along the axis of the largest part first."""
     order = np.argsort(-part, axis=-1, kind="stable")
     sizes = np.take_along_axis(part, order, axis=-1)
     at = cell.copy()
-    found = table[at[..., 0], at[..., 1], at[..., 2]] * (1.0 - sizes[..., :1])
+    found = table[at[..., 0], at[..., 1], at[..., 2]] * (one - sizes[..., :1])
     for step in range(3):
         np.put_along_axis(
             at,
@@ -216,9 +235,32 @@ def _tetrahedral(table: NDArray, cell: NDArray, part: NDArray) -> NDArray:
             np.take_along_axis(at, order[..., step : step + 1], -1) + 1,
             -1,
         )
-        left = sizes[..., step : step + 1] - (sizes[..., step + 1 : step + 2] if step < 2 else 0.0)
+        left = sizes[..., step : step + 1] - (sizes[..., step + 1 : step + 2] if step < 2 else 0)
         found = found + table[at[..., 0], at[..., 1], at[..., 2]] * left
     return found
+
+
+def _bytes(task: Task, image: NDArray, lut: NDArray, numbers: ByteLookup) -> NDArray:
+    """Look up bytes in integers; see ``engines/lookup.py``."""
+    count = task["shaper"]
+    alpha = image[..., 3:] if image.shape[2] == 4 else np.full_like(image[..., :1], 255)
+    if lut.ndim == 2 and not count:
+        curves = byte_curves(task, lut, numbers)
+        color = np.stack([curves[c][image[..., c]] for c in range(3)], axis=-1)
+        return np.concatenate([color, alpha], axis=-1)[..., : task.output.shape[2]]
+    entries = byte_entries(lut[count:] if count else lut, numbers)
+    if count:
+        side = cube_side(len(entries))
+        entries = entries.reshape(side, side, side, 3)
+    size = entries.shape[0]
+    places = byte_places(task, size, lut[:count] if count else None).astype(np.int64)
+    place = np.stack([places[c][image[..., c]] for c in range(3)], axis=-1)
+    cell = np.minimum(place >> 16, size - 2)
+    part = place - (cell << 16)
+    find = _trilinear if task["method"] == "trilinear" else _tetrahedral
+    found = find(entries, cell, part, 1 << 16) + numbers.keep * image[..., :3].astype(np.int64)
+    color = np.clip((found >> numbers.shift) - numbers.below, 0, 255)
+    return np.concatenate([color, alpha], axis=-1)[..., : task.output.shape[2]]
 
 
 def _positions(

@@ -4,10 +4,16 @@ With the weights Kr and Kb of a matrix and Kg = 1 - Kr - Kb: ``Y = Kr r + Kg g +
 ``Cb = (b - Y) / (2 - 2 Kb)``, ``Cr = (r - Y) / (2 - 2 Kr)``. Stored on the scale of a byte, limited
 range is ``16 + 219 Y`` and ``128 + 224 C``, full range ``255 Y`` and ``128 + 255 C``; f32 is the
 same divided by 255.
+
+From bytes to bytes the conversions are integer, and equal on every engine. 4:4:4 has weights of 15
+(decoding) or 16 fractional bits, and rounds the sum; all numbers are below 2**24, so that floats
+are exact. 4:2:0 is for 16-bit vectors: bytes are multiples of 128, every product with a 15-bit
+fraction is rounded (``multiplied``), and so is their sum.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -59,6 +65,39 @@ def encoding(matrix: str, limited: bool) -> tuple[float, ...]:
     blue = (np.array([0.0, 0.0, 1.0]) - weights) * (chroma / 2.0 / (1.0 - kb))
     red = (np.array([1.0, 0.0, 0.0]) - weights) * (chroma / 2.0 / (1.0 - kr))
     return black, MIDDLE, *(weights * luma).tolist(), *blue.tolist(), *red.tolist()
+
+
+def fraction(x: float) -> int:
+    """Return a number in [-1, 1) as a 16-bit fraction."""
+    return min(max(round(x * 32768.0), -32768), 32767)
+
+
+def fixed_decoding(numbers: Sequence[float], planes: bool) -> tuple[int, ...]:
+    """Return the integers of ``decoding``: luma gain, bias, Cr->r, Cb->g, Cr->g, Cb->b.
+
+    RGB is relative to 128. For planes the gain is less 1, and the weights are halves, the last one
+    a quarter, since it may exceed 2.
+    """
+    black, gain, _, rv, gu, gv, bu = numbers
+    if planes:
+        bias = round((0.5 - black * gain * 255.0 - 128.0) * 128.0)
+        return (fraction(gain - 1.0), bias, *(fraction(k / 2.0) for k in (rv, gu, gv, bu / 2.0)))
+    bias = round(((128.0 - black * 255.0) * gain - 127.5) * 32768.0)  # of luma relative to 128
+    return (round(gain * 32768.0), bias, *(round(k * 32768.0) for k in (rv, gu, gv, bu)))
+
+
+def fixed_encoding(numbers: Sequence[float], planes: bool) -> tuple[int, ...]:
+    """Return the integers of ``encoding``: black, and the weights of r, g, b in Y, Cb and Cr."""
+    black, _, *weights = numbers
+    if planes:
+        return (round((black * 255.0 + 0.5) * 128.0), *(fraction(k) for k in weights))
+    return (round((black * 255.0 + 0.5) * 65536.0), *(round(k * 65536.0) for k in weights))
+
+
+def multiplied(a: NDArray, b: int | NDArray) -> NDArray:
+    """Return ``a * b / 2**15``, rounded, halves up."""
+    made: NDArray = (a * b + (1 << 14)) >> 15
+    return made
 
 
 class _Video(Operation):
@@ -184,14 +223,20 @@ class YuvToRgb(_Video):
     ) -> OperationValues:
         form = self._format(inputs, values["format"])
         self.want_rgb(output, self._size(inputs, form), "output")
+        numbers = decoding(values["matrix"], values["range"] == "limited")
         return {
             "format": form,
             "siting": values["siting"],
             "chroma": values["chroma"],
-            "numbers": decoding(values["matrix"], values["range"] == "limited"),
+            "numbers": numbers,
+            "fixed": fixed_decoding(numbers, form != "yuv444"),
         }
 
     def define(self, task: Task, *arrays: NDArray) -> NDArray:
+        if _of_bytes(task):
+            made = _decoded_bytes(task, *_planes(task, [a.astype(np.int64) for a in arrays]))
+            made = np.concatenate([made, np.full_like(made[..., :1], 255)], axis=-1)
+            return made[..., : task.output.shape[2]]
         y, u, v = _planes(task, [a.astype(np.float64) for a in arrays])
         unit = 255.0 if task.inputs[0].dtype == "u8" else 1.0
         if task["format"] != "yuv444":
@@ -205,11 +250,15 @@ class YuvToRgb(_Video):
 
     def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
         form, ranks = task["format"], tuple(len(t.shape) for t in task.inputs)
+        fixed = _of_bytes(task)
         names = ("black", "gain", "middle", "rv", "gu", "gv", "bu")
-        numbers = dict(zip(names, task["numbers"], strict=True))
+        numbers: OperationValues = dict(zip(names, task["numbers"], strict=True))
+        if fixed:
+            names = ("gain", "bias", "rv", "gu", "gv", "bu")
+            numbers = dict(zip(names, task["fixed"], strict=True))
         if form == "yuv444":
-            return _kernel(self.name, yuv_text.decode_pixels()), numbers
-        text = yuv_text.decode_planes(form, ranks, task["siting"], task["chroma"])
+            return _kernel(self.name, yuv_text.decode_pixels(fixed)), numbers
+        text = yuv_text.decode_planes(form, ranks, task["siting"], task["chroma"], fixed)
         return _kernel(self.name, text), numbers
 
 
@@ -265,44 +314,91 @@ class RgbToYuv(_Video):
         if form == "yuv444" and output.dtype in self.dtypes:
             wanted = Tensor(wanted.shape, output.dtype)
         self.want(output, wanted)
+        numbers = encoding(values["matrix"], values["range"] == "limited")
         return {
             "format": form,
             "siting": values["siting"],
-            "numbers": encoding(values["matrix"], values["range"] == "limited"),
+            "numbers": numbers,
+            "fixed": fixed_encoding(numbers, form != "yuv444"),
         }
 
     def define(self, task: Task, *arrays: NDArray) -> NDArray:
         (rgb,) = arrays
+        if _of_bytes(task):
+            return _layout(task, *_encoded_bytes(task, rgb[..., :3].astype(np.int64)))
         color = rgb[..., :3].astype(np.float64) / (255.0 if rgb.dtype == np.uint8 else 1.0)
         black, middle = task["numbers"][:2]
         shares = np.array(task["numbers"][2:]).reshape(3, 3)
         luma = color @ shares[0] + black
         if task["format"] != "yuv444":
             color = _downsampled(color, task["siting"])
-        u, v = color @ shares[1] + middle, color @ shares[2] + middle
-        if task["format"] == "yuv444":
-            made = np.stack([luma, u, v], axis=-1)
-        else:
-            chroma = [np.stack([u, v], axis=-1)] if task["format"] == "nv12" else [u, v]
-            made = np.concatenate([p.reshape(-1) for p in (luma, *chroma)])
-            made = made.reshape(task.output.shape)
+        made = _layout(task, luma, color @ shares[1] + middle, color @ shares[2] + middle)
         return made * 255.0 if task.output.dtype == "u8" else made
 
     def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
+        if _of_bytes(task):
+            names = ("black", *(f"{p}{c}" for p in "yuv" for c in "rgb"))
+            integers: OperationValues = dict(zip(names, task["fixed"], strict=True))
+            if task["format"] == "yuv444":
+                return _kernel(self.name, yuv_text.encode_pixels(True)), integers
+            text = yuv_text.encode_planes(task["format"], task["siting"], True)
+            return _kernel(self.name, text), integers
         black, middle, *shares = task["numbers"]
         rows = {"y": shares[:3], "u": shares[3:6], "v": shares[6:]}
         form = task["format"]
         if form == "yuv444":
-            text, unit = yuv_text.encode_pixels(), 1.0
+            text, unit = yuv_text.encode_pixels(False), 1.0
         else:  # elements are stored unscaled, so the weights are those of bytes
-            text, unit = yuv_text.encode_planes(form, task["siting"]), 255.0
-        scale = unit / 255.0 if task.inputs[0].dtype == "u8" else unit
-        scale = 1.0 if form == "yuv444" else scale
-        values = {name: tuple(s * scale for s in row) for name, row in rows.items()}
+            text, unit = yuv_text.encode_planes(form, task["siting"], False), 255.0
+        values = {name: tuple(s * unit for s in row) for name, row in rows.items()}
         return _kernel(self.name, text), {**values, "black": black * unit, "middle": middle * unit}
 
 
 # definitions ------------------------------------------------------------------------------
+def _of_bytes(task: Task) -> bool:
+    return task.inputs[0].dtype == "u8" and task.output.dtype == "u8"
+
+
+def _decoded_bytes(task: Task, y: NDArray, u: NDArray, v: NDArray) -> NDArray:
+    gain, bias, rv, gu, gv, bu = task["fixed"]
+    if task["format"] == "yuv444":
+        luma, u, v = (y - 128) * gain + bias, u - 128, v - 128
+        made = np.stack([luma + v * rv, luma + u * gu + v * gv, luma + u * bu], axis=-1)
+        return np.clip((made >> 15) + 128, 0, 255)
+    # Interpolated bytes are multiples of 1/16, so the floats are exact.
+    chroma = [_upsampled(c.astype(np.float64), task["siting"], task["chroma"]) for c in (u, v)]
+    u, v = ((c * 256.0).astype(np.int64) - 32768 for c in chroma)
+    luma = y * 128 + multiplied(y * 128, gain) + bias
+    red, blue = luma + multiplied(v, rv), luma + 2 * multiplied(u, bu)
+    green = luma + multiplied(u, gu) + multiplied(v, gv)
+    return np.clip((np.stack([red, green, blue], axis=-1) >> 7) + 128, 0, 255)
+
+
+def _encoded_bytes(task: Task, rgb: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    black, *weights = task["fixed"]
+    rows = np.array(weights).reshape(3, 3)
+    if task["format"] == "yuv444":
+        middle = (128 << 16) + (1 << 15)
+        y, u, v = (rgb @ rows[k] + (middle if k else black) >> 16 for k in range(3))
+    else:
+        mean = (_downsampled(rgb.astype(np.float64), task["siting"]) * 128.0).astype(np.int64)
+        y = _weighted(rgb * 128, rows[0]) + black >> 7
+        u, v = ((_weighted(mean, row) + 64 >> 7) + 128 for row in rows[1:])
+    return np.clip(y, 0, 255), np.clip(u, 0, 255), np.clip(v, 0, 255)
+
+
+def _weighted(rgb: NDArray, row: NDArray) -> NDArray:
+    return multiplied(rgb, row).sum(axis=-1)
+
+
+def _layout(task: Task, y: NDArray, u: NDArray, v: NDArray) -> NDArray:
+    """Return the output of planes."""
+    if task["format"] == "yuv444":
+        return np.stack([y, u, v], axis=-1)
+    chroma = [np.stack([u, v], axis=-1)] if task["format"] == "nv12" else [u, v]
+    return np.concatenate([p.reshape(-1) for p in (y, *chroma)]).reshape(task.output.shape)
+
+
 def _planes(task: Task, arrays: list[NDArray]) -> tuple[NDArray, NDArray, NDArray]:
     """Return the planes Y, Cb and Cr; chroma has half the size for 4:2:0."""
     height, width = task.output.shape[:2]

@@ -1,6 +1,7 @@
 """Kernel source text for the conversions in ``yuv``, for each layout of the planes.
 
-Bytes are summed as integers before scaling, so that chroma averages are exact.
+Bytes are summed as integers before scaling, so that chroma averages are exact. Each kernel has a
+form for floats and a *fixed* form from bytes to bytes, in integers.
 """
 
 from __future__ import annotations
@@ -14,6 +15,40 @@ def yuv_to_rgb(px: Pixel, *, black: float, gain: float, middle: float,
     u = px.g - middle
     v = px.b - middle
     return rgba(luma + rv * v, luma + gu * u + gv * v, luma + bu * u)
+"""
+
+#: The byte of a pixel's number. Rounding hides how the engine scaled it.
+_BYTE = "floor({} * 255.0 + 0.5)"
+
+#: In floats, which are faster than integers and exact.
+_DECODE_FIXED_PIXELS = f"""
+def yuv_to_rgb(px: Pixel, *, gain: float, bias: float, rv: float, gu: float, gv: float, bu: float):
+    luma = ({_BYTE.format("px.r")} - 128.0) * gain + bias
+    u = {_BYTE.format("px.g")} - 128.0
+    v = {_BYTE.format("px.b")} - 128.0
+    r = floor((luma + v * rv) * (1.0 / 32768.0)) + 128.0
+    g = floor((luma + u * gu + v * gv) * (1.0 / 32768.0)) + 128.0
+    b = floor((luma + u * bu) * (1.0 / 32768.0)) + 128.0
+    return rgba(r * (1.0 / 255.0), g * (1.0 / 255.0), b * (1.0 / 255.0))
+"""
+
+_SHARE = "float(clamp({}, 0, 255)) * (1.0 / 255.0)"
+
+_DECODE_FIXED_PLANES = f"""
+def yuv_to_rgb({{inputs}}, *, gain: int, bias: int, rv: int, gu: int, gv: int, bu: int):
+    y, x = position()
+    height, width = shape()[0], shape()[1]
+    rows, columns = height // 2, width // 2
+    j, i = y // 2, x // 2
+{{chroma}}
+    wide = {{y}} * 128
+    luma = wide + (wide * gain + 16384 >> 15) + bias
+    u = us * {{scale}} - 32768
+    v = vs * {{scale}} - 32768
+    r = (luma + (v * rv + 16384 >> 15) >> 7) + 128
+    g = (luma + (u * gu + 16384 >> 15) + (v * gv + 16384 >> 15) >> 7) + 128
+    b = (luma + (u * bu + 16384 >> 15) * 2 >> 7) + 128
+    return rgba({_SHARE.format("r")}, {_SHARE.format("g")}, {_SHARE.format("b")})
 """
 
 _DECODE_PLANES = """
@@ -39,6 +74,40 @@ _BESIDE = {
 _ENCODE_PIXELS = """
 def rgb_to_yuv(px: Pixel, *, y: vec3, u: vec3, v: vec3, black: float, middle: float):
     return rgba(dot(px.rgb, y) + black, dot(px.rgb, u) + middle, dot(px.rgb, v) + middle)
+"""
+
+_ENCODE_FIXED_PIXELS = f"""
+def rgb_to_yuv(px: Pixel, *, {{weights}}):
+    r = {_BYTE.format("px.r")}
+    g = {_BYTE.format("px.g")}
+    b = {_BYTE.format("px.b")}
+    y = floor((r * yr + g * yg + b * yb + black) * (1.0 / 65536.0))
+    u = floor((r * ur + g * ug + b * ub + 8421376.0) * (1.0 / 65536.0))
+    v = floor((r * vr + g * vg + b * vb + 8421376.0) * (1.0 / 65536.0))
+    return rgba(y * (1.0 / 255.0), u * (1.0 / 255.0), v * (1.0 / 255.0))
+"""
+
+_WEIGHTS = ", ".join(f"{name}: {{0}}" for name in ("black", *(p + c for p in "yuv" for c in "rgb")))
+
+_ENCODE_FIXED_PLANES = """
+def rgb_to_yuv(rgb: Array, *, {weights}):
+    row, column = position()
+    height, width = rgb.shape[0], rgb.shape[1]
+    result = black
+    if row < height:
+        r, g, b = rgb[row, column, 0] * 128, rgb[row, column, 1] * 128, rgb[row, column, 2] * 128
+        result += (r * yr + 16384 >> 15) + (g * yg + 16384 >> 15) + (b * yb + 16384 >> 15)
+    else:
+{place}
+        r = ({r}) * {scale}
+        g = ({g}) * {scale}
+        b = ({b}) * {scale}
+        result = 64 + 128 * 128
+        if second:
+            result += (r * vr + 16384 >> 15) + (g * vg + 16384 >> 15) + (b * vb + 16384 >> 15)
+        else:
+            result += (r * ur + 16384 >> 15) + (g * ug + 16384 >> 15) + (b * ub + 16384 >> 15)
+    return result >> 7
 """
 
 _ENCODE_PLANES = """
@@ -76,13 +145,13 @@ _PLACE = {
 }
 
 
-def decode_pixels() -> str:
+def decode_pixels(fixed: bool) -> str:
     """Return the kernel from yuv444 to RGB."""
-    return _DECODE_PIXELS.strip()
+    return (_DECODE_FIXED_PIXELS if fixed else _DECODE_PIXELS).strip()
 
 
 @cache
-def decode_planes(form: str, ranks: tuple[int, ...], siting: str, chroma: str) -> str:
+def decode_planes(form: str, ranks: tuple[int, ...], siting: str, chroma: str, fixed: bool) -> str:
     """Return the kernel from 4:2:0 to RGB; ``ranks`` are the numbers of axes of the inputs."""
     names = ("a", "b", "c")[: len(ranks)]
     at = _samples(form, ranks)
@@ -102,11 +171,12 @@ def decode_planes(form: str, ranks: tuple[int, ...], siting: str, chroma: str) -
     else:
         lines += [f"    {n}s = {s.format(j='j', i='i')}" for n, s in zip("uv", at, strict=True)]
         total = 1
-    return _DECODE_PLANES.format(
+    text = _DECODE_FIXED_PLANES if fixed else _DECODE_PLANES
+    return text.format(
         inputs=", ".join(f"{n}: Array" for n in names),
         chroma="\n".join(lines),
         y="a[y, x]",
-        scale=f"(1.0 / {255.0 * total})",
+        scale=256 // total if fixed else f"(1.0 / {255.0 * total})",
     ).strip()
 
 
@@ -127,13 +197,15 @@ def _samples(form: str, ranks: tuple[int, ...]) -> tuple[str, str]:
     )
 
 
-def encode_pixels() -> str:
+def encode_pixels(fixed: bool) -> str:
     """Return the kernel from RGB to yuv444."""
-    return _ENCODE_PIXELS.strip()
+    if not fixed:
+        return _ENCODE_PIXELS.strip()
+    return _ENCODE_FIXED_PIXELS.format(weights=_WEIGHTS.format("float")).strip()
 
 
 @cache
-def encode_planes(form: str, siting: str) -> str:
+def encode_planes(form: str, siting: str, fixed: bool) -> str:
     """Return the kernel from RGB to 4:2:0."""
     place = _PLACE[form]
     taps = [("i", 1), ("i + 1", 1)]
@@ -149,6 +221,9 @@ def encode_planes(form: str, siting: str) -> str:
             for column, w in taps
         ]
         sums.append(" + ".join(terms))
-    return _ENCODE_PLANES.format(
-        place=place, r=sums[0], g=sums[1], b=sums[2], scale=f"(1.0 / {total}.0)"
-    ).strip()
+    text, scale = _ENCODE_PLANES, f"(1.0 / {total}.0)"
+    if fixed:
+        text, scale = _ENCODE_FIXED_PLANES, str(128 // total)
+    r, g, b = sums
+    weights = _WEIGHTS.format("int")
+    return text.format(place=place, r=r, g=g, b=b, scale=scale, weights=weights).strip()

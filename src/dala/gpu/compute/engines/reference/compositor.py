@@ -9,7 +9,9 @@ from typing import Final
 import numpy as np
 
 from dala.gpu.compute.engines.base import Engine, Storage
+from dala.gpu.compute.engines.blending import FULL, LEAST, SOFT, VALUES, WHITE, share_of
 from dala.gpu.compute.engines.compositing import (
+    BLENDS,
     LINEAR,
     NEAREST,
     PICTURE,
@@ -83,21 +85,19 @@ class HostComposer(Composer):
         dy = np.arange(top, top + height)[:, None] + 0.5 - float(draw["cy"])
         cos, sin = float(draw["cos"]), float(draw["sin"])
         u, v = dx * cos + dy * sin, dy * cos - dx * sin
-        color = draw["color"] / 255.0
-        source = np.broadcast_to(color, (height, width, 4)).copy()
+        source = np.broadcast_to(draw["color"].astype(np.int64), (height, width, 4)).copy()
         if draw["kind"] in (PICTURE, TINT):
             sampled = self._sampled(draw, u, v)
             if draw["kind"] == PICTURE:
                 source = sampled
             else:
-                source[..., 3] *= sampled[..., 3]
-        alpha = source[..., 3] * float(draw["opacity"]) * coverage(draw, u, v)
-        back = under / 255.0
-        made = blend(int(draw["blend"]), back, source[..., :3], alpha, bool(draw["flags"] & LINEAR))
-        return np.floor(np.clip(made, 0, 1) * 255 + 0.5).astype(np.uint8)
+                source[..., 3] = (source[..., 3] * sampled[..., 3] + 127) // 255
+        share = np.floor(coverage(draw, u, v) * int(share_of(draw["opacity"])) + 0.5)
+        linear = bool(draw["flags"] & LINEAR)
+        return blend(int(draw["blend"]), under, source, share.astype(np.int64), linear)
 
     def _sampled(self, draw: np.void, u: NDArray, v: NDArray) -> NDArray:
-        """Sample the draw's picture at positions in its box: straight RGBA, 0 to 1."""
+        """Sample the draw's picture at positions in its box: straight bytes."""
         pixels = self._pictures[int(draw["picture"])][2] / 255.0
         across, down = max(1, int(draw["taps_x"])), max(1, int(draw["taps_y"]))
         total = np.zeros((*u.shape, 4))
@@ -113,7 +113,8 @@ class HostComposer(Composer):
         colors = np.divide(
             total[..., :3], alpha, out=np.zeros_like(total[..., :3]), where=alpha > 0
         )
-        return np.concatenate([colors, alpha], axis=2)
+        made = np.concatenate([colors, alpha], axis=2) * 255.0
+        return np.floor(np.clip(made, 0.0, 255.0) + 0.5).astype(np.int64)
 
 
 def texels(pixels: NDArray, draw: np.void, s: NDArray, t: NDArray) -> NDArray:
@@ -206,67 +207,93 @@ def shadow(u: NDArray, v: NDArray, hw: float, hh: float, radius: float, sigma: f
 # blending ----------------------------------------------------------------------------------------
 
 
+def quotient(x: NDArray) -> NDArray:
+    """Return x / 65535, rounded."""
+    made: NDArray = (x + WHITE // 2) // WHITE
+    return made
+
+
 def _overlay(b: NDArray, s: NDArray) -> NDArray:
-    return np.where(b <= 0.5, 2 * b * s, 1 - 2 * (1 - b) * (1 - s))
+    light = WHITE - quotient(2 * (WHITE - b) * (WHITE - s))
+    return np.where(2 * b <= WHITE, quotient(2 * b * s), light)
 
 
 def _dodge(b: NDArray, s: NDArray) -> NDArray:
-    quotient = np.divide(b, 1 - s, out=np.ones_like(b), where=s < 1)
-    return np.where(b <= 0, 0.0, np.where(s >= 1, 1.0, np.minimum(1, quotient)))
+    rest = np.maximum(WHITE - s, 1)
+    made = np.where(b >= WHITE - s, WHITE, (b * WHITE + rest // 2) // rest)
+    return np.where(b == 0, 0, made)
 
 
 def _burn(b: NDArray, s: NDArray) -> NDArray:
-    quotient = np.divide(1 - b, s, out=np.ones_like(b), where=s > 0)
-    return np.where(b >= 1, 1.0, np.where(s <= 0, 0.0, 1 - np.minimum(1, quotient)))
+    return WHITE - _dodge(WHITE - b, WHITE - s)
 
 
-def _soft(b: NDArray, s: NDArray) -> NDArray:
-    d = np.where(b <= 0.25, ((16 * b - 12) * b + 4) * b, np.sqrt(b))
-    return np.asarray(np.where(s <= 0.5, b - (1 - 2 * s) * b * (1 - b), b + (2 * s - 1) * (d - b)))
+def _soft(b: NDArray, s: NDArray, d: NDArray) -> NDArray:
+    twice = 2 * s - WHITE
+    less = b - quotient(-twice * quotient(b * (WHITE - b)))
+    return np.where(twice <= 0, less, b + quotient(twice * (d - b)))
 
 
-#: The blend function of each mode by number; None for "add".
+#: The function of each mode, of numbers of 16 bits; None for "add" and "soft-light".
 MIXES: Final[tuple[Callable[[NDArray, NDArray], NDArray] | None, ...]] = (
     lambda b, s: s,
     None,
-    lambda b, s: b * s,
-    lambda b, s: b + s - b * s,
+    lambda b, s: quotient(b * s),
+    lambda b, s: b + s - quotient(b * s),
     _overlay,
     np.minimum,
     np.maximum,
     _dodge,
     _burn,
     lambda b, s: _overlay(s, b),
-    _soft,
+    None,
     lambda b, s: np.abs(b - s),
-    lambda b, s: b + s - 2 * b * s,
+    lambda b, s: b + s - 2 * quotient(b * s),
 )
 
 
-def blend(mode: int, back: NDArray, source: NDArray, alpha: NDArray, linear: bool) -> NDArray:
-    """Blend a source with an alpha over a backdrop: straight RGBA, 0 to 1."""
-    under, below = back[..., :3], back[..., 3:]
-    above = alpha[..., None]
-    if linear:
-        under, source = decoded(under), decoded(source)
-    mix = MIXES[mode]
-    if mix is None:
-        result = np.minimum(above + below, 1)
-        colors = np.minimum(above * source + below * under, 1)
+def blend(mode: int, back: NDArray, source: NDArray, share: NDArray, linear: bool) -> NDArray:
+    """Blend straight bytes over straight bytes; ``share`` is coverage times opacity."""
+    back = back.astype(np.int64)
+    below, alpha = back[..., 3:], source[..., 3:]
+    full = share[..., None] == FULL
+    one = np.where(full, 255, FULL)
+    above = np.where(full, alpha, (alpha * share[..., None] + 127) // 255)
+    total = above * 255 + below * (one - above)
+    safe = np.maximum(total, 1)
+    result = (total + one // 2) // one
+    b, s = back[..., :3], source[..., :3]
+    if mode == 0 and not linear:
+        colors = (above * 255 * s + (one - above) * below * b + safe // 2) // safe
     else:
-        result = above + below * (1 - above)
-        mixed = (1 - below) * source + below * mix(under, source)
-        colors = above * mixed + (1 - above) * below * under
-    colors = np.divide(colors, result, out=np.zeros_like(colors), where=result > 0)
-    colors = np.clip(colors, 0, 1)
-    return np.concatenate([encoded(colors) if linear else colors, result], axis=2)
+        soft = SOFT[linear][b].astype(np.int64)
+        b, s = (VALUES[linear][x].astype(np.int64) for x in (b, s))
+        mix = MIXES[mode]
+        if BLENDS[mode] == "add":
+            found, result = _added(b, s, below, above, one)
+        else:
+            made = _soft(b, s, soft) if mix is None else mix(b, s)
+            m = quotient(((255 - below) * s + below * made) * 257)
+            w = (above * 255 * FULL + safe // 2) // safe
+            found = (m * w + b * (FULL - w) + FULL // 2) // FULL
+        colors = _byte_of_light(found) if linear else quotient(found * 255)
+    made = np.concatenate([colors, result], axis=2)
+    return np.where(above == 0, back, made).astype(np.uint8)
 
 
-def decoded(x: NDArray) -> NDArray:
-    """Convert sRGB values to linear light."""
-    return np.where(x <= 0.04045, x / 12.92, ((np.maximum(x, 0) + 0.055) / 1.055) ** 2.4)
+def _added(
+    b: NDArray, s: NDArray, below: NDArray, above: NDArray, one: NDArray
+) -> tuple[NDArray, NDArray]:
+    """Return colors of 16 bits and alphas of "add": both premultiplied are added."""
+    over, under = (above * FULL + one // 2) // one, (below * FULL + 127) // 255
+    total = over + under
+    safe = np.maximum(total, 1)
+    w = (over * FULL + safe // 2) // safe
+    mean = (s * w + b * (FULL - w) + FULL // 2) // FULL
+    summed = np.minimum(s * over // FULL + (b * under + FULL // 2) // FULL, WHITE)
+    alpha = (np.minimum(total, FULL) * 255 + FULL // 2) // FULL
+    return np.where(total > FULL, summed, mean), alpha
 
 
-def encoded(x: NDArray) -> NDArray:
-    """Convert linear light to sRGB values."""
-    return np.where(x <= 0.0031308, x * 12.92, 1.055 * np.maximum(x, 1e-9) ** (1 / 2.4) - 0.055)
+def _byte_of_light(x: NDArray) -> NDArray:
+    return np.searchsorted(LEAST, x, side="right")

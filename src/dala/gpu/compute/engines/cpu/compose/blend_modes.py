@@ -1,9 +1,15 @@
-"""Blend modes, in sRGB and in linear light, for sixteen pixels at a time."""
+"""Blend modes, in sRGB and in linear light, for sixteen pixels at a time.
+
+Colors are numbers of 16 bits: 257 times a byte, or linear light.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+
+from dala.gpu.compute.engines.blending import LEAST, SOFT, VALUES, WHITE
 from dala.gpu.compute.engines.compositing import BLENDS
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
@@ -17,72 +23,64 @@ from dala.gpu.compute.engines.cpu.native.names import (
     load,
     select,
     splat,
-    sqrt,
-    static,
     store,
     table,
     u32,
 )
-from dala.gpu.compute.engines.cpu.pixels.over import INVERSE, round_bytes
+from dala.gpu.compute.engines.cpu.pixels.over import divide_near, quotient, shared_alpha
 
-OVER, ADD, MULTIPLY, SCREEN, OVERLAY, DARKEN, LIGHTEN, DODGE, BURN, HARD, SOFT, DIFFERENCE = range(
-    12
+OVER, ADD, MULTIPLY, SCREEN, OVERLAY, DARKEN, LIGHTEN, DODGE, BURN, HARD, SOFT_LIGHT, DIFFERENCE = (
+    range(12)
 )
 EXCLUSION: Final = BLENDS.index("exclusion")
 
-
-def _linear(value: int) -> float:
-    x = value / 255
-    return x / 12.92 if x <= 0.04045 else float(((x + 0.055) / 1.055) ** 2.4)
-
-
-#: Linear light of each sRGB byte.
-LINEAR_OF_BYTE: Final = tuple(_linear(value) for value in range(256))
-
-
-#: Polynomials fitted at Chebyshev nodes: linear light from sRGB values above 0.04045 (within 1e-5),
-#: and sRGB values from the fourth root of linear light above 0.0031308 (within 5e-5).
-TO_LINEAR: Final = (
-    0.00091976, 0.03294894, 0.51325446, 0.7100482, -0.42192918, 0.21590616, -0.0511523,
-)  # fmt: skip
-TO_SRGB: Final = (-0.06484378, 0.19804078, 1.117347, -0.32937187, 0.0788558)
+_LIGHT: Final = tuple(VALUES[1].tolist())
+_SOFT: Final = tuple(SOFT[0].tolist())
+_SOFT_OF_LIGHT: Final = tuple(SOFT[1].tolist())
+#: The least linear light of each byte but 0, and the byte of the first of each sixteen numbers; at
+#: most one byte begins in them.
+_LEAST: Final = (*LEAST.tolist(), 1 << 16)
+_BYTES: Final = tuple(np.searchsorted(LEAST, np.arange(4096) * 16, side="right").tolist())
 
 
-@native(fast=True)
-def to_linear(x: Vector) -> Vector:
-    """Convert sRGB values to linear light."""
-    curve = splat(f32(TO_LINEAR[6]), 16)
-    for k in static((5, 4, 3, 2, 1, 0)):
-        curve = curve * x + f32(static(TO_LINEAR[k]))
-    return select(x <= f32(0.04045), x * f32(1 / 12.92), curve)
+@native
+def byte_of_light(x: Vector) -> Vector:
+    """Convert linear light to sRGB bytes."""
+    byte = gather(table(u32, _BYTES), i32(x >> 4))
+    return byte + select(x >= gather(table(u32, _LEAST), i32(byte)), u32(1), u32(0))
 
 
-@native(fast=True)
-def to_srgb(x: Vector) -> Vector:
-    """Convert linear light to sRGB values."""
-    root = sqrt(sqrt(x))
-    curve = splat(f32(TO_SRGB[4]), 16)
-    for k in static((3, 2, 1, 0)):
-        curve = curve * root + f32(static(TO_SRGB[k]))
-    return min(select(x <= f32(0.0031308), x * f32(12.92), curve), splat(f32(1), 16))
+@native
+def ratio(a: Vector, b: Vector) -> Vector:
+    """Return a * 65536 / b, rounded, for a up to b up to 2**24."""
+    return divide_near((a << 16) + (b >> 1), b, f32(i32(a)) * f32(65536) / f32(i32(b)))
 
 
 @native
 def overlay(b: Vector, s: Vector) -> Vector:
     """Multiply where ``b`` is dark, screen where it is light."""
-    dark = f32(2) * b * s
-    return select(b <= f32(0.5), dark, f32(1) - f32(2) * (f32(1) - b) * (f32(1) - s))
+    light = WHITE - quotient(2 * (WHITE - b) * (WHITE - s))
+    return select(2 * b <= WHITE, quotient(2 * b * s), light)
+
+
+@native
+def dodge(b: Vector, s: Vector) -> Vector:
+    """Lighten ``b`` by ``s``."""
+    rest = max(WHITE - s, splat(u32(1), 16))
+    guess = f32(i32(b)) * f32(WHITE) / f32(i32(rest))
+    made = divide_near(b * WHITE + (rest >> 1), rest, min(guess, splat(f32(WHITE), 16)))
+    made = select(b >= WHITE - s, splat(u32(WHITE), 16), made)
+    return select(b == 0, b, made)
 
 
 @native(inline=False)
-def blend_channel(mode: i32, b: Vector, s: Vector) -> Vector:
-    """Blend one channel of the backdrop and the source, both in 0..1."""
-    zero, one = splat(f32(0), 16), splat(f32(1), 16)
+def blend_channel(mode: i32, b: Vector, s: Vector, soft: Vector) -> Vector:
+    """Blend one channel of the backdrop and the source."""
     found = s
     if mode == MULTIPLY:
-        found = b * s
+        found = quotient(b * s)
     elif mode == SCREEN:
-        found = b + s - b * s
+        found = b + s - quotient(b * s)
     elif mode == OVERLAY:
         found = overlay(b, s)
     elif mode == DARKEN:
@@ -90,22 +88,18 @@ def blend_channel(mode: i32, b: Vector, s: Vector) -> Vector:
     elif mode == LIGHTEN:
         found = max(b, s)
     elif mode == DODGE:
-        quotient = min(b / max(one - s, splat(f32(1e-9), 16)), one)
-        found = select(b <= zero, zero, select(s >= one, one, quotient))
+        found = dodge(b, s)
     elif mode == BURN:
-        quotient = min((one - b) / max(s, splat(f32(1e-9), 16)), one)
-        found = select(b >= one, one, select(s <= zero, zero, one - quotient))
+        found = WHITE - dodge(WHITE - b, WHITE - s)
     elif mode == HARD:
         found = overlay(s, b)
-    elif mode == SOFT:
-        near = ((f32(16) * b - f32(12)) * b + f32(4)) * b
-        d = select(b <= f32(0.25), near, sqrt(max(b, zero)))
-        twice = f32(2) * s - f32(1)
-        found = select(s <= f32(0.5), b + twice * b * (one - b), b + twice * (d - b))
+    elif mode == SOFT_LIGHT:
+        less = b - quotient((WHITE - 2 * s) * quotient(b * (WHITE - b)))
+        found = select(2 * s <= WHITE, less, b + quotient((2 * s - WHITE) * (soft - b)))
     elif mode == DIFFERENCE:
-        found = abs(b - s)
+        found = max(b, s) - min(b, s)
     elif mode == EXCLUSION:
-        found = b + s - f32(2) * b * s
+        found = b + s - 2 * quotient(b * s)
     return found
 
 
@@ -113,78 +107,93 @@ def blend_channel(mode: i32, b: Vector, s: Vector) -> Vector:
 def composite(
     d: Vector,
     s: Vector,
-    alpha: Vector,
+    over: Vector,
     under: Vector,
-    scale: Vector,
+    weight: Vector,
     mode: i32,
     *,
     shift: int,
     linear: bool,
 ) -> Vector:
-    """Return one channel of the result, shifted to its byte; ``s`` is in 0..255."""
-    byte = (d >> shift) & 255
-    s = s * f32(INVERSE)
-    b = f32(i32(byte)) * f32(INVERSE)
+    """Return one channel of the result, shifted to its byte.
+
+    ``weight`` is that of the source in the result; "add" has weights ``over`` and ``under``.
+    """
+    back, front = (d >> shift) & 255, (s >> shift) & 255
+    b, f = back * 257, front * 257
     if linear:
-        s = to_linear(s)
-        b = gather(table(f32, LINEAR_OF_BYTE), i32(byte))
-    one = splat(f32(1), 16)
-    total = alpha * s + under * b
+        b, f = gather(table(u32, _LIGHT), i32(back)), gather(table(u32, _LIGHT), i32(front))
+    m = f
+    if mode != ADD:
+        soft = b
+        if mode == SOFT_LIGHT:
+            if linear:
+                soft = gather(table(u32, _SOFT_OF_LIGHT), i32(back))
+            else:
+                soft = gather(table(u32, _SOFT), i32(back))
+        below = d >> 24
+        m = quotient(((255 - below) * f + below * blend_channel(mode, b, f, soft)) * 257)
+    found = (m * weight + b * (65536 - weight) + 32768) >> 16
     if mode == ADD:
-        total = min(total, one)
-    else:
-        blend = (one - under) * s + under * blend_channel(mode, b, s)
-        total = alpha * blend + (one - alpha) * under * b
-    total = max(min(total * scale, one), splat(f32(0), 16))
+        total = min(((f * over) >> 16) + ((b * under + 32768) >> 16), splat(u32(WHITE), 16))
+        found = select(over + under > 65536, total, found)
     if linear:
-        total = to_srgb(total)
-    return round_bytes(total * f32(255)) << shift
+        return byte_of_light(found) << shift
+    else:
+        return quotient(found * 255) << shift
 
 
 @native
-def blend_planes(
+def blend_row(
     pixels: Array[u32],
     at: i64,
-    red: Array[f32],
-    green: Array[f32],
-    blue: Array[f32],
-    alphas: Array[f32],
+    source: Array[u32],
+    first: i64,
+    coverage: Array[u32],
     count: i64,
     mode: i32,
     *,
     linear: bool,
 ) -> None:
-    """Blend colors in 0..255 with alphas in 0..1 onto a row of pixels."""
-    one = splat(f32(1), 16)
+    """Blend a row of pixels with a row of the target."""
     for k in hinted(range(0, count, 16), scalar=True):
         n = min(count - k, 16)
-        d = load(pixels, at + k, 16, n)
-        alpha = load(alphas, k, 16)
-        under = f32(i32(d >> 24)) * f32(INVERSE)
-        result = alpha + under * (one - alpha)
+        d, s = load(pixels, at + k, 16, n), load(source, first + k, 16, n)
+        share = load(coverage, k, 16)
+        full = share > 65535
+        below = d >> 24
+        over = shared_alpha(s >> 24, share)
+        above = select(full, s >> 24, over)
+        total = above * 255 + below * select(full, 255 - above, 65536 - above)
+        byte = total + 128
+        alpha = select(full, (byte + (byte >> 8)) >> 8, (total + 32768) >> 16)
+        under = below * 257 + (below >> 7)
+        part, whole = above * 255, total
         if mode == ADD:
-            result = min(alpha + under, one)
-        scale = select(result > f32(0), one / max(result, splat(f32(1e-9), 16)), one - one)
-        out = round_bytes(result * f32(255)) << 24
-        out |= composite(d, load(red, k, 16), alpha, under, scale, mode, shift=0, linear=linear)
-        out |= composite(d, load(green, k, 16), alpha, under, scale, mode, shift=8, linear=linear)
-        out |= composite(d, load(blue, k, 16), alpha, under, scale, mode, shift=16, linear=linear)
-        store(pixels, at + k, out, n)
+            alpha = (min(over + under, splat(u32(65536), 16)) * 255 + 32768) >> 16
+            part, whole = over, over + under
+        # A weight of "add" is used where the sum is at most 1.
+        weight = ratio(part, max(whole, splat(u32(1), 16)))
+        out = alpha << 24
+        out |= composite(d, s, over, under, weight, mode, shift=0, linear=linear)
+        out |= composite(d, s, over, under, weight, mode, shift=8, linear=linear)
+        out |= composite(d, s, over, under, weight, mode, shift=16, linear=linear)
+        store(pixels, at + k, select(above == 0, d, out), n)
 
 
 @native(inline=False)
 def blend_srgb(
-    pixels: Array[u32], at: i64, red: Array[f32], green: Array[f32], blue: Array[f32],
-    alphas: Array[f32], count: i64, mode: i32,
+    pixels: Array[u32], at: i64, source: Array[u32], first: i64, coverage: Array[u32], count: i64,
+    mode: i32,
 ) -> None:  # fmt: skip
     """Blend in sRGB."""
-    blend_planes(pixels, at, red, green, blue, alphas, count, mode, linear=False)
+    blend_row(pixels, at, source, first, coverage, count, mode, linear=False)
 
 
 @native(inline=False)
 def blend_linear(
-    pixels: Array[u32], at: i64, red: Array[f32], green: Array[f32], blue: Array[f32],
-    alphas: Array[f32], count: i64, mode: i32,
+    pixels: Array[u32], at: i64, source: Array[u32], first: i64, coverage: Array[u32], count: i64,
+    mode: i32,
 ) -> None:  # fmt: skip
     """Blend in linear light."""
-    blend_planes(pixels, at, red, green, blue, alphas, count, mode, linear=True)
+    blend_row(pixels, at, source, first, coverage, count, mode, linear=True)

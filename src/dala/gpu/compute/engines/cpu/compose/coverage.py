@@ -30,12 +30,14 @@ from dala.gpu.compute.engines.cpu.native.names import (
     hinted,
     i32,
     i64,
+    in_range,
     load,
     local,
     splat,
     sqrt,
     store,
     table,
+    u32,
     view,
 )
 
@@ -55,6 +57,18 @@ def field(draw: Array[i32], at: i64) -> f32:
 def field64(draw: Array[i32], at: i64) -> f64:
     """Return a float field of a draw as f64, for positions in large pictures."""
     return f64(view(draw, f32, 0)[at])
+
+
+@native
+def full_share(draw: Array[i32]) -> u32:
+    """Return a draw's opacity with 16 fractional bits."""
+    return u32(in_range(i32, floor(field64(draw, OPACITY) * f64(65536) + f64(0.5))))
+
+
+@native
+def share_of(coverage: Vector, opacity: f32) -> Vector:
+    """Return coverage times opacity with 16 fractional bits."""
+    return u32(in_range(i32, coverage * opacity + f32(0.5)))
 
 
 @native
@@ -181,22 +195,22 @@ def blurred_box(u: Vector, v: Vector, hw: f32, hh: f32, radius: f32, sigma: f32)
 
 
 @native(inline=False)
-def box_coverage(draw: Array[i32], coverage: Array[f32], x: i64, y: i64, count: i64) -> None:
+def box_coverage(draw: Array[i32], coverage: Array[u32], x: i64, y: i64, count: i64) -> None:
     """Write coverage times opacity of an unrotated box, for pixels starting at x."""
     dy = offset_y(draw, y)
     hw, hh, radius = field(draw, HW), field(draw, HH), field(draw, RADIUS)
-    opacity = field(draw, OPACITY)
+    opacity = f32(full_share(draw))
     for k in hinted(range(0, count, 16), scalar=True):
         found = rounded_box(offsets_x(draw, x + k), splat(dy, 16), hw, hh, radius)
-        store(coverage, k, found * opacity)
+        store(coverage, k, share_of(found, opacity))
 
 
 @native(inline=False)
-def draw_coverage(draw: Array[i32], coverage: Array[f32], x: i64, y: i64, count: i64) -> None:
+def draw_coverage(draw: Array[i32], coverage: Array[u32], x: i64, y: i64, count: i64) -> None:
     """Write coverage times opacity of any draw, for pixels starting at x."""
     dy, cos, sin = offset_y(draw, y), field(draw, COS), field(draw, SIN)
     hw, hh, radius = field(draw, HW), field(draw, HH), field(draw, RADIUS)
-    width, opacity, kind = field(draw, WIDTH), field(draw, OPACITY), draw[KIND]
+    width, opacity, kind = field(draw, WIDTH), f32(full_share(draw)), draw[KIND]
     for k in hinted(range(0, count, 16), scalar=True):
         dx = offsets_x(draw, x + k)
         u, v = dx * cos + dy * sin, dy * cos - dx * sin
@@ -209,11 +223,11 @@ def draw_coverage(draw: Array[i32], coverage: Array[f32], x: i64, y: i64, count:
                 inner = max(radius - width, f32(0))
                 hole = rounded_box(u, v, hw - width, hh - width, inner)
                 found = max(found - hole, splat(f32(0), 16))
-        store(coverage, k, found * opacity)
+        store(coverage, k, share_of(found, opacity))
 
 
 @native(inline=False, fast=True)
-def shadow_coverage(draw: Array[i32], coverage: Array[f32], x: i64, y: i64, count: i64) -> None:
+def shadow_coverage(draw: Array[i32], coverage: Array[u32], x: i64, y: i64, count: i64) -> None:
     """Write coverage times opacity of an unrotated shadow, for pixels starting at x.
 
     Integrates vertically in steps. The width of the box at each step is computed once per row, and
@@ -242,7 +256,7 @@ def shadow_coverage(draw: Array[i32], coverage: Array[f32], x: i64, y: i64, coun
         else:
             weights[0] += weight
     first = 0 if weights[0] > f32(0) else 1
-    opacity = field(draw, OPACITY)
+    opacity = f32(full_share(draw))
     for k in hinted(range(0, count, 16), scalar=True):
         u = offsets_x(draw, x + k)
         total = splat(f32(0), 16)
@@ -250,4 +264,4 @@ def shadow_coverage(draw: Array[i32], coverage: Array[f32], x: i64, y: i64, coun
             half = halfs[j]
             total += erf_difference((u + half) * scale, (u - half) * scale) * weights[j]
         total = max(min(total, splat(f32(1), 16)), splat(f32(0), 16))
-        store(coverage, k, total * opacity)
+        store(coverage, k, share_of(total, opacity))

@@ -51,12 +51,11 @@ from dala.gpu.compute.engines.cpu.compose.records import (
 from dala.gpu.compute.engines.cpu.compose.rows import (
     all_opaque,
     cover_color,
-    cover_planes,
     cover_row,
-    cover_sums,
+    pack_sums,
     tint_row,
 )
-from dala.gpu.compute.engines.cpu.compose.sampling import sample_row, unpack_row
+from dala.gpu.compute.engines.cpu.compose.sampling import sample_row
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
@@ -68,7 +67,6 @@ from dala.gpu.compute.engines.cpu.native.names import (
     i16,
     i32,
     i64,
-    independent,
     u8,
     u32,
     view,
@@ -84,7 +82,7 @@ ROW: Final = TILE_COLUMNS + 48
 
 
 @native
-def fill_coverage(coverage: Array[f32], value: f32) -> None:
+def fill_coverage(coverage: Array[u32], value: u32) -> None:
     """Set the coverage of all pixels of a row."""
     for k in range(ROW):
         coverage[k] = value
@@ -101,8 +99,8 @@ def draw_row(
     x0: i64,
     x1: i64,
     opaque: bool,
-    flat: Array[f32],
-    coverage: Array[f32],
+    flat: Array[u32],
+    coverage: Array[u32],
 ) -> None:
     """Draw a row of a box: pixels at ``shift + x`` of the source onto those at ``start + x``."""
     a, b, c, d = spans(draw, y, x0, x1)
@@ -122,26 +120,9 @@ def draw_row(
 
 
 @native(inline=False)
-def draw_sums(
-    pixels: Array[u32], start: i64, sums: Array[f32], shift: i64, draw: Array[i32], y: i64,
-    x0: i64, x1: i64, flat: Array[f32], coverage: Array[f32], tinted: bool, color: u32,
-) -> None:  # fmt: skip
-    """Draw a row of a box from premultiplied sums, as ``draw_row`` does."""
-    a, b, c, d = spans(draw, y, x0, x1)
-    if b < c:
-        cover_sums(pixels, start + b, sums, shift + b, flat, c - b, tinted, color)
-    if a < b:
-        box_coverage(draw, coverage, a, y, b - a)
-        cover_sums(pixels, start + a, sums, shift + a, coverage, b - a, tinted, color)
-    if c < d:
-        box_coverage(draw, coverage, c, y, d - c)
-        cover_sums(pixels, start + c, sums, shift + c, coverage, d - c, tinted, color)
-
-
-@native(inline=False)
 def draw_copy(
     pixels: Array[u32], width: i64, draw: Array[i32], plan: Array[i64], texels: Array[u32],
-    tex_width: i64, x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[f32], coverage: Array[f32],
+    tex_width: i64, x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[u32], coverage: Array[u32],
     temp: Array[u32], is_rgb: bool,
 ) -> None:  # fmt: skip
     """Draw a picture at its own size, aligned to pixels."""
@@ -166,8 +147,8 @@ def draw_copy(
 @native(inline=False)
 def draw_nearest(
     pixels: Array[u32], width: i64, draw: Array[i32], plan: Array[i64], texels: Array[u32],
-    tex_width: i64, tables: Array[i32], x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[f32],
-    coverage: Array[f32], temp: Array[u32],
+    tex_width: i64, tables: Array[i32], x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[u32],
+    coverage: Array[u32], temp: Array[u32],
 ) -> None:  # fmt: skip
     """Draw a scaled picture with nearest sampling."""
     opaque = draw[FLAGS] & OPAQUE != 0 and draw[KIND] == PICTURE
@@ -184,8 +165,8 @@ def draw_nearest(
 @native(inline=False)
 def draw_scaled(
     pixels: Array[u32], width: i64, draw: Array[i32], plan: Array[i64], texels: Array[u32],
-    tex_width: i64, tables: Array[i32], x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[f32],
-    coverage: Array[f32], temp: Array[u32], line: Array[f32], places: Array[i32], sums: Array[f32],
+    tex_width: i64, tables: Array[i32], x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[u32],
+    coverage: Array[u32], temp: Array[u32], line: Array[f32], places: Array[i32], sums: Array[f32],
     is_rgb: bool,
 ) -> None:  # fmt: skip
     """Draw a picture that is scaled or not aligned to pixels, with bilinear sampling."""
@@ -232,11 +213,7 @@ def draw_scaled(
                     source[at * 4 :], tex_width * 4, weights_y[k * many_y :], many_y, line, many,
                     places, weights_x[begin * many_x :], many_x, sums, count,
                 )  # fmt: skip
-                draw_sums(
-                    pixels, y * width, sums, -(left + begin), draw, y, from_x, to_x, flat, coverage,
-                    tinted, color,
-                )  # fmt: skip
-                continue
+                pack_sums(sums, temp, count)
             if tinted:
                 tint_row(temp, 0, temp, count, color)
                 opaque = False
@@ -248,7 +225,7 @@ def draw_scaled(
 @native(inline=False)
 def draw_flat(
     pixels: Array[u32], width: i64, draw: Array[i32], x0: i64, y0: i64, x1: i64, y1: i64,
-    flat: Array[f32], coverage: Array[f32],
+    flat: Array[u32], coverage: Array[u32],
 ) -> None:  # fmt: skip
     """Draw a box of one color."""
     color = view(draw, u32, 0)[COLOR]
@@ -271,7 +248,7 @@ def draw_flat(
 @native(inline=False)
 def draw_shadow(
     pixels: Array[u32], width: i64, draw: Array[i32], x0: i64, y0: i64, x1: i64, y1: i64,
-    coverage: Array[f32],
+    coverage: Array[u32],
 ) -> None:  # fmt: skip
     """Draw the shadow of an unrotated box."""
     color = view(draw, u32, 0)[COLOR]
@@ -296,25 +273,15 @@ def ring_hole(draw: Array[i32], y: i64, a: i64, d: i64) -> tuple[i64, i64]:
 @native(inline=False)
 def draw_general(
     pixels: Array[u32], width: i64, draw: Array[i32], plan: Array[i64], texels: Array[u32],
-    tex_width: i64, tex_height: i64, x0: i64, y0: i64, x1: i64, y1: i64, coverage: Array[f32],
-    planes: Array[f32],
+    tex_width: i64, tex_height: i64, x0: i64, y0: i64, x1: i64, y1: i64, coverage: Array[u32],
+    temp: Array[u32],
 ) -> None:  # fmt: skip
     """Draw any kind of draw: rotated, with a blend mode, or in linear light."""
-    red, green, blue = (
-        planes[0:ROW],
-        planes[ROW : 2 * ROW],
-        planes[2 * ROW : 3 * ROW],
-    )
-    alphas = planes[3 * ROW : 4 * ROW]
     kind, mode, linear = draw[KIND], draw[BLEND], draw[FLAGS] & LINEAR != 0
     color = view(draw, u32, 0)[COLOR]
     sampled = draw[KIND] == PICTURE or draw[KIND] == TINT
-    alpha = f32(color >> 24) * f32(1 / 255)
-    if kind != PICTURE:
-        fill_coverage(red, f32(color & 255))
-        fill_coverage(green, f32((color >> 8) & 255))
-        fill_coverage(blue, f32((color >> 16) & 255))
-    spare = planes[4 * ROW :]
+    if not sampled:
+        fill_row(temp, 0, x1 - x0, color)
     for y in hinted(range(y0, y1), scalar=True):
         a, d = x0, x1
         if sampled or kind == RING:
@@ -329,37 +296,27 @@ def draw_general(
             if count <= 0:
                 continue
             draw_coverage(draw, coverage, x, y, count)
-            to_red, to_green, to_blue = red, green, blue
-            if kind == TINT:
-                to_red, to_green, to_blue = spare, spare, spare
+            source, first = temp, 0
             if sampled and plan[DIRECT] == 1:
-                at = (y + plan[SHIFT_Y]) * tex_width + x + plan[SHIFT_X]
-                unpack_row(texels, at, count, to_red, to_green, to_blue, alphas)
+                source, first = texels, (y + plan[SHIFT_Y]) * tex_width + x + plan[SHIFT_X]
             elif sampled:
-                sample_row(
-                    draw, texels, tex_width, tex_height, x, y, count, to_red, to_green, to_blue,
-                    alphas,
-                )  # fmt: skip
-            if sampled:
-                scale = f32(1) if kind == PICTURE else alpha
-                for k in independent(range((count + 15) & ~15)):
-                    alphas[k] = alphas[k] * coverage[k] * scale
-            else:
-                for k in independent(range((count + 15) & ~15)):
-                    alphas[k] = coverage[k] * alpha
+                sample_row(draw, texels, tex_width, tex_height, x, y, count, temp)
+            if kind == TINT:
+                tint_row(source, first, temp, count, color)
+                source, first = temp, 0
             at = y * width + x
             if linear:
-                blend_linear(pixels, at, red, green, blue, alphas, count, mode)
+                blend_linear(pixels, at, source, first, coverage, count, mode)
             elif mode != 0:
-                blend_srgb(pixels, at, red, green, blue, alphas, count, mode)
+                blend_srgb(pixels, at, source, first, coverage, count, mode)
             else:
-                cover_planes(pixels, at, red, green, blue, alphas, count)
+                cover_row(pixels, at, source, first, coverage, count)
 
 
 @native(inline=False)
 def draw_halved(
     pixels: Array[u32], width: i64, draw: Array[i32], plan: Array[i64], texels: Array[u32],
-    tex_width: i64, x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[f32], coverage: Array[f32],
+    tex_width: i64, x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[u32], coverage: Array[u32],
     temp: Array[u32], expanded: Array[u32], is_rgb: bool,
 ) -> None:  # fmt: skip
     """Draw an opaque picture at half its size: each pixel is the mean of four texels."""

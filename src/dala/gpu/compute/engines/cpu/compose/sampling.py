@@ -33,13 +33,13 @@ from dala.gpu.compute.engines.cpu.native.names import (
     i32,
     i64,
     in_range,
-    load,
     select,
     splat,
     store,
     u32,
 )
 from dala.gpu.compute.engines.cpu.pixels.gather import byte_of, weigh_corners
+from dala.gpu.compute.engines.cpu.pixels.over import round_bytes
 
 
 @native
@@ -63,12 +63,9 @@ def sample_row(
     x: i64,
     y: i64,
     count: i64,
-    red: Array[f32],
-    green: Array[f32],
-    blue: Array[f32],
-    alphas: Array[f32],
+    out: Array[u32],
 ) -> None:
-    """Write straight colors in 0..255 and alphas in 0..1 for a row of pixels starting at x."""
+    """Write the pixels of a row starting at x, not premultiplied."""
     dy, cos, sin = offset_y(draw, y), field(draw, COS), field(draw, SIN)
     hw, hh = field(draw, HW), field(draw, HH)
     sx, sy, ox, oy = field(draw, SX), field(draw, SY), field(draw, OX), field(draw, OY)
@@ -116,21 +113,8 @@ def sample_row(
                 g += weigh_corners(nw, ne, sw, se, wa, wb, wc, wd, channel=1)
                 b += weigh_corners(nw, ne, sw, se, wa, wb, wc, wd, channel=2)
         scale = select(a > zero, f32(1) / max(a, splat(f32(1e-9), 16)), zero)
-        store(red, k, r * scale)
-        store(green, k, g * scale)
-        store(blue, k, b * scale)
-        store(alphas, k, a * (f32(1) / f32(255 * across * down)))
-
-
-@native(inline=False)
-def unpack_row(
-    texels: Array[u32], at: i64, count: i64, red: Array[f32], green: Array[f32], blue: Array[f32],
-    alphas: Array[f32],
-) -> None:  # fmt: skip
-    """Write colors and alphas of texels that are aligned to pixels; see ``sample_row``."""
-    for k in hinted(range(0, count, 16), scalar=True):
-        one = load(texels, at + k, 16, min(count - k, 16))
-        store(red, k, byte_of(one, channel=0))
-        store(green, k, byte_of(one, channel=1))
-        store(blue, k, byte_of(one, channel=2))
-        store(alphas, k, byte_of(one, channel=3) * f32(1 / 255))
+        most = splat(f32(255), 16)
+        word = round_bytes(min(r * scale, most)) | (round_bytes(min(g * scale, most)) << 8)
+        word |= round_bytes(min(b * scale, most)) << 16
+        alpha = min(a * (f32(1) / f32(across * down)), most)
+        store(out, k, word | (round_bytes(alpha) << 24))

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dala.gpu.compute.engines.compositing import PICTURE, TINT
-from dala.gpu.compute.engines.cpu.compose.coverage import (
-    field,
-)
+from dala.gpu.compute.engines.cpu.compose.coverage import field, full_share
 from dala.gpu.compute.engines.cpu.compose.draws import (
     ROW,
     draw_copy,
@@ -101,11 +99,7 @@ def draw_range(
     level: int,
 ) -> None:
     """Execute draws [first, last) inside a rectangle no larger than a tile."""
-    flat, coverage, planes = (
-        scratch[0:ROW],
-        scratch[ROW : 2 * ROW],
-        scratch[2 * ROW : 7 * ROW],
-    )
+    flat, coverage = view(scratch, u32, 0)[0:ROW], view(scratch, u32, 4 * ROW)[0:ROW]
     temp, places = view(scratch, u32, 28 * ROW), view(scratch, i32, 32 * ROW)
     sums, line = scratch[9 * ROW : 13 * ROW], scratch[13 * ROW :]
     for k in hinted(range(first, last), scalar=True):
@@ -117,7 +111,7 @@ def draw_range(
             continue
         draw = draws[k * DRAW_WORDS : (k + 1) * DRAW_WORDS]
         if path == FLAT:
-            fill_coverage(flat, field(draw, OPACITY))
+            fill_coverage(flat, full_share(draw))
             draw_flat(pixels, width, draw, x0, y0, x1, y1, flat, coverage)
             continue
         if level >= ANY_DRAW and path == BLURRED:
@@ -133,11 +127,11 @@ def draw_range(
         if level >= ANY_DRAW and path == GENERAL:
             draw_general(
                 pixels, width, draw, plan, texels, tex_width, tex_height, x0, y0, x1, y1, coverage,
-                planes,
+                temp,
             )  # fmt: skip
             continue
         if field(draw, OPACITY) < f32(1) or path == SCALED:
-            fill_coverage(flat, field(draw, OPACITY))
+            fill_coverage(flat, full_share(draw))
         if path == COPY:
             draw_copy(
                 pixels, width, draw, plan, texels, tex_width, x0, y0, x1, y1, flat, coverage, temp,

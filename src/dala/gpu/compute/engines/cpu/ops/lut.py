@@ -3,6 +3,7 @@
 The table is copied with four numbers per entry, so that an entry is one vector. Pixels are
 processed in blocks: positions and weights are computed for many pixels at a time, then the entries
 of each pixel are summed, then the block is stored. Curves of bytes become 256 entries per channel.
+From bytes to bytes, 3D tables are in integers: ``lut_bytes.py``.
 """
 
 from __future__ import annotations
@@ -35,6 +36,14 @@ from dala.gpu.compute.engines.cpu.native.names import (
 )
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.shared import Statics, memories
+from dala.gpu.compute.engines.lookup import (
+    ByteLookup,
+    byte_curves,
+    byte_lookup,
+    byte_places,
+    curved,
+    is_plain,
+)
 from dala.gpu.compute.engines.scratch import scratch_memory
 
 #: Pixels of a block, whose intermediate values fit the L1 cache.
@@ -178,28 +187,17 @@ def store_block(
     mixing: bool,
 ) -> None:
     """Store a block's sums as pixels, mixed with the originals; alpha is kept."""
-    if u8 == T and u8 == S and channels == 4 and stored == 4:
-        bytes_ = local(u8, 4 * BLOCK)
-        for k in independent(range(4 * count)):
-            v = sums[k] * amount
+    for k in independent(range(count)):
+        for c in static(range(3)):
+            v = sums[4 * k + c] * amount
             if mixing:
-                v += f32(src[k]) * keep
-            bytes_[k] = u8(in_range(i32, min(max(f32(0), v + 0.5), 255.0)))
-        colors, before, after = view(bytes_, u32), view(src, u32), view(out, u32)
-        for k in independent(range(count)):
-            after[k] = (colors[k] & 0xFFFFFF) | (before[k] & 0xFF000000)
-    else:
-        for k in independent(range(count)):
-            for c in static(range(3)):
-                v = sums[4 * k + c] * amount
-                if mixing:
-                    v += f32(src[channels * k + c]) * keep
-                if u8 == S:
-                    out[stored * k + c] = u8(in_range(i32, min(max(f32(0), v + 0.5), 255.0)))
-                else:
-                    out[stored * k + c] = v
-            if stored == 4:
-                out[stored * k + 3] = alpha(src, k, T=T, S=S, channels=channels)
+                v += f32(src[channels * k + c]) * keep
+            if u8 == S:
+                out[stored * k + c] = u8(in_range(i32, min(max(f32(0), v + 0.5), 255.0)))
+            else:
+                out[stored * k + c] = v
+        if stored == 4:
+            out[stored * k + 3] = alpha(src, k, T=T, S=S, channels=channels)
 
 
 @native
@@ -326,8 +324,11 @@ def curves_of_floats(
 # runners ------------------------------------------------------------------------------------------
 @implements("lut_apply")
 def make_lut_apply(engine: Engine, task: Task) -> Runner | None:
-    """Return the runner for the dtypes, and for a 3D table or curves; None for both at once."""
+    """Return the runner for the dtypes, and for a 3D table or curves; None for both of floats."""
     image, lut = task.inputs
+    numbers = byte_lookup(task)
+    if numbers is not None and (len(lut.shape) == 4 or task["shaper"]):
+        return _bytes(engine, task, numbers)
     if task["shaper"]:
         return None  # the kernel of the language
     kinds: Statics = {"S": _NATIVE[task.output.dtype], "channels": image.shape[2]}
@@ -336,7 +337,7 @@ def make_lut_apply(engine: Engine, task: Task) -> Runner | None:
     if len(lut.shape) == 4:
         return _cubes(engine, task, total, kinds)
     if image.dtype == "u8":
-        return _curves_of_bytes(task, total, kinds)
+        return _curves_of_bytes(task, total, kinds, numbers)
     return _curves_of_floats(task, total, kinds)
 
 
@@ -381,27 +382,53 @@ def _cubes(engine: Engine, task: Task, total: int, kinds: Statics) -> Runner:
     return run
 
 
-def _curves_of_bytes(task: Task, total: int, kinds: Statics) -> Runner:
-    amount, keep = _mix_weights(task)
-    lows, scales = (np.array(v)[:, None] for v in _domain(task))
-    size = task.inputs[1].shape[0]
-    byte = np.arange(256.0)
-    table_position = np.clip((byte - lows) * scales, 0.0, size - 1)
-    cell = np.minimum(table_position.astype(np.int64), size - 2)
-    part = table_position - cell
-    channel = np.arange(3)[:, None]
-    dtype = np.uint8 if task.output.dtype == "u8" else np.float32
-    run_all: Callable[..., None] = compile_native(curves_of_bytes, **kinds).parallel(total, TILE)
+def _bytes(engine: Engine, task: Task, numbers: ByteLookup) -> Runner:
+    from dala.gpu.compute.engines.cpu.ops import lut_bytes
+
+    image, lut = task.inputs
+    count = task["shaper"]
+    entries = (lut.shape[0] - count) if count else lut.shape[0] ** 3
+    size = round(entries ** (1 / 3))
+    widen = compile_native(lut_bytes.quantize_entries).parallel(entries, TILE)
+    run_all = compile_native(
+        lut_bytes.look_up_bytes,
+        channels=image.shape[2],
+        stored=task.output.shape[2],
+        tetrahedral=task["method"] == "tetrahedral",
+        mixing=numbers.keep != 0,
+        plain=is_plain(task),
+    ).parallel(image.shape[0] * image.shape[1], TILE)
+    known = None if count else byte_places(task, size).reshape(-1)
+    factor, last = numbers.factor / 256.0, (numbers.keep, numbers.shift, numbers.below)
 
     def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         (src, table), out = memories(inputs, output)
-        curves = table.array.view(np.float32).reshape(size, 3)
-        with np.errstate(all="ignore"):
-            found = curves[cell, channel] * (1.0 - part) + curves[cell + 1, channel] * part
-            found = found * amount + byte * keep
-            if dtype is np.uint8:
-                found = np.clip(np.floor(np.nan_to_num(found) + 0.5), 0.0, 255.0)
-        run_all(src, np.ascontiguousarray(found.astype(dtype).reshape(-1)), out)
+        floats, places = table.array.view(np.float32)[: 3 * (count + entries)], known
+        if places is None:
+            places = byte_places(task, size, floats[: 3 * count].reshape(-1, 3)).reshape(-1)
+        with scratch_memory(engine, task.op, 8 * entries) as (storage,):
+            wide = storage.handle
+            widen(floats[3 * count :], wide, factor, numbers.bias, numbers.top)
+            run_all(src, wide, places, out, size, *last)
+
+    return run
+
+
+def _curves_of_bytes(task: Task, total: int, kinds: Statics, numbers: ByteLookup | None) -> Runner:
+    amount, keep = _mix_weights(task)
+    size, byte = task.inputs[1].shape[0], np.arange(256.0)
+    run_all: Callable[..., None] = compile_native(curves_of_bytes, **kinds).parallel(total, TILE)
+    low, high = task["domain_min"], task["domain_max"]
+
+    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
+        (src, table), out = memories(inputs, output)
+        curves = table.array.view(np.float32)[: 3 * size].reshape(size, 3)
+        if numbers is not None:
+            made = byte_curves(task, curves, numbers)
+        else:
+            found = curved(curves, np.tile(byte / 255.0, (3, 1)), low, high)
+            made = (found * amount + byte * keep).astype(np.float32)
+        run_all(src, np.ascontiguousarray(made.reshape(-1)), out)
 
     return run
 

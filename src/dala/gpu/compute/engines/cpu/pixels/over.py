@@ -3,9 +3,9 @@
 A pixel is a 32-bit word, red in its low byte and alpha in its high byte, not premultiplied. Vectors
 hold sixteen pixels.
 
-There are two kinds of source. Pixels over pixels are exactly rounded: in 16-bit integers over
-opaque pixels, otherwise in f32 (numerator and denominator stay below 2**24, so the division is
-exact enough to round correctly). Colors with fractional coverage are computed in f32.
+Pixels over pixels are exactly rounded: in 16-bit integers over opaque pixels, otherwise in f32
+(numerator and denominator stay below 2**24, so the division is exact enough to round correctly).
+Coverage times opacity is a *share* of 65536; with one, alphas have 16 fractional bits.
 """
 
 from __future__ import annotations
@@ -42,8 +42,6 @@ VISIBLE: Final = 0x01000000
 #: Mask of every other channel, and one half in each of those channels for rounding.
 CHANNEL_PAIR: Final = 0x00FF00FF
 PAIR_HALF: Final = 0x00800080
-#: The factor from a byte to 0..1.
-INVERSE: Final = 1 / 255
 #: Lanes that repeat the alpha of sixteen pixels, seen as 32 numbers of 16 bits.
 _ALPHA_LANES: Final = tuple(2 * (k // 2) + 1 for k in range(32))
 #: Full alpha in the high bytes of pixels seen as 16-bit numbers.
@@ -193,7 +191,7 @@ def over_some(pixels: Array[u32], at: i64, source: Array[u32], first: i64, count
     store(pixels, at, over_any(d, s), count)
 
 
-# colors with coverage -------------------------------------------------------------------------
+# pixels with coverage -------------------------------------------------------------------------
 @native
 def round_bytes(values: Vector) -> Vector:
     """Round numbers of 0..255, halves up."""
@@ -201,45 +199,63 @@ def round_bytes(values: Vector) -> Vector:
 
 
 @native
-def channels_of(words: Vector) -> Vector:
-    """Return red, green and blue of sixteen pixels, 0..255."""
-    r, g, b = words & 255, (words >> 8) & 255, (words >> 16) & 255
-    return f32(i32(r)), f32(i32(g)), f32(i32(b))
-
-
-@native(fast=True)
-def cover_opaque(d: Vector, r: Vector, g: Vector, b: Vector, alpha: Vector) -> Vector:
-    """Return colors of 0..255 with alphas of 0..1 over sixteen opaque pixels."""
-    dr, dg, db = channels_of(d)
-    red = round_bytes(dr + (r - dr) * alpha)
-    green = round_bytes(dg + (g - dg) * alpha)
-    blue = round_bytes(db + (b - db) * alpha)
-    return red | (green << 8) | (blue << 16) | OPAQUE
-
-
-@native(inline=False, fast=True)
-def cover_any(d: Vector, r: Vector, g: Vector, b: Vector, alpha: Vector) -> Vector:
-    """Return colors of 0..255 with alphas of 0..1 over sixteen pixels.
-
-    The result for a pixel does not depend on its neighbors: opaque pixels are rounded as
-    ``cover_opaque`` rounds them, and pixels under an alpha of 0 stay as they are.
-    """
-    dr, dg, db = channels_of(d)
-    below = f32(i32(d >> 24)) * f32(INVERSE) * (f32(1) - alpha)
-    total = alpha + below
-    share = select(total > f32(0), alpha / max(total, splat(f32(1e-12), 16)), splat(f32(0), 16))
-    rest = select(total > f32(0), f32(1) - share, splat(f32(0), 16))
-    red = round_bytes(r * share + dr * rest)
-    green = round_bytes(g * share + dg * rest)
-    blue = round_bytes(b * share + db * rest)
-    made = red | (green << 8) | (blue << 16) | (round_bytes(total * f32(255)) << 24)
-    made = select(alpha > f32(0), made, d)
-    return select(d >= OPAQUE, cover_opaque(d, r, g, b, alpha), made)
+def quotient(x: Vector) -> Vector:
+    """Return x / 65535, rounded, for x up to 65535 * 65535."""
+    t = x + 32768
+    return (t + (t >> 16)) >> 16
 
 
 @native
-def cover(d: Vector, r: Vector, g: Vector, b: Vector, alpha: Vector) -> Vector:
-    """Return colors over sixteen pixels, with ``cover_opaque`` if all of them are opaque."""
+def divide_near(x: Vector, y: Vector, guess: Vector) -> Vector:
+    """Return x // y of u32, given a number that is less than one off; y is below 2**30."""
+    q = u32(in_range(i32, guess))
+    r = i32(x - q * y)
+    return select(r < 0, q - 1, select(r >= i32(y), q + 1, q))
+
+
+@native
+def shared_alpha(a: Vector, share: Vector) -> Vector:
+    """Return alphas times shares of 65536, rounded, with 16 fractional bits."""
+    return select(share > 65535, a * 257 + (a >> 7), quotient(a * share * 257))
+
+
+@native
+def cover_opaque(d: Vector, s: Vector, share: Vector) -> Vector:
+    """Return sixteen pixels, with a share of their alphas, over sixteen opaque ones.
+
+    A full share gives what ``over_opaque`` gives: 16 bits are enough for it.
+    """
+    a = shared_alpha(s >> 24, share)
+    out = splat(u32(OPAQUE), 16)
+    for shift in static((0, 8, 16)):
+        b = (d >> shift) & 255
+        out |= (((b << 16) + (((s >> shift) & 255) - b) * a + 32768) >> 16) << shift
+    return out
+
+
+@native(inline=False)
+def cover_any(d: Vector, s: Vector, share: Vector) -> Vector:
+    """Return sixteen pixels, with a share of their alphas, over sixteen pixels.
+
+    A full share gives what ``over_any`` gives.
+    """
+    full = share > 65535
+    above = select(full, s >> 24, shared_alpha(s >> 24, share))
+    rest = select(full, 255 - above, 65536 - above)
+    front, back = above * 255, (d >> 24) * rest
+    total = max(front + back, splat(u32(1), 16))
+    byte = total + 128
+    out = select(full, (byte + (byte >> 8)) >> 8, (total + 32768) >> 16) << 24
+    inverse = f32(2) / f32(i32(total))
+    for shift in static((0, 8, 16)):
+        part = ((s >> shift) & 255) * front + ((d >> shift) & 255) * back + (total >> 1)
+        out |= divide_near(part, total, f32(i32(part >> 1)) * inverse) << shift
+    return select(above == 0, d, out)
+
+
+@native
+def cover(d: Vector, s: Vector, share: Vector) -> Vector:
+    """Return pixels over sixteen pixels, with ``cover_opaque`` if all of those are opaque."""
     if all_of(d >= OPAQUE):
-        return cover_opaque(d, r, g, b, alpha)
-    return cover_any(d, r, g, b, alpha)
+        return cover_opaque(d, s, share)
+    return cover_any(d, s, share)

@@ -102,9 +102,10 @@ def compose_frame(
     pipeline: ComputePipeline,
     target: DeviceBuffer,
     dispatches: list[ComposeDispatch],
+    tables: bytes,
 ) -> None:
     """Record the dispatches of a frame."""
     for data, (rects, count, *numbers), arenas in dispatches:
         first = ring.write(device, data) // RECORD
-        block = BLOCK.pack(first + rects, count, first, *numbers)
+        block = BLOCK.pack(first + rects, count, first, *numbers) + tables
         device.dispatch(pipeline, (*arenas, ring.buffer, target), block, numbers[1])

@@ -2,8 +2,8 @@
 // invocation four pixels of it, which stay in registers. First the group finds the draws that touch
 // the tile, and the topmost one that hides all below it.
 //
-// Colors are 0 to 255 and alphas 0 to 1. A pixel of a picture is a word. The line WORDS is replaced
-// by the bindings, the function that reads pictures from several buffers, and the constants
+// A pixel is a word. Blending is in integers; coverage and sampling are in floats. The line WORDS is
+// replaced by the bindings, the function that reads pictures from several buffers, and the constants
 // HAS_SHADOWS and HAS_BLENDS, which remove code that no draw needs.
 
 struct Draw {
@@ -22,7 +22,7 @@ struct Draw {
     crop: vec4<f32>,
     taps: vec2<i32>,
     color: u32,
-    opacity: f32,
+    opacity: u32,  // 16 fractional bits
     arena: u32,
     place: u32,
     size: vec2<i32>,
@@ -37,7 +37,7 @@ struct Block {
     width: u32,
     background: u32,
     fill: u32,  // 1: start with the background, 0: with the target's pixels
-}
+TABLES}
 
 WORDS
 
@@ -118,13 +118,17 @@ fn coverage(d: Draw, point: vec2<f32>) -> f32 {
 
 // pictures -------------------------------------------------------------------------------------------
 
-// Premultiplied color, and alpha.
-fn weighted(d: Draw, at: vec2<i32>) -> vec4<f32> {
+fn texel_at(d: Draw, at: vec2<i32>) -> u32 {
     let size = d.size;
     let inside = clamp(at, vec2<i32>(0), size - vec2<i32>(1));
-    let texel = unpack_rgba(word(d.arena, d.place + u32(inside.y * size.x + inside.x)));
-    let alpha = texel.w * 0.0039215686f;
-    return vec4<f32>(texel.xyz * alpha, alpha);
+    return word(d.arena, d.place + u32(inside.y * size.x + inside.x));
+}
+
+// Premultiplied color, and alpha.
+fn weighted(texel: u32) -> vec4<f32> {
+    let px = unpack_rgba(texel);
+    let alpha = px.w * 0.0039215686f;
+    return vec4<f32>(px.xyz * alpha, alpha);
 }
 
 fn sample_bilinear(d: Draw, spot: vec2<f32>) -> vec4<f32> {
@@ -154,18 +158,22 @@ fn sample_bilinear(d: Draw, spot: vec2<f32>) -> vec4<f32> {
     return vec4<f32>(rgb, (share.x + share.y) + (share.z + share.w));
 }
 
-fn sample_nearest(d: Draw, spot: vec2<f32>) -> vec4<f32> {
+fn nearest_texel(d: Draw, spot: vec2<f32>) -> u32 {
     let crop = d.crop;
     let low = floor(crop.xy);
     let high = max(low, ceil(crop.zw) - vec2<f32>(1.0f));
-    return weighted(d, vec2<i32>(clamp(floor(spot), low, high)));
+    return texel_at(d, vec2<i32>(clamp(floor(spot), low, high)));
 }
 
-fn sampled(d: Draw, point: vec2<f32>) -> vec4<f32> {
+// Straight bytes.
+fn sampled(d: Draw, point: vec2<f32>) -> u32 {
     let scale = d.scale;
     let taps = max(d.taps, vec2<i32>(1));
     let first = (point + d.extent) * scale + d.start;
     let nearest = (d.flags & NEAREST) != 0u;
+    if (nearest && all(taps == vec2<i32>(1))) {
+        return nearest_texel(d, first);
+    }
     let step = vec2<f32>(1.0f) / vec2<f32>(taps);
     var total = vec4<f32>(0.0f);
     for (var y = 0; y < taps.y; y++) {
@@ -173,119 +181,66 @@ fn sampled(d: Draw, point: vec2<f32>) -> vec4<f32> {
             let off = (vec2<f32>(vec2<i32>(x, y)) + vec2<f32>(0.5f)) * step - vec2<f32>(0.5f);
             let spot = first + off * scale;
             if (nearest) {
-                total += sample_nearest(d, spot);
+                total += weighted(nearest_texel(d, spot));
             } else {
                 total += sample_bilinear(d, spot);
             }
         }
     }
-    return total * (step.x * step.y);
+    total *= step.x * step.y;
+    return pack_rgba(vec4<f32>(total.xyz / max(total.w, 1e-20f), total.w * 255.0f));
 }
 
 // blending -------------------------------------------------------------------------------------------
 
-// Comparisons with 0 and 1 have a margin: drivers' divisions by 255 are not exact.
-const MARGIN = 1e-4f;
-
-fn decoded(x: vec3<f32>) -> vec3<f32> {
-    let curve = pow((max(x, vec3<f32>(0.0f)) + vec3<f32>(0.055f)) / 1.055f, vec3<f32>(2.4f));
-    return select(curve, x / 12.92f, x <= vec3<f32>(0.04045f));
+fn channels(pixel: u32) -> vec3<u32> {
+    return (vec3<u32>(pixel) >> vec3<u32>(0u, 8u, 16u)) & vec3<u32>(255u);
 }
 
-fn encoded(x: vec3<f32>) -> vec3<f32> {
-    let curve = 1.055f * pow(max(x, vec3<f32>(1e-9f)), vec3<f32>(0.41666667f)) - vec3<f32>(0.055f);
-    return select(curve, x * 12.92f, x <= vec3<f32>(0.0031308f));
+fn joined(rgb: vec3<u32>, alpha: u32) -> u32 {
+    return rgb.x | (rgb.y << 8u) | (rgb.z << 16u) | (alpha << 24u);
 }
 
-fn overlaid(b: vec3<f32>, s: vec3<f32>) -> vec3<f32> {
-    let one = vec3<f32>(1.0f);
-    return select(one - 2.0f * (one - b) * (one - s), 2.0f * b * s, b <= vec3<f32>(0.5f));
-}
-
-fn dodged(b: vec3<f32>, s: vec3<f32>) -> vec3<f32> {
-    let made = min(vec3<f32>(1.0f), b / max(vec3<f32>(1.0f) - s, vec3<f32>(MARGIN)));
-    return select(made, vec3<f32>(0.0f), b <= vec3<f32>(MARGIN));
-}
-
-fn burned(b: vec3<f32>, s: vec3<f32>) -> vec3<f32> {
-    let one = vec3<f32>(1.0f);
-    let made = one - min(one, (one - b) / max(s, vec3<f32>(MARGIN)));
-    return select(made, one, b >= vec3<f32>(1.0f - MARGIN));
-}
-
-fn softened(b: vec3<f32>, s: vec3<f32>) -> vec3<f32> {
-    let one = vec3<f32>(1.0f);
-    let dark = ((16.0f * b - vec3<f32>(12.0f)) * b + vec3<f32>(4.0f)) * b;
-    let d = select(sqrt(max(b, vec3<f32>(0.0f))), dark, b <= vec3<f32>(0.25f));
-    let less = b - (one - 2.0f * s) * b * (one - b);
-    return select(b + (2.0f * s - one) * (d - b), less, s <= vec3<f32>(0.5f));
-}
-
-fn mixed(mode: u32, b: vec3<f32>, s: vec3<f32>) -> vec3<f32> {
-    switch mode {
-        case 2u: { return b * s; }
-        case 3u: { return b + s - b * s; }
-        case 4u: { return overlaid(b, s); }
-        case 5u: { return min(b, s); }
-        case 6u: { return max(b, s); }
-        case 7u: { return dodged(b, s); }
-        case 8u: { return burned(b, s); }
-        case 9u: { return overlaid(s, b); }
-        case 10u: { return softened(b, s); }
-        case 11u: { return abs(b - s); }
-        case 12u: { return b + s - 2.0f * b * s; }
-        default: { return s; }
+BLENDS
+// The bytes of a source over those of a pixel, the source's alpha times a share of 65536: exactly
+// rounded, with alphas of 16 fractional bits, or of bytes where the share is full.
+fn composed(mode: u32, linear: bool, pixel: u32, source: u32, share: u32) -> u32 {
+    let full = share == 65536u;
+    let alpha = source >> 24u;
+    let above = select((alpha * share + 127u) / 255u, alpha, full);
+    if (above == 0u) {
+        return pixel;
     }
-}
-
-// Straight color 0 to 1 and alpha, from a pixel of bytes and a premultiplied source.
-fn blended(mode: u32, linear: bool, pixel: vec4<f32>, source: vec4<f32>) -> vec4<f32> {
-    let above = source.w;
-    let below = pixel.w / 255.0f;
-    var under = pixel.xyz / 255.0f;
-    var s = clamp(source.xyz / (255.0f * max(above, 1e-20f)), vec3<f32>(0.0f), vec3<f32>(1.0f));
-    if (linear) {
-        under = decoded(under);
-        s = decoded(s);
-    }
-    var alpha = min(above + below, 1.0f);
-    var rgb = min(above * s + below * under, vec3<f32>(1.0f));
-    if (mode != 1u) {
-        alpha = above + below * (1.0f - above);
-        let m = (1.0f - below) * s + below * mixed(mode, under, s);
-        rgb = above * m + (1.0f - above) * below * under;
-    }
-    rgb = clamp(rgb / max(alpha, 1e-20f), vec3<f32>(0.0f), vec3<f32>(1.0f));
-    if (linear) {
-        rgb = encoded(rgb);
-    }
-    return vec4<f32>(rgb, alpha);
-}
-
-// The source over the pixel, as bytes that are not rounded yet.
-fn composed(mode: u32, linear: bool, pixel: vec4<f32>, source: vec4<f32>) -> vec4<f32> {
+    let rest = select(65536u, 255u, full) - above;
+    let below = pixel >> 24u;
+    let s = channels(source);
+    let b = channels(pixel);
+    let total = above * 255u + below * rest;
+    let result = select((total + 32768u) >> 16u, (total + 127u) / 255u, full);
     if (HAS_BLENDS && (mode != 0u || linear)) {
-        let made = blended(mode, linear, pixel, source) * 255.0f;
-        return select(made, vec4<f32>(0.0f), source.w <= 0.0f && pixel.w <= 0.0f);
+        return blended(mode, linear, b, s, above, below, total, result, full);
     }
-    return source_over(pixel, source);
+    if (below == 255u) {
+        let sum = s * above + b * rest;
+        return joined(select((sum + 32768u) >> vec3<u32>(16u), (sum + 127u) / 255u, full), 255u);
+    }
+    return joined((s * (above * 255u) + b * (rest * below) + (total >> 1u)) / total, result);
 }
 
-fn drawn(d: Draw, whole: bool, at: vec2<f32>, word: u32) -> u32 {
+fn drawn(d: Draw, whole: bool, at: vec2<f32>, pixel: u32) -> u32 {
     let off = at - d.center;
     let point = vec2<f32>(off.x * d.turn.x + off.y * d.turn.y, off.y * d.turn.x - off.x * d.turn.y);
-    var source = unpack_rgba(d.color);
-    source = vec4<f32>(source.xyz, 1.0f) * (source.w * 0.0039215686f);
+    var source = d.color;
     if (d.kind == PICTURE || d.kind == TINT) {
         let texel = sampled(d, point);
-        source = select(source * texel.w, texel, d.kind == PICTURE);
+        let alpha = ((source >> 24u) * (texel >> 24u) + 127u) / 255u;
+        source = select((source & 0xffffffu) | (alpha << 24u), texel, d.kind == PICTURE);
     }
     var share = d.opacity;
     if (!whole) {
-        share *= coverage(d, point);
+        share = u32(coverage(d, point) * f32(share) + 0.5f);
     }
-    let linear = (d.flags & LINEAR) != 0u;
-    return pack_rgba(composed(d.blend, linear, unpack_rgba(word), source * share));
+    return composed(d.blend, (d.flags & LINEAR) != 0u, pixel, source, share);
 }
 
 // tiles ----------------------------------------------------------------------------------------------
@@ -334,7 +289,7 @@ fn classify(number: u32, corner: vec2<i32>, end: vec2<i32>) {
     let solid = (kind == PICTURE && (draws[i].flags & OPAQUE) != 0u)
         || (kind != PICTURE && kind != TINT && (draws[i].color >> 24u) == 255u);
     let everywhere = all(bounds.xy <= corner) && all(bounds.zw >= end);
-    if (solid && everywhere && draws[i].blend == 0u && draws[i].opacity >= 1.0f) {
+    if (solid && everywhere && draws[i].blend == 0u && draws[i].opacity == 65536u) {
         atomicMax(&bottom, number + 1u);
     }
 }

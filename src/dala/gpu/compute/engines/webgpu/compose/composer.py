@@ -20,6 +20,7 @@ import numpy as np
 from dala import memory
 from dala.errors import BufferTooLarge, FreedError, MemoryLimitExceeded
 from dala.gpu.compute.engines.base import Storage
+from dala.gpu.compute.engines.blending import TABLES, share_of
 from dala.gpu.compute.engines.compositing import (
     LINEAR,
     NEAREST,
@@ -88,6 +89,7 @@ _HALF: Final = slice(12, 14)
 _START: Final = slice(18, 20)
 _CROP: Final = slice(20, 24)
 _TAPS: Final = slice(24, 26)
+_OPACITY: Final = 27
 _OWN: Final = slice(28, 32)
 _ONE: Final = 0x3F800000
 
@@ -95,10 +97,19 @@ _ONE: Final = 0x3F800000
 _FUNCTIONS: Final = (
     "bilinear_weights",
     "pack_rgba",
-    "source_over",
     "unpack_rgba",
     "weighted_sum",
 )
+
+
+#: What stands for blends.wgsl where no draw needs it.
+_NO_BLENDS: Final = """\
+fn blended(mode: u32, linear: bool, back: vec3<u32>, source: vec3<u32>, above: u32, below: u32,
+        total: u32, result: u32, full: bool) -> u32 {
+    return 0u;
+}
+
+"""
 
 
 class WebGPUComposer(Composer):
@@ -206,8 +217,11 @@ class WebGPUComposer(Composer):
             fill = False
         ring = self._ring_for(max(len(dispatch.data) for dispatch in dispatches))
         text = _shader(bound, self._shadows, self._blends)
-        pipeline = self._engine.shader(text, bound + 1, BLOCK.size)
-        self._owner.post(compose_frame, self._device, ring, pipeline, target.handle, dispatches)
+        tables = TABLES.tobytes() if self._blends else b""
+        pipeline = self._engine.shader(text, bound + 1, BLOCK.size + len(tables))
+        self._owner.post(
+            compose_frame, self._device, ring, pipeline, target.handle, dispatches, tables
+        )
 
     @property
     def nbytes(self) -> int:
@@ -240,6 +254,7 @@ class WebGPUComposer(Composer):
             )
         rows[:, _OWN] = own
         flags[_drawn_unscaled(rows, pictured)] |= NEAREST
+        rows[:, _OPACITY] = share_of(draws["opacity"])
         return rows
 
     def _check_open(self) -> None:
@@ -450,4 +465,7 @@ def _shader(arenas: int, shadows: bool, blends: bool) -> str:
         f"const HAS_BLENDS = {str(blends).lower()};",
     ]
     lines.append("\n" + helper_source(_FUNCTIONS))
-    return read_wgsl("compose.wgsl", __package__).replace("WORDS\n", "\n".join(lines))
+    tables = f"    tables: array<vec4<u32>, {TABLES.nbytes // 16}>,\n" if blends else ""
+    modes = read_wgsl("blends.wgsl", __package__) if blends else _NO_BLENDS
+    text = read_wgsl("compose.wgsl", __package__).replace("WORDS\n", "\n".join(lines))
+    return text.replace("TABLES}", tables + "}").replace("BLENDS\n", modes, 1)

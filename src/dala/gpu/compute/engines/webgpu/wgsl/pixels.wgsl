@@ -40,16 +40,3 @@ fn cubic_weights(part: f32) -> vec4<f32> {
     let far = (((d - 5.0f) * d + 8.0f) * d - 4.0f) * -0.75f;
     return vec4<f32>(far.x, near.y, near.z, far.w);
 }
-
-// Source over pixel. The source's colors are premultiplied, 0 to 255, its alpha is 0 to 1; the
-// pixel and the result are straight, 0 to 255, the result not rounded yet.
-fn source_over(pixel: vec4<f32>, source: vec4<f32>) -> vec4<f32> {
-    let rest = 1.0f - source.w;
-    if (pixel.w >= 255.0f) {
-        return vec4<f32>(source.xyz + pixel.xyz * rest, 255.0f);
-    }
-    let below = pixel.w / 255.0f * rest;
-    let alpha = source.w + below;
-    let rgb = (source.xyz + pixel.xyz * below) / max(alpha, 1e-20f);
-    return select(vec4<f32>(min(rgb, vec3<f32>(255.0f)), alpha * 255.0f), vec4<f32>(0.0f), alpha <= 0.0f);
-}

@@ -1,10 +1,9 @@
 """Decode 4:2:0 bytes to RGB, as bytes in 16-bit fixed point or as f32.
 
 A row is decoded in blocks that stay in the L1 cache: chroma is first interpolated between two
-rows, then between columns. In fixed point a step of 255 is 128 units. Sums of chroma bytes are
-exact and every product is rounded to a unit, so a result is at most 0.52 steps from the exact one.
-RGB values are held around the middle of the range, so that they fit 16 bits with chroma added; sums
-saturate at its ends, which are beyond 0 and 255.
+rows, then between columns. In fixed point, as ``kernels/yuv.py`` defines it, a step of 255 is 128
+units. RGB values are held around the middle of the range, so that they fit 16 bits with chroma
+added; sums saturate at its ends, which are beyond 0 and 255.
 """
 
 from __future__ import annotations
@@ -206,18 +205,6 @@ def decode(
 
 
 # coefficients ---------------------------------------------------------------------------------
-def fraction(x: float) -> int:
-    """Return a number in [-1, 1) as a 16-bit fraction."""
-    return min(max(round(x * 32768.0), -32768), 32767)
-
-
-def fixed_coefficients(numbers: Sequence[float]) -> tuple[int, ...]:
-    """Return gain - 1, bias, middle, and the coefficients of Cb and Cr, in fixed point."""
-    black, gain, _, rv, gu, gv, bu = numbers
-    bias = round((0.5 - black * gain * 255.0 - 128.0) * 128.0)
-    return (fraction(gain - 1.0), bias, 128, *(fraction(k / 2.0) for k in (rv, gu, gv, bu / 2.0)))
-
-
 def float_coefficients(numbers: Sequence[float]) -> tuple[float, ...]:
     """Return gain, bias, middle, and the coefficients of Cb and Cr, for floats."""
     black, gain, middle, *coefficients = numbers

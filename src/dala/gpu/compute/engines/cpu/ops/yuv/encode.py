@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import native
@@ -19,7 +18,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     store,
     u8,
 )
-from dala.gpu.compute.engines.cpu.ops.yuv.decode import BLOCK, fraction
+from dala.gpu.compute.engines.cpu.ops.yuv.decode import BLOCK
 from dala.gpu.compute.engines.cpu.ops.yuv.lanes import (
     EVENS,
     INTERLEAVE_HALVES,
@@ -160,9 +159,3 @@ def encode(
                     store(v, to, cv, n)
                 k += LANES // 2
             at += count
-
-
-def encoding_coefficients(numbers: Sequence[float]) -> tuple[int, ...]:
-    """Return black, and the coefficients of red, green and blue for Y, Cb and Cr."""
-    black, _, *coefficients = numbers
-    return (round((black * 255.0 + 0.5) * 128.0), *(fraction(k) for k in coefficients))

@@ -1,6 +1,6 @@
-"""Runners of the YUV operations for 4:2:0 pictures.
+"""Runners of the YUV operations for bytes, and from 4:2:0 to floats.
 
-4:4:4 pictures, and floats to 4:2:0, are lowered to the kernel language instead.
+Other conversions of floats are lowered to the kernel language instead.
 """
 
 from __future__ import annotations
@@ -9,16 +9,13 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
-from dala.gpu.compute.engines.cpu.native import Native, compile_native
+from dala.gpu.compute.engines.cpu.native import Native, NativeFunction, compile_native
 from dala.gpu.compute.engines.cpu.native.names import f32, i16, u8
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.shared import memories
-from dala.gpu.compute.engines.cpu.ops.yuv.decode import (
-    decode,
-    fixed_coefficients,
-    float_coefficients,
-)
-from dala.gpu.compute.engines.cpu.ops.yuv.encode import encode, encoding_coefficients
+from dala.gpu.compute.engines.cpu.ops.yuv.decode import decode, float_coefficients
+from dala.gpu.compute.engines.cpu.ops.yuv.encode import encode
+from dala.gpu.compute.engines.cpu.ops.yuv.packed import decode_pixels, encode_pixels
 
 #: Pixels per tile, approximately.
 TILE: Final = 1 << 15
@@ -29,9 +26,9 @@ Arguments: TypeAlias = tuple[int | float | tuple[int, int], ...]
 
 @implements("yuv_to_rgb")
 def make_yuv_to_rgb(engine: Engine, task: Task) -> Runner | None:
-    """Return the runner that decodes 4:2:0 bytes to bytes or floats."""
+    """Return the runner that decodes 4:2:0 bytes to bytes or floats, or 4:4:4 bytes to bytes."""
     if task["format"] == "yuv444":
-        return None
+        return _packed(task, decode_pixels, stored=task.output.shape[2])
     height, width, _ = task.output.shape
     native, numbers = _decoder(task, rows=False)
     run_all = native.parallel(height, max(1, TILE // width))
@@ -40,6 +37,19 @@ def make_yuv_to_rgb(engine: Engine, task: Task) -> Runner | None:
     def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         planes, out = memories(inputs, output)
         run_all(*_planes([m.address for m in planes], height, width, pairs), out, *numbers)
+
+    return run
+
+
+def _packed(task: Task, code: NativeFunction, **statics: int) -> Runner | None:
+    if task.inputs[0].dtype != "u8" or task.output.dtype != "u8":
+        return None
+    height, width = task.output.shape[:2]
+    run_all = compile_native(code, **statics).parallel(height * width, TILE)
+
+    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
+        (pixels,), out = memories(inputs, output)
+        run_all(pixels, out, *task["fixed"])
 
     return run
 
@@ -69,14 +79,18 @@ def _decoder(task: Task, *, rows: bool) -> tuple[Native, Arguments]:
         centered=task["siting"] == "center",
         rows=rows,
     )
-    numbers = fixed_coefficients(task["numbers"]) if fixed else float_coefficients(task["numbers"])
-    return native, (width, height, *numbers)
+    if not fixed:
+        return native, (width, height, *float_coefficients(task["numbers"]))
+    gain, bias, *weights = task["fixed"]
+    return native, (width, height, gain, bias, 128, *weights)
 
 
 @implements("rgb_to_yuv")
 def make_rgb_to_yuv(engine: Engine, task: Task) -> Runner | None:
-    """Return the runner that encodes bytes to 4:2:0 bytes."""
-    if task["format"] == "yuv444" or task.inputs[0].dtype != "u8":
+    """Return the runner that encodes bytes to bytes."""
+    if task["format"] == "yuv444":
+        return _packed(task, encode_pixels, channels=task.inputs[0].shape[2])
+    if task.inputs[0].dtype != "u8":
         return None
     height, width, channels = task.inputs[0].shape
     native, numbers = _encoder(task, rows=False)
@@ -109,7 +123,7 @@ def _encoder(task: Task, *, rows: bool) -> tuple[Native, Arguments]:
         centered=task["siting"] == "center",
         rows=rows,
     )
-    return native, (width, *encoding_coefficients(task["numbers"]))
+    return native, (width, *task["fixed"])
 
 
 def _planes(addresses: list[int], height: int, width: int, pairs: bool) -> list[tuple[int, int]]:
