@@ -52,7 +52,7 @@ def find_zero_variant(
         made = tuple(folder.fold(v) for v in result)
         found = {c: k for c, v in enumerate(made) if (k := kept_channel(v, program)) is not None}
         if len(found) > len(kept if best is None else best.kept):
-            needed = needed_values([v for c, v in enumerate(made) if c not in found])
+            needed = needed_values(made)  # LLVM drops what copied channels do not need
             best = ZeroVariant(index, Block(list(needed)), made, found, folder.guarded)
     return best
 
