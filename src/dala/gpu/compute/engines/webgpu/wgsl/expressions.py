@@ -9,7 +9,8 @@ from typing import Final
 from dala.gpu.compute.engines.webgpu.rewrite.ranges import Ranges
 from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, Names, literal
 from dala.gpu.compute.engines.webgpu.wgsl.shader import Metering
-from dala.gpu.compute.lang.ir import FLOATS, Program, Slot, Value
+from dala.gpu.compute.lang.exact.exponential import has_quick_exp
+from dala.gpu.compute.lang.ir import FLOATS, Program, SetSlot, Slot, Value, statements
 
 _INFIX: Final = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|",
@@ -18,6 +19,11 @@ _INFIX: Final = {
 
 _COMPARISONS: Final = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 _SUMS: Final = ("add", "sub")
+
+#: Operations that compilers may join with a product.
+_JOINING: Final = frozenset({"add", "sub", "neg", "mul", "byte"})
+#: Functions of programs of bytes, correctly rounded or as they are defined.
+_EXACT: Final = {"div": "exact_div_f32", "sqrt": "exact_sqrt_f32", "exp": "quick_exp_f32"}
 
 #: Operations with an exact WGSL builtin; "round" of f64 has a helper.
 _BUILTIN: Final = frozenset({"abs", "floor", "ceil", "round", "sqrt"})
@@ -69,6 +75,9 @@ class WgslExpressions:
         #: Whether bytes become floats by conversions, not by additions: for programs that add
         #: so much that conversions, which run beside additions, take no time.
         self._converts = converts
+        #: Whether the program stores pictures of bytes: then no operation is fused or approximate.
+        self._exact = has_quick_exp(program)
+        self._alone = _products_apart(program) if self._exact else frozenset()
         self._slots: dict[Slot, str] = {}
         self._text: dict[Value, str] = {}
         self._read: list[dict[tuple[object, ...], str]] = [{}]
@@ -106,6 +115,8 @@ class WgslExpressions:
             return self._reading(value)
         folded = bool(value.args) and all(a.op == "const" for a in value.args)
         args = [self._opaque(a) if folded else self._use(a) for a in value.args]
+        if self._exact and value.type == "f32" and op in _EXACT:
+            return self._call(_EXACT[op], args)
         if op == "div" and value.type == "f32" and not _safe_divisor(value.args[1]):
             power = self._powers.get(args[1])
             top = value.args[0]
@@ -125,7 +136,7 @@ class WgslExpressions:
             text = f"({args[0]} {_INFIX[op]} {args[1]})"
             if op == "add" and value.type == "f32":
                 self._note_power(value, args, text)
-            return text
+            return self._call("hide_f32", [text]) if value in self._alone else text
         if op in _BUILTIN and (op, value.type) != ("round", "f64"):
             return f"{op}({bare(args[0])})"
         if op == "exp":
@@ -266,6 +277,10 @@ class WgslExpressions:
 
     def _byte(self, value: Value, args: list[str]) -> str:
         ordinary = value.args[0] in self._ranges
+        if self._exact:
+            if value.attr == "unit":
+                args = [self._call("hide_f32", [f"({args[0]} * 255.0f)"])]
+            return self._call("byte_exact", args)
         if value.attr == "unit":
             # Saturated before the product with 255: many GPUs need no operation for that.
             if ordinary:
@@ -279,6 +294,8 @@ class WgslExpressions:
         if source == target:
             return text
         if value.attr == "byte":
+            if self._exact:
+                return f"f32({bare(text)})"
             if not self._converts:
                 return self._call("from_byte", args)
             # A byte that is used again has a name instead.
@@ -299,6 +316,17 @@ class WgslExpressions:
         if (source, target) == ("u32", "s64"):
             return self._call("u32_to_s64", args)
         return f"{WGSL_TYPE[target]}({bare(text)})"
+
+
+def _products_apart(program: Program) -> frozenset[Value]:
+    """Return the products that a compiler could fuse with a sum, or join with another factor."""
+    found: set[Value] = set()
+    for s in statements(program.body):
+        users = s.args if isinstance(s, Value) and s.op in _JOINING else ()
+        if isinstance(s, SetSlot):
+            users = (s.value,)
+        found.update(v for v in users if v.op == "mul" and v.type == "f32")
+    return frozenset(found)
 
 
 def _safe_divisor(value: Value) -> bool:

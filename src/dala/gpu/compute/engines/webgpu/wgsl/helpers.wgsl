@@ -86,6 +86,11 @@ fn byte_f32(x: f32) -> i32 {
     return i32(bitcast<u32>(inside * 1.00000011920929f + 8388608.0f) & 255u);
 }
 
+// The same by its definition, without an error for numbers next to a half.
+fn byte_exact(x: f32) -> i32 {
+    return i32(min(select(0.0f, x, x > 0.0f), 255.0f) + 0.5f);
+}
+
 // The same for numbers that are not NaN, and for 0 to 1.
 fn byte_of_number(x: f32) -> i32 {
     return i32(bitcast<u32>(clamp(x, 0.0f, 255.0f) * 1.00000011920929f + 8388608.0f) & 255u);
@@ -202,6 +207,43 @@ fn div_f32(a: f32, b: f32) -> f32 {
     let size = abs(b);
     let k = select(select(1.0f, 1.8446744e19f, size < 1e-30f), 5.4210109e-20f, size > 1e30f);
     return (a / (b * k)) * k;
+}
+
+// The upper half of a number's digits. Products of halves are exact, fused or not.
+fn upper_f32(x: f32) -> f32 {
+    return bitcast<f32>(bitcast<u32>(x) & 0xfffff000u);
+}
+
+// Rounded correctly: what is left of a after the driver's quotient corrects it.
+fn exact_div_f32(a: f32, b: f32) -> f32 {
+    let q = hide_f32(div_f32(a, b));
+    let qh = upper_f32(q);
+    let ql = q - qh;
+    let bh = upper_f32(b);
+    let bl = b - bh;
+    let rest = ((a - qh * bh) - qh * bl - ql * bh) - ql * bl;
+    let ordinary = abs(q) > 1e-25f && abs(q) < 1e25f && abs(b) > 1e-10f && abs(b) < 1e10f;
+    return select(q, q + rest / b, ordinary);
+}
+
+fn exact_sqrt_f32(x: f32) -> f32 {
+    let s = hide_f32(sqrt(x));
+    let high = upper_f32(s);
+    let low = s - high;
+    let rest = ((x - high * high) - 2.0f * (high * low)) - low * low;
+    return select(s, s + rest * (0.5f / s), x > 1e-20f && x < 1e20f);
+}
+
+// The exponential of programs of bytes: lang/exact/exponential.py, operation by operation.
+fn quick_exp_f32(x: f32) -> f32 {
+    let t = hide_f32(min(max(x, -87.0f), 88.0f) * 1.4426950408889634f);
+    let shifted = hide_f32(t + 12582912.0f);
+    let rest = t - (shifted - 12582912.0f);
+    var total = hide_f32(rest * 0.009582853183706542f) + 0.05590642514458512f;
+    total = hide_f32(total * rest) + 0.2402409861165368f;
+    total = hide_f32(total * rest) + 0.6931241933554522f;
+    total = hide_f32(total * rest) + 1.0f;
+    return total * bitcast<f32>((bitcast<u32>(shifted) << 23u) + 0x3f800000u);
 }
 
 // x * 2^n, in two steps to cover the whole range.
