@@ -13,6 +13,7 @@ def attach(
     *,
     stars: tuple[str, ...] = (),
     renamed: Mapping[str, str] | None = None,
+    keep: bool = True,
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` for a package whose names load on first use.
 
@@ -23,6 +24,7 @@ def attach(
         stars: modules whose ``__all__`` are names of the package too.
         renamed: for each old name, the new one. Old names keep working for one version, with a
             DeprecationWarning, and are not listed by ``dir``.
+        keep: whether the package holds a name from its first use on; not if it is a builtin's.
     """
     old = renamed or {}
 
@@ -55,7 +57,8 @@ def attach(
                 obj=sys.modules[package],
             )
         value = getattr(import_module(home), name)
-        setattr(sys.modules[package], name, value)  # the next lookup does not get here
+        if keep:
+            setattr(sys.modules[package], name, value)  # the next lookup does not get here
         return value
 
     def dir_() -> list[str]:

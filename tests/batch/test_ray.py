@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import signal
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -177,6 +179,71 @@ def test_what_the_cluster_does_not_have_is_named(
         job(folder, "gpus").run(on="ray", gpus=2)
     with pytest.raises(BatchError, match=r"has 99 CPUs for a task"):
         job(folder, "cpus").run(on="ray", cpus=99)
+
+
+def test_tasks_take_no_more_cpus_than_the_largest_machine_has(
+    nodes: RayNodes, folder: Path, local: str
+) -> None:
+    """Nodes have one CPU each; three threads were refused."""
+    made = batch.videos(
+        str(folder / "film.mp4"), out=str(folder / "small" / "{stem}.mp4"), chain=["invert"],
+        chunk="4s", crf=12, threads=3, device="cpu",
+    )  # fmt: skip
+    with pytest.warns(UserWarning, match=r"no machine has 3 CPUs.* takes 1\."):
+        made.run(on="ray").check()
+    assert (folder / "small" / "film.mp4").exists()
+
+
+@pytest.mark.parametrize(
+    ("machines", "more", "expected"),
+    [
+        ([{"CPU": 1.0}, {"CPU": 2.0}, {}], {}, (2.0, [0, 1, 0])),
+        ([{"CPU": 8.0}, {"CPU": 2.0}], {}, (3.0, [2, 0])),
+        ([{"CPU": 2.5}, {"CPU": 2.0}], {}, (2.0, [1, 1])),
+        ([{"CPU": 0.5}], {}, (0.5, [1])),
+        ([{}], {}, (3.0, [0])),
+        # Machines that lack something else do not count.
+        ([{"CPU": 2.0, "GPU": 1.0}, {"CPU": 4.0}], {"gpus": 1.0}, (2.0, [1, 0])),
+        ([{"CPU": 1.0, "memory": 2e9}, {"CPU": 2.0}], {"memory": 10**9}, (1.0, [1, 0])),
+        # What was asked for is not changed.
+        ([{"CPU": 1.0}], {"cpus": 3.0}, (3.0, [0])),
+    ],
+)
+def test_cpus_of_a_task(
+    machines: list[dict[str, float]],
+    more: dict[str, Any],
+    expected: tuple[float, list[int]],
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    class Listing:
+        def nodes(self) -> list[dict[str, object]]:
+            return [
+                {"NodeID": str(n), "Alive": True, "Resources": resources}
+                for n, resources in enumerate(machines)
+            ]
+
+    runner = RayRunner("ray", Resources(threads=3, **more))
+    runner._ray = Listing()
+    runner._look()
+    runner._look()
+    assert (runner._cpus, [node.room for node in runner._nodes.values()]) == expected
+    assert len(recwarn) == (expected[0] != 3.0)
+
+
+def test_a_machine_that_joins_later_is_fitted() -> None:
+    class Listing:
+        found: ClassVar[list[dict[str, object]]] = []
+
+        def nodes(self) -> list[dict[str, object]]:
+            return self.found
+
+    runner = RayRunner("ray", Resources(threads=3))
+    runner._ray = Listing()
+    for id, cpus, room in (("head", 0.0, [0]), ("a", 1.0, [0, 1]), ("b", 4.0, [0, 1, 4])):
+        Listing.found.append({"NodeID": id, "Alive": True, "Resources": {"CPU": cpus}})
+        with contextlib.nullcontext() if id != "a" else pytest.warns(UserWarning, match="takes 1"):
+            runner._look()
+        assert [node.room for node in runner._nodes.values()] == room
 
 
 def test_another_address_than_that_of_this_process(nodes: RayNodes, folder: Path) -> None:

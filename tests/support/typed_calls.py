@@ -11,7 +11,7 @@ from typing import assert_type
 
 from PIL.Image import Image
 
-from dala.gpu.compute import Buffer
+from dala.gpu.compute import Buffer, Pixel, clamp, mix, pi, rgba, vec3
 from dala.media import Frame, effects, gpu
 from dala.typing import NDArray
 
@@ -39,3 +39,10 @@ def mistakes(array: NDArray, frame: Frame, data: bytes) -> None:
     gpu.resize(array)  # type: ignore[call-overload]
     gpu.blur(frame, out=array)  # type: ignore[call-overload]
     gpu.warp_affine(array, matrix=(1, 0, 0, 0, 1, 0), method="cubic")  # type: ignore[call-overload]
+
+
+def names_of_the_language(px: Pixel) -> None:
+    """They have their types in ``dala.gpu.compute`` too."""
+    assert_type(clamp(pi, 0.0, 1.0), float)
+    assert_type(mix(px.rgb, px.rgb, 0.5), vec3)
+    rgba(clamp(px.rgb, 0.0, 1.0), px.a)

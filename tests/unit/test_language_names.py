@@ -9,6 +9,7 @@ import pathlib
 import pytest
 
 import dala
+from dala.gpu import compute
 from dala.gpu.compute import language
 from dala.gpu.compute.lang.declaration import CONSTANTS
 from dala.gpu.compute.lang.functions import FUNCTIONS
@@ -54,6 +55,54 @@ def test_every_name_can_be_imported():
         assert hasattr(language, name), name
     assert not set(language.__all__) & set(dir(builtins))
     assert {*FUNCTIONS, *CONSTANTS} - set(dir(builtins)) <= set(language.__all__)
+
+
+#: Names that mean functions of buffers in ``dala.gpu.compute``.
+BUFFERS = {"shape", "tanh"}
+NAMES = {*language.__all__, *FUNCTIONS, *CONSTANTS} - {"bool", "float", "int"}
+
+
+def test_every_name_is_in_compute_too():
+    assert {name for name in NAMES if getattr(compute, name) is not getattr(language, name)} == (
+        BUFFERS
+    )
+    assert set(dir(compute)) >= NAMES
+    given: dict[str, object] = {}
+    exec(f"from dala.gpu.compute import {', '.join(sorted(NAMES))}", given)
+    assert given["max"] is language.max
+    with pytest.raises(ImportError, match="cannot import name 'clamped'"):
+        exec("from dala.gpu.compute import clamped")
+    with pytest.raises(AttributeError, match="has no attribute 'clamped'"):
+        _ = compute.clamped
+
+
+def test_names_in_compute_shadow_nothing():
+    """Modules of the package, and those who import all of it, keep Python's builtins."""
+    for name in NAMES:
+        getattr(compute, name)
+    shadowed = set(vars(compute)) & set(dir(builtins))
+    assert {name for name in shadowed if not name.startswith("__")} == set()
+    assert not set(compute.__all__) & set(dir(builtins))
+
+
+def test_type_checkers_see_every_name_in_compute():
+    tree = ast.parse(pathlib.Path(compute.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    typed = {alias.asname for line in block.body for alias in line.names}
+    assert typed == NAMES - set(compute.__all__)
+
+
+def test_names_of_compute_mean_the_same_inside_a_kernel():
+    from dala.gpu.compute import atan2, clamp, kernel, max, pi, shape, tanh
+
+    @kernel
+    def from_compute(x):
+        return max(tanh(x), clamp(atan2(x, 1.0) / pi, 0.0, 1.0)) + shape()
+
+    x = dala.gpu.compute.buffer([-1.0, 0.0, 2.0], device="reference")
+    expected = [max_ + 3.0 for max_ in (0.0, 0.0, 0.9640276)]
+    assert from_compute(x).read_list() == pytest.approx(expected)
+    dala.gpu.compute.Kernel.unregister("from_compute")
 
 
 @pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - {"bool", "float", "int", "rgba"}))

@@ -118,12 +118,6 @@ class RayRunner:
         #: The machines on which a task has failed.
         self._failed_on: dict[str, set[str]] = {}
         self._environment: str | None = None
-        self._settings = json.dumps(
-            {
-                "storage": storage.current().options,
-                "threads": math.ceil(self._cpus) if resources.device == "cpu" else 0,
-            }
-        )
         self._looked = self._asked = 0.0
         self._since = 0.0
         #: Workers for which the cluster was asked to have room.
@@ -189,15 +183,26 @@ class RayRunner:
         """Find machines that are new or gone."""
         self._looked = time.monotonic()
         found = {node["NodeID"]: node for node in self._ray.nodes()}
+        if self._resources.cpus is None and not any(node.room for node in self._nodes.values()):
+            self._fit([facts["Resources"] for facts in found.values() if facts["Alive"]])
         for id, facts in found.items():
             known = self._nodes.get(id)
             if known is not None:
                 known.alive = bool(facts["Alive"])
+                known.room = known.room or self._room(facts["Resources"])
             elif facts["Alive"]:
                 name = facts.get("NodeManagerHostname") or facts.get("NodeName") or id[:8]
                 self._nodes[id] = _Node(id, f"{name} ({id[:8]})", self._room(facts["Resources"]))
         for id, node in self._nodes.items():
             node.alive = node.alive and id in found
+
+    def _fit(self, machines: list[dict[str, float]]) -> None:
+        """Take no more CPUs for a task than the largest machine has."""
+        fitting = [m.get("CPU", 0.0) for m in machines if self._room({**m, "CPU": 1e9})]
+        most = max(fitting, default=0.0)
+        if 0 < most < self._cpus:
+            wanted, self._cpus = self._cpus, float(int(most) or most)
+            notify(f"Job.run: no machine has {wanted:g} CPUs for a task; it takes {self._cpus:g}.")
 
     def _room(self, resources: dict[str, float]) -> int:
         """Return how many actors a machine has room for."""
@@ -264,7 +269,9 @@ class RayRunner:
         }
         if self._resources.memory:
             options["memory"] = self._resources.memory
-        actor = self._ray.remote(RayWorker).options(**options).remote(self._settings)
+        threads = math.ceil(self._cpus) if self._resources.device == "cpu" else 0
+        settings = json.dumps({"storage": storage.current().options, "threads": threads})
+        actor = self._ray.remote(RayWorker).options(**options).remote(settings)
         node.slots.append(_Slot(node, actor, actor.hello.remote(self._environment)))
 
     @property

@@ -6,9 +6,15 @@
 >>> run_kernel("elementwise_add", [a, b], c)
 >>> read_list(c)
 [5.0, 7.0, 9.0]
+
+The names of :mod:`dala.gpu.compute.language` can be imported from here too. They load on first use
+and are not part of ``import *``. ``shape`` and ``tanh`` are functions of buffers here; inside a
+kernel the names mean the same, wherever they come from.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 # Submodules with the name of a function (buffer, kernel, kernels) are imported before it is bound.
 import dala.gpu.compute.kernels  # noqa: F401
@@ -55,6 +61,8 @@ from dala.gpu.compute.functions import (
 )
 from dala.gpu.compute.future import Future
 from dala.gpu.compute.kernel import Kernel, kernel
+from dala.gpu.compute.lang.declaration import CONSTANTS as _CONSTANTS
+from dala.gpu.compute.lang.functions import FUNCTIONS as _FUNCTIONS
 from dala.gpu.compute.lang.markers import (
     Array,
     Image,
@@ -83,6 +91,45 @@ from dala.gpu.compute.pipeline.pipeline import (
 from dala.gpu.compute.runnable import Runnable
 from dala.gpu.compute.stream.command import Command, poll, wait
 from dala.gpu.compute.stream.stream import Stream, submit
+from dala.lazy import attach
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.language import IntOrFloat as IntOrFloat
+    from dala.gpu.compute.language import Vector as Vector
+    from dala.gpu.compute.language import abs as abs
+    from dala.gpu.compute.language import atan as atan
+    from dala.gpu.compute.language import atan2 as atan2
+    from dala.gpu.compute.language import ceil as ceil
+    from dala.gpu.compute.language import clamp as clamp
+    from dala.gpu.compute.language import cos as cos
+    from dala.gpu.compute.language import div as div
+    from dala.gpu.compute.language import dot as dot
+    from dala.gpu.compute.language import e as e
+    from dala.gpu.compute.language import exp as exp
+    from dala.gpu.compute.language import floor as floor
+    from dala.gpu.compute.language import fract as fract
+    from dala.gpu.compute.language import inf as inf
+    from dala.gpu.compute.language import isnan as isnan
+    from dala.gpu.compute.language import len as len
+    from dala.gpu.compute.language import length as length
+    from dala.gpu.compute.language import like as like
+    from dala.gpu.compute.language import log as log
+    from dala.gpu.compute.language import max as max
+    from dala.gpu.compute.language import min as min
+    from dala.gpu.compute.language import mix as mix
+    from dala.gpu.compute.language import nan as nan
+    from dala.gpu.compute.language import pi as pi
+    from dala.gpu.compute.language import position as position
+    from dala.gpu.compute.language import pow as pow
+    from dala.gpu.compute.language import round as round
+    from dala.gpu.compute.language import select as select
+    from dala.gpu.compute.language import sign as sign
+    from dala.gpu.compute.language import sin as sin
+    from dala.gpu.compute.language import smoothstep as smoothstep
+    from dala.gpu.compute.language import sqrt as sqrt
+    from dala.gpu.compute.language import step as step
+    from dala.gpu.compute.language import tan as tan
+    from dala.gpu.compute.language import tau as tau
 
 __all__ = [
     "Array",
@@ -155,3 +202,11 @@ __all__ = [
     "version",
     "wait",
 ]
+
+if not TYPE_CHECKING:  # so that type checkers refuse a misspelled name, as Python does
+    _LANGUAGE = {"IntOrFloat", "Vector", *_CONSTANTS, *_FUNCTIONS} - {"bool", "float", "int"}
+    _homes = dict.fromkeys(_LANGUAGE, "dala.gpu.compute.language")
+    __getattr__ = attach(__name__, _homes, keep=False)[0]
+
+    def __dir__():
+        return sorted({*globals(), *_LANGUAGE})

@@ -1,8 +1,9 @@
 """Importable names of the kernel language, for editors and type checkers.
 
 Kernels run without these imports, and importing the names changes nothing about a kernel. Calling
-one outside a kernel raises an error. ``import *`` leaves out names that are Python builtins
-(``abs len max min pow round``); import them by name to pass vectors to them::
+one outside a kernel raises an error. ``dala.gpu.compute`` has the names too. ``import *`` leaves
+out names that are Python builtins (``abs len max min pow round``); import them by name to pass
+vectors to them::
 
     from dala.gpu.compute.language import Pixel, clamp, kernel, rgba
 
