@@ -32,11 +32,14 @@ def test_metadata_that_is_not_utf8(tmp_path, suffix):
         out.mux(stream.encode(None))
     data = path.read_bytes()
     assert b"TITLEXYZ" in data
-    path.write_bytes(data.replace(b"TITLEXYZ", b"\xcc\xe8\xf0 \xff\xfe\x80Z"))
+    title = b"\xcc\xe8\xf0 \xff\xfe\x80Z"
+    path.write_bytes(data.replace(b"TITLEXYZ", title))
     with video.open(path) as reader:
         assert [number_of(frame) for frame in reader] == [0, 1, 2]
-    with video.write(tmp_path / "b.mp4", fps=25, audio_from=path) as writer:
+    with video.write(tmp_path / "b.mp4", fps=25, tracks_from=path) as writer:
         writer.write(np.zeros((48, 64, 3), np.uint8))
+    with av.open(str(tmp_path / "b.mp4")) as made:
+        assert made.metadata["title"] == title.decode("utf-8", "replace")
 
 
 @pytest.mark.parametrize(("suffix", "codec"), [

@@ -13,7 +13,7 @@ from dala.media.audio.arriving import LiveSound
 from dala.media.live.backoff import Backoff
 from dala.media.notices import MediaNotice, notify
 from dala.media.video.decoding.input import ffmpeg_message
-from dala.media.video.source import AvObject, VideoSource, pyav
+from dala.media.video.source import AvObject, VideoSource, open_container, pyav
 from dala.resources import track, untrack
 
 
@@ -61,9 +61,9 @@ class SoundCapture:
     def _open(self) -> AvObject:
         av, source = pyav(), self._source
         try:
-            made = av.open(
+            made = open_container(
                 source.handle, format=source.format, options=dict(source.options),
-                container_options=source.reach, metadata_errors="replace",
+                container_options=source.reach,
                 timeout=(self._timeout, self._timeout),
             )  # fmt: skip
         except (av.FFmpegError, OSError, ValueError) as error:

@@ -127,12 +127,12 @@ def hdr_of(frame: DecodedFrame, colors: ColorInfo) -> Hdr | None:
     if colors.transfer not in ("hlg", "pq"):
         return None
     mastering, light = None, (0, 0)
-    for data in frame.side_data.keys() if len(frame.side_data) else ():
-        raw = bytes(data)
-        if data.type.name == "MASTERING_DISPLAY_METADATA":
-            mastering = _mastering(raw)
-        elif data.type.name == "CONTENT_LIGHT_LEVEL" and len(raw) >= 8:
-            light = struct.unpack_from("=II", raw)
+    display = frame.side_data.get("MASTERING_DISPLAY_METADATA")
+    if display is not None:
+        mastering = _mastering(bytes(display))
+    level = frame.side_data.get("CONTENT_LIGHT_LEVEL")
+    if level is not None and level.buffer_size >= 8:
+        light = struct.unpack_from("=II", bytes(level))
     return Hdr(colors.transfer, mastering, *light)
 
 

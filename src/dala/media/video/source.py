@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
@@ -44,6 +45,23 @@ def pyav() -> AvObject:
             f"Run: {pip_install('media')}"
         ) from None
     return av
+
+
+def open_container(handle: object, **options: object) -> AvObject:
+    """Open a container to read; titles in other encodings than UTF-8 do not stop it."""
+    av = pyav()
+    if int(av.__version__.partition(".")[0]) < 19:  # 19 escapes what is not UTF-8
+        options["metadata_errors"] = "replace"
+    return av.open(handle, **options)
+
+
+def tags_of(metadata: Mapping[str, str]) -> dict[str, str]:
+    """Return the metadata of a container, stream or chapter as text that can be written."""
+    return {_readable(key): _readable(value) for key, value in metadata.items()}
+
+
+def _readable(text: str) -> str:
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 @dataclass(frozen=True)

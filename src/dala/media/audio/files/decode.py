@@ -14,7 +14,15 @@ from dala.media.audio.checks import LAYOUTS, Samples
 from dala.media.audio.files.frames import FrameSamples
 from dala.media.notices import notify
 from dala.media.video.decoding.input import ffmpeg_message
-from dala.media.video.source import AvObject, VideoFile, VideoSource, pyav, source_of
+from dala.media.video.source import (
+    AvObject,
+    VideoFile,
+    VideoSource,
+    open_container,
+    pyav,
+    source_of,
+    tags_of,
+)
 from dala.media.video.timing import SPLICE, is_broadcast, start_offset
 
 #: Stamps that are less than this beside the count of samples are rounded ones, in seconds.
@@ -116,9 +124,9 @@ class SoundDecoder:
     def _open(self) -> AvObject:
         source = self.source
         waits = {"timeout": _TIMEOUT} if source.url and source.stream is None else {}
-        return pyav().open(
+        return open_container(
             source.handle, format=source.format, options=dict(source.options),
-            container_options=source.reach, metadata_errors="replace", **waits,
+            container_options=source.reach, **waits,
         )  # fmt: skip
 
     # the streams ------------------------------------------------------------------------------
@@ -131,8 +139,8 @@ class SoundDecoder:
                 "" if s.codec_context is None else str(s.codec_context.codec.canonical_name),
                 s.codec_context.sample_rate or 0 if s.codec_context else 0,
                 str(s.codec_context.layout.name) if s.codec_context else "",
-                s.metadata.get("language", ""),
-                s.metadata.get("title", ""),
+                tags_of(s.metadata).get("language", ""),
+                tags_of(s.metadata).get("title", ""),
             )
             for number, s in enumerate(self._container.streams.audio)
         ]
@@ -168,7 +176,7 @@ class SoundDecoder:
             for stream in found:
                 if stream.metadata.get("language", "").lower() == track.lower():
                     return self._decodable(stream)
-            known = sorted({s.metadata.get("language", "") for s in found} - {""})
+            known = sorted({tags_of(s.metadata).get("language", "") for s in found} - {""})
             advice = f"The file has: {', '.join(known)}." if known else "The file names none."
             raise ParameterError.invalid(
                 self._call, "track", "a number or a language", track, advice

@@ -11,7 +11,7 @@ import numpy as np
 
 from dala.errors import VideoError
 from dala.media.video.decoding.input import ffmpeg_message
-from dala.media.video.source import AvObject, VideoSource, pyav
+from dala.media.video.source import AvObject, VideoSource, open_container, pyav
 from dala.media.video.timing import is_broadcast, start_offset
 from dala.typing import NDArray
 
@@ -55,7 +55,7 @@ def check_stitched(
     """
     av = pyav()
     try:
-        with av.open(str(path), metadata_errors="replace") as made:
+        with open_container(str(path)) as made:
             stamps, sounds = _demuxed(made)
             unit = Fraction(made.streams.video[0].time_base)
             _check_times(stamps, times, base, unit, is_broadcast(made))
@@ -146,8 +146,7 @@ def _check_seam(made: AvObject, number: int, stamp: int) -> None:
 
 def _check_sound(offsets: list[tuple[str, float]], source: VideoSource, begin: Fraction) -> None:
     """Compare where sound begins, counted from the first picture, with the source."""
-    av = pyav()
-    with av.open(source.handle, container_options=source.reach, metadata_errors="replace") as given:
+    with open_container(source.handle, container_options=source.reach) as given:
         streams = list(given.streams.audio)
         shift = start_offset(given) + begin
         wanted: dict[int, tuple[str, float]] = {}

@@ -10,7 +10,7 @@ from typing import Protocol
 from dala import forks, memory
 from dala.errors import DalaError, DeviceUnavailable, VideoError
 from dala.media.video.reach import is_playlist
-from dala.media.video.source import AvObject, VideoSource, pyav
+from dala.media.video.source import AvObject, VideoSource, open_container, pyav
 from dala.media.video.stages import SizeKeeper, alpha_decoder
 from dala.media.video.timing import start_offset
 
@@ -136,14 +136,13 @@ class VideoInput:
             "format": source.format,
             "options": dict(source.options),
             "container_options": source.reach,
-            "metadata_errors": "replace",  # titles in other encodings must not stop a video
         }
         if (source.url or source.live) and source.stream is None:
             settings["timeout"] = (self.timeout, self.timeout)
         if self._hwaccel is not None:
             settings["hwaccel"] = self._hardware()
         try:
-            self._container = av.open(source.handle, **settings)
+            self._container = open_container(source.handle, **settings)
         except (av.FFmpegError, OSError, ValueError, RuntimeError, TypeError) as error:
             if self._hwaccel is not None and self._opens_without():
                 raise self._hardware_refused(error) from error
@@ -214,11 +213,10 @@ class VideoInput:
         """Return whether the source opens without hardware decoding."""
         av = pyav()
         try:
-            av.open(
+            open_container(
                 self.source.handle,
                 format=self.source.format,
                 container_options=self.source.reach,
-                metadata_errors="replace",
             ).close()
         except (av.FFmpegError, OSError, ValueError):
             return False

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from dala.errors import ParameterError, VideoError
 from dala.media.parts import PartFile
 from dala.media.video.decoding.input import ffmpeg_message
-from dala.media.video.source import AvObject, pyav, source_of
+from dala.media.video.source import AvObject, open_container, pyav, source_of
 
 #: Seconds before a time at which a key frame is looked for, one after another.
 _ATTEMPTS = (Fraction(0), Fraction(2), Fraction(10), Fraction(60))
@@ -49,7 +49,7 @@ class PacketFile:
         av = pyav()
         source = source_of(path, call)
         try:
-            self.container = av.open(source.handle, metadata_errors="replace")
+            self.container = open_container(source.handle)
         except (av.FFmpegError, OSError, ValueError) as error:
             raise VideoError(
                 f"{call}: cannot open {source.label!r}: {ffmpeg_message(error)}."

@@ -9,7 +9,7 @@ from typing import Final
 from dala.errors import VideoError, counted
 from dala.media.notices import notify
 from dala.media.video.decoding.input import ffmpeg_message
-from dala.media.video.source import AvObject, VideoSource, pyav
+from dala.media.video.source import AvObject, VideoSource, open_container, pyav, tags_of
 from dala.media.video.timing import PacketClock, is_broadcast, start_offset
 from dala.media.video.tracks.containers import TEXT, Container, container_of
 from dala.media.video.tracks.track import ConvertedSound, ConvertedSubtitles, CopiedTrack, Track
@@ -68,9 +68,7 @@ class Tracks:
         self._offset = offset
         self._length = length
         try:
-            self._container = av.open(
-                source.handle, container_options=source.reach, metadata_errors="replace"
-            )
+            self._container = open_container(source.handle, container_options=source.reach)
         except (av.FFmpegError, OSError, ValueError) as error:
             given = "tracks_from" if everything else "audio_from"
             raise VideoError(
@@ -188,7 +186,7 @@ class Tracks:
             self._keep(stream, CopiedTrack(output, stream))
             return
         name, kind = _COVERS.get(codec, (f"cover.{codec}", f"image/{codec}"))
-        with pyav().open(self.source.handle, metadata_errors="replace") as again:
+        with open_container(self.source.handle) as again:
             for packet in again.demux(again.streams[stream.index]):
                 if packet.size:
                     output.add_attachment(name, kind, bytes(packet))
@@ -218,7 +216,8 @@ class Tracks:
         base = Fraction(chapter["time_base"])
         shift = round(self._shift / base)
         start, end = (max(0, chapter[key] + shift) for key in ("start", "end"))
-        return {**chapter, "start": start, "end": end}
+        tags = tags_of(chapter["metadata"])
+        return {**chapter, "start": start, "end": end, "metadata": tags}
 
     def _report(self, output: AvObject) -> None:
         label = self.source.label
@@ -300,13 +299,13 @@ def _name(stream: AvObject, codec: str) -> str:
     if stream.type == "attachment":
         return f"attachment {stream.name!r}"
     kind = "cover picture" if stream.disposition & _COVER else f"{stream.type} track"
-    facts = [codec or "unknown codec", stream.metadata.get("language", "")]
+    facts = [codec or "unknown codec", tags_of(stream.metadata).get("language", "")]
     return f"{kind} {stream.index} ({', '.join(filter(None, facts))})"
 
 
 def _tags(metadata: Mapping[str, str]) -> dict[str, str]:
     return {
         key: value
-        for key, value in metadata.items()
+        for key, value in tags_of(metadata).items()
         if key.lower() not in _OWN_TAGS and not key.startswith("_STATISTICS")
     }
