@@ -35,7 +35,7 @@ def main() -> int:
     try:
         root.prepare()
     except root.Unavailable as error:
-        root.say(f"arm: {error}.")
+        root.say(f"arm: {error}")
         return 1
     if args.setup:
         return 0

@@ -56,7 +56,7 @@ def prepare() -> None:
             raise Unavailable("needs Linux on x86-64, where Debian's QEMU runs ARM code")
         for tool in ("apt-get", "dpkg-deb"):
             if shutil.which(tool) is None:
-                raise Unavailable(f"needs {tool}: the root is made of Debian's packages")
+                raise Unavailable(f"needs {tool}, as the root is made of Debian's packages")
         shutil.rmtree(ARM / "apt", ignore_errors=True)
         for made in (ROOT, SITE, BYTECODE, RESULTS):
             shutil.rmtree(made, ignore_errors=True)
@@ -189,7 +189,10 @@ def _call(command: Sequence[str], env: dict[str, str] | None = None) -> None:
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     if done.returncode:
         said = (done.stderr or done.stdout).strip().splitlines()[-3:]
-        raise Unavailable(f"{' '.join(command[:6])} ... failed: {' / '.join(said)}")
+        raise Unavailable(
+            f"{' '.join(command)} failed: {' / '.join(said)}\n"
+            "Debian's packages for arm64 and wheels are downloaded once: is their mirror in reach?"
+        )
 
 
 def say(text: str) -> None:

@@ -121,7 +121,7 @@ PIECES = {
     "studio and pages": (["studio", "web"], "not webgpu"),
     "small parts": (["unit", "leaks", "../src"], "not webgpu"),
     "examples": (["e2e"], "not webgpu"),
-    "faults and fuzzing": (["faults", "fuzz"], "not webgpu"),
+    "ARM, faults and fuzzing": (["arm", "faults", "fuzz"], "not webgpu"),
 }
 
 
