@@ -259,7 +259,7 @@ def main(names: list[str]) -> None:
         if names and not any(name in file for name in names):
             continue
         every = [m for m in mutants(file) if not m.harmless]
-        with ThreadPoolExecutor(2) as pool:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
             kept = [
                 m for m, seen in zip(every, pool.map(is_noticed, every), strict=True) if not seen
             ]
