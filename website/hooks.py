@@ -16,7 +16,7 @@ for folder in (ROOT, ROOT / "src"):
 
 from mkdocs.structure.files import File, Files  # noqa: E402
 
-from website import links, llms, pages, versions  # noqa: E402
+from website import links, llms, pages, selftest, versions  # noqa: E402
 from website.catalogue.pictures import Pictures  # noqa: E402
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     _markdown.clear()
     pictures = Pictures()
     _generated.update(pages.generate(pictures))
+    selftest.add(pictures)
     _pictures.clear()
     _pictures.update(pictures.files)
     nav = pages.complete(config.nav, pathlib.Path(config.docs_dir))

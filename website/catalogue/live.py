@@ -106,7 +106,15 @@ def _exported(spec: FilterSpec, code: str, before: str) -> bytes:
         )
     except DalaError as error:
         return json.dumps({"refused": str(error).removeprefix("export_web: ")}).encode()
-    document = json.loads((folder / "chain.json").read_text(encoding="utf-8"))
+    document = inlined(folder)
+    document["picture"] = f"../{before}.webp"
+    document["still"] = f"../{spec.name}.webp"
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def inlined(folder: pathlib.Path) -> dict[str, Any]:
+    """Return the document of an exported chain with its shaders and data in it."""
+    document: dict[str, Any] = json.loads((folder / "chain.json").read_text(encoding="utf-8"))
     document["shaders"] = [
         {"text": (folder / part["file"]).read_text(encoding="utf-8")} if "file" in part else part
         for part in document["shaders"]
@@ -117,6 +125,4 @@ def _exported(spec: FilterSpec, code: str, before: str) -> bytes:
         else part
         for part in document["data"]
     ]
-    document["picture"] = f"../{before}.webp"
-    document["still"] = f"../{spec.name}.webp"
-    return json.dumps(document, separators=(",", ":")).encode()
+    return document

@@ -96,7 +96,8 @@ def mask(height: int, width: int) -> NDArray:
     """Return a soft disc, of 0 to 255."""
     y, x = np.mgrid[:height, :width]
     far = (2 * x - width) ** 2 * height + (2 * y - height) ** 2 * width
-    return (384 - far * 384 // (width * width * height)).clip(0, 255).astype(np.uint8)
+    made: NDArray = 384 - far * 384 // (width * width * height)
+    return made.clip(0, 255).astype(np.uint8)
 
 
 def lut() -> NDArray:
@@ -109,7 +110,8 @@ def coordinates(height: int, width: int) -> NDArray:
     y, x = np.mgrid[: height + 3, : width - 5]
     across = 58 * x + 3 * y - 100
     down = 70 * y - 5 * x + 40
-    return (np.stack([across, down], -1) / 64).astype(np.float32)
+    made: NDArray = np.stack([across, down], -1) / 64
+    return made.astype(np.float32)
 
 
 def element() -> NDArray:

@@ -64,10 +64,11 @@ def _covered(scene: Scene) -> None:
 
 def _turned(scene: Scene) -> None:
     photo, noise = picture("photo", 3), picture("random", 4)
-    middle = {"anchor": "center"}
-    scene.add_image(photo, position=(35, 30), rotation=17, scale=0.8, **middle)
-    scene.add_image(noise, position=(70, 45), rotation=-100, scale=1.3, opacity=0.8, **middle)
-    scene.add_image(photo, position=(20, 60), rotation=90, scale=0.5, radius=7, **middle)
+    scene.add_image(photo, position=(35, 30), rotation=17, scale=0.8, anchor="center")
+    scene.add_image(
+        noise, position=(70, 45), rotation=-100, scale=1.3, opacity=0.8, anchor="center"
+    )
+    scene.add_image(photo, position=(20, 60), rotation=90, scale=0.5, radius=7, anchor="center")
 
 
 def _blends(scene: Scene) -> None:

@@ -11,10 +11,12 @@ from typing import Final, TypeAlias
 
 from dala.answers.material import number
 from dala.gpu.compute.kernels.filter import FilterParam, FilterSpec
+from dala.media.filters.plans import FilterValue
 
-#: A value of a parameter; inputs such as a second picture are added when a case runs.
-Value: TypeAlias = "bool | int | float | str | Sequence[float] | Sequence[Sequence[float]]"
-Settings: TypeAlias = "dict[str, dict[str, Value]]"
+#: Parameters by name, by the name of the setting. Inputs are added when a case runs.
+Settings: TypeAlias = "dict[str, dict[str, FilterValue]]"
+#: A number, a word, or several numbers.
+Value: TypeAlias = "float | str | tuple[float, ...]"
 #: Smallest, largest and, for a parameter that must be given, usual value.
 Ends: TypeAlias = "tuple[Value, Value] | tuple[Value, Value, Value]"
 
@@ -27,10 +29,12 @@ _STEPS: Final = 1 << 10
 #: Bounds of this magnitude only exclude infinity.
 _FAR: Final = 1e3
 
+_FILL: Final = (1.0, 0.75, 0.5, 0.25)
+
 ENDS: Final[dict[str, dict[str, Ends | None]]] = {
     "": {  # any filter
         "border": None,  # a choice is a setting of its own
-        "fill": ((0.0, 0.0, 0.0, 0.0), (1.0, 0.75, 0.5, 0.25)),
+        "fill": ((0.0,) * 4, _FILL),
     },
     "blur": {"sigma": (0.3, 60.0)},
     "gaussian_blur": {"sigma": (0.3, 100.0), "radius": (0, 200)},
@@ -120,7 +124,7 @@ ENDS: Final[dict[str, dict[str, Ends | None]]] = {
 #: The value of an input that stands for the stored one of its type.
 STORED: Final = "stored"
 #: Settings of parameters that exclude others, and of inputs that may be left out.
-MORE: Final[dict[str, dict[str, dict[str, Value]]]] = {
+MORE: Final[dict[str, Settings]] = {
     "crop": {"centered": {"size": (5, 11)}},
     "curves": {
         "all": {"master": ((0.0, 0.1), (0.3, 0.2), (1.0, 0.9))},
@@ -146,14 +150,16 @@ def settings(spec: FilterSpec) -> Settings:
     """Return the parameters that a filter is tried with, by the name of the setting."""
     numbers = [p for p in spec.parameters if not p.is_input and not _choices(p)]
     choices = [p for p in spec.parameters if _choices(p)]
-    usual = {p.name: v for p in spec.parameters if (v := _usual(spec.name, p)) is not None}
+    usual: dict[str, FilterValue] = {
+        p.name: v for p in spec.parameters if (v := _usual(spec.name, p)) is not None
+    }
     made: Settings = {"default": usual}
     ranges = {p: ends for p in numbers if (ends := _ends(spec.name, p)) is not None}
     if ranges:
         made["min"] = usual | {p.name: ends[0] for p, ends in ranges.items()}
         made["max"] = usual | {p.name: ends[1] for p, ends in ranges.items()}
     for p in choices:
-        fill = {"fill": ENDS[""]["fill"][1]} if p.name == "border" and "fill" in spec.names else {}  # type: ignore[index]
+        fill = {"fill": _FILL} if p.name == "border" and "fill" in spec.names else {}
         for word in _choices(p):
             if word != usual.get(p.name, p.default):
                 made[f"{p.name}={word}"] = usual | fill | {p.name: word}
@@ -166,7 +172,7 @@ def settings(spec: FilterSpec) -> Settings:
     return made | MORE.get(spec.name, {})
 
 
-def _choices(p: FilterParam) -> Sequence[Value]:
+def _choices(p: FilterParam) -> Sequence[bool | str]:
     return (False, True) if p.type == "bool" else p.choices
 
 
@@ -205,17 +211,16 @@ def _random(
     setting: str,
     ranges: dict[FilterParam, tuple[Value, Value]],
     choices: Sequence[FilterParam],
-) -> dict[str, Value]:
-    made: dict[str, Value] = {}
+) -> dict[str, FilterValue]:
+    made: dict[str, FilterValue] = {}
     for p, (low, high) in ranges.items():
         seed = f"{name}/{setting}/{p.name}"
-        if isinstance(low, Sequence) and isinstance(high, Sequence):
+        if isinstance(low, tuple) and isinstance(high, tuple):
             pairs = enumerate(zip(low, high, strict=True))
             made[p.name] = tuple(_between(a, b, f"{seed}/{n}") for n, (a, b) in pairs)
-        else:
-            made[p.name] = _between(low, high, seed)  # type: ignore[arg-type]
-        if (name, p.name) in _ODD:
-            made[p.name] = int(made[p.name]) | 1  # type: ignore[arg-type]
+        elif isinstance(low, int | float) and isinstance(high, int | float):
+            drawn = _between(low, high, seed)
+            made[p.name] = int(drawn) | 1 if (name, p.name) in _ODD else drawn
     for p in choices:
         words = _choices(p)
         made[p.name] = words[number(f"{name}/{setting}/{p.name}", len(words))]
