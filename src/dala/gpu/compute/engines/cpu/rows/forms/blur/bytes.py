@@ -51,7 +51,7 @@ class ByteBlur(RowBlur):
 
     def blocks(self) -> tuple[int, int]:
         if self.machine.pair_product:
-            return 2, 2
+            return (4, 4) if self.looped else (2, 2)
         return (4, 4) if self.looped else (1, 1)
 
     def load_weights(self) -> list[str]:
