@@ -1,16 +1,16 @@
-"""The sums of a blur of u8, in integers: as ``byte_weights`` of ``sampling.gauss`` defines them.
+"""The sums of a blur of u8, in integers: as ``byte_steps`` of ``sampling.gauss`` defines them.
 
-Taps on both sides share a weight, so their numbers are added first; the center counts as such a
-pair, with half its weight. Two pairs and their weights are interleaved for one instruction that
-multiplies 16-bit numbers and adds adjacent products, exactly, in 32 bits. The sums between the
-passes have 16 bits. They contain the rounding of the result: half a step, as all weights add up
-to one.
+Taps on both sides share a weight, so their numbers are added first. Two such terms and their
+weights are interleaved for one instruction that multiplies 16-bit numbers and adds adjacent
+products, exactly, in 32 bits. The sums between the passes have 16 bits. They contain the rounding
+of the result: half a step, as all weights add up to one.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import ClassVar, Final
 
 from dala.gpu.compute.engines.cpu.rows.forms.blur.rows import RowBlur
@@ -24,11 +24,22 @@ _Terms = Callable[[str | int], list[str]]
 
 
 def byte_weights(radius: int, sigma: float) -> bytes:
-    """Return the packed weights: two of 16 bits in each word, from the center outwards."""
+    """Return the packed weights: two of 16 bits in each word, from the center outwards.
+
+    The last one of an even radius has no partner: there, half the rounding of sums of columns is.
+    """
     steps = byte_steps(radius, sigma)
-    halves = [steps[0] // 2, *steps[1:], *[0] * (radius + 1)]
-    words = [halves[2 * k] | halves[2 * k + 1] << 16 for k in range(radius + 1)]
-    return struct.pack(f"={radius + 1}q", *words)
+    if is_narrow(steps):
+        steps = [steps[0] // 2, *steps[1:]]
+    if radius % 2 == 0:
+        steps = [*steps, _ROUNDING // 2]
+    words = [steps[k] | steps[k + 1] << 16 for k in range(0, len(steps), 2)]
+    return struct.pack(f"={radius + 1}q", *words, *[0] * (radius + 1 - len(words)))
+
+
+def is_narrow(steps: Sequence[int]) -> bool:
+    """Return whether the center's weight has more than 15 bits: then it counts twice, by halves."""
+    return steps[0] > 32767
 
 
 class ByteBlur(RowBlur):
@@ -38,6 +49,11 @@ class ByteBlur(RowBlur):
     sum_bytes: ClassVar[int] = 2
     stored: ClassVar[str] = "i8"
     item: ClassVar[int] = 1
+
+    @cached_property
+    def narrow(self) -> bool:
+        """Whether the center is added to itself, with half its weight."""
+        return is_narrow(byte_steps(self.radius, self.sigma))
 
     @property
     def paired(self) -> bool:
@@ -51,11 +67,13 @@ class ByteBlur(RowBlur):
 
     def blocks(self) -> tuple[int, int]:
         if self.machine.pair_product:
-            return 2, 2
+            return (4, 4) if self.looped else (2, 2)
         return (4, 4) if self.looped else (1, 1)
 
     def load_weights(self) -> list[str]:
-        return [self._weight(str(g)) for g in range(1 if self.looped else self.groups)]
+        if self.looped:
+            return []
+        return [self._weight(str(g)) for g in range(self.groups)]
 
     def _weight(self, group: str) -> str:
         """Load the weights of a group into every lane."""
@@ -68,12 +86,14 @@ class ByteBlur(RowBlur):
         units = range(self.block // 2 if self.paired else self.block)
 
         def terms(i: str | int) -> list[str]:
-            above, below = self.above_and_below(i)
+            rows: tuple[str, ...] = (self.middle,)
+            if i != 0 or self.narrow:
+                rows = self.above_and_below(i)
             found = []
             for k in units:
                 wide = 2 * self.lanes if self.paired else self.lanes
-                a, b = (self.loaded(row, at, k, wide) for row in (above, below))
-                found += self._added(a, b) if self.paired else [self._widened(a, b)]
+                given = [self.loaded(row, at, k, wide) for row in rows]
+                found += self._added(*given) if self.paired else [self._widened(*given)]
             return found
 
         sums = self._sum("down", terms, _ROUNDING, MIDDLE_SHIFT)
@@ -96,6 +116,8 @@ class ByteBlur(RowBlur):
 
         def terms(i: str | int) -> list[str]:
             before, after = self.before_and_after(i)
+            if i == 0 and not self.narrow:
+                return self.load_sums(x, before)
             both = zip(self.load_sums(x, before), self.load_sums(x, after), strict=True)
             return [f.let(f"add {kind} {a}, {b}") for a, b in both]
 
@@ -112,21 +134,33 @@ class ByteBlur(RowBlur):
         return found
 
     # sums ---------------------------------------------------------------------------------------
-    def _sum(self, name: str, terms: _Terms, start: int, shift: int) -> list[str]:
-        """Return weighted sums of all terms plus ``start``, shifted: vectors of 16 or 32 bits."""
+    def _sum(self, name: str, terms: _Terms, rounding: int, shift: int) -> list[str]:
+        """Return weighted sums of all terms plus ``rounding``, shifted.
+
+        They are vectors of 16 bits, or of 32 where pairs are not multiplied at once.
+        """
         f, n = self.f, self.lanes
         kind = f"<{n // 2 if self.paired else n} x i32>"
+        count = self.block * (2 if self.paired else 1)
+        alone = self.radius % 2 == 0  # the last term, whose partner is a constant
+        whole = self.groups - alone
 
         def add(g: str | int, sums: list[str]) -> list[str]:
-            return self._add_group(g, terms, sums)
+            first = 2 * g if isinstance(g, int) else f.let(f"shl nuw nsw i64 {g}, 1")
+            other = 2 * g + 1 if isinstance(g, int) else f.let(f"add nuw nsw i64 {first}, 1")
+            return self._add_group(g, terms(first), terms(other), sums)
 
-        count = self.block * (2 if self.paired else 1)
-        sums = add(0, [f"splat (i32 {start})"] * count)
-        if self.looped and self.groups > 1:
-            sums = self.taps(f.label(f"{name}.taps"), sums, self.groups - 1, add, kind)
+        sums = [f"splat (i32 {0 if alone else rounding})"] * count
+        if self.looped and whole > 1:
+            sums = add(0, sums)
+            sums = self.taps(f.label(f"{name}.taps"), sums, whole - 1, add, kind)
         else:
-            for g in range(1, self.groups):
+            for g in range(whole):
                 sums = add(g, sums)
+        if alone:
+            last = terms(self.radius)
+            constant = f"splat (i16 {2 if rounding else 0})"
+            sums = self._add_group(whole, last, [constant] * len(last), sums)
         sums = [f.let(f"lshr {kind} {s}, splat (i32 {shift})") for s in sums]
         if not self.paired:
             return sums
@@ -136,18 +170,12 @@ class ByteBlur(RowBlur):
             for k in range(0, count, 2)
         ]
 
-    def _add_group(self, g: str | int, terms: _Terms, sums: list[str]) -> list[str]:
-        """Add two terms, each times its weight; beyond the last one the weight is 0."""
+    def _add_group(
+        self, g: str | int, ones: list[str], twos: list[str], sums: list[str]
+    ) -> list[str]:
+        """Add two terms, each times its weight."""
         f, n, kind = self.f, self.lanes, self.kind
-        if isinstance(g, int):
-            weight = self.splats[g]
-            first: str | int = 2 * g
-            other: str | int = min(2 * g + 1, self.radius)
-        else:
-            weight = self._weight(g)
-            first = f.let(f"shl nuw nsw i64 {g}, 1")
-            other = f.smaller(f.let(f"add nuw nsw i64 {first}, 1"), self.radius)
-        ones, twos = terms(first), terms(other)
+        weight = self.splats[g] if isinstance(g, int) and self.splats else self._weight(str(g))
         found = []
         if not self.paired:
             wide = f"<{n} x i32>"
@@ -164,41 +192,37 @@ class ByteBlur(RowBlur):
         weight = f.let(f"bitcast {wide} {weight} to {kind}")
         for k, (a, b) in enumerate(zip(ones, twos, strict=True)):
             for half in (0, 1):
-                places = [
-                    n * j + p + 4 * half + i
-                    for p in range(0, n, 8)
-                    for i in range(4)
-                    for j in (0, 1)
-                ]
-                both = self._shuffle(kind, a, b, places)
+                both = self._interleave(kind, a, b, n, 8, 4 * half)
                 product = f.let(f"call {wide} {name}({kind} {both}, {kind} {weight})")
                 found.append(f.let(f"add {wide} {sums[2 * k + half]}, {product}"))
         return found
 
-    def _widened(self, a: str, b: str) -> str:
-        """Add two vectors of bytes, in 16 bits."""
+    def _widened(self, *rows: str) -> str:
+        """Add vectors of bytes, in 16 bits."""
         f, n = self.f, self.lanes
-        x, y = (f.let(f"zext <{n} x i8> {v} to {self.kind}") for v in (a, b))
-        return f.let(f"add {self.kind} {x}, {y}")
+        first, *more = (f.let(f"zext <{n} x i8> {v} to {self.kind}") for v in rows)
+        return f.let(f"add {self.kind} {first}, {more[0]}") if more else first
 
-    def _added(self, a: str, b: str) -> list[str]:
+    def _added(self, a: str, b: str = "zeroinitializer") -> list[str]:
         """Add two vectors of bytes, in 16 bits, in the order of :meth:`sum_columns`.
 
         The bytes are interleaved within groups of 16, and one instruction adds adjacent ones.
         """
-        f, n, kind, pixels = self.f, self.lanes, self.kind, f"<{2 * self.lanes} x i8>"
+        f, kind, pixels = self.f, self.kind, f"<{2 * self.lanes} x i8>"
         name = f.module.intrinsic(self.machine.byte_product, kind, pixels, pixels)
         found = []
         for half in (0, 8):
-            places = [
-                2 * n * j + p + half + i
-                for p in range(0, 2 * n, 16)
-                for i in range(8)
-                for j in (0, 1)
-            ]
-            both = self._shuffle(pixels, a, b, places)
-            found.append(f.let(f"call {kind} {name}({pixels} {both}, {pixels} splat (i8 1))"))
+            both = self._interleave(pixels, a, b, 2 * self.lanes, 16, half)
+            if b == "zeroinitializer":
+                found.append(f.let(f"bitcast {pixels} {both} to {kind}"))
+            else:
+                found.append(f.let(f"call {kind} {name}({pixels} {both}, {pixels} splat (i8 1))"))
         return found
+
+    def _interleave(self, kind: str, a: str, b: str, n: int, group: int, half: int) -> str:
+        """Interleave half of the elements of two vectors, within groups."""
+        each = [p + half + i for p in range(0, n, group) for i in range(group // 2)]
+        return self._shuffle(kind, a, b, [place for i in each for place in (i, n + i)])
 
     def _shuffle(self, kind: str, a: str, b: str, places: Sequence[int]) -> str:
         listed = ", ".join(f"i32 {p}" for p in places)

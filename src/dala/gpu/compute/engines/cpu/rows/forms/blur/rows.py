@@ -47,6 +47,7 @@ class RowBlur(ABC):
         self.f = row_writer(module, name)
         self.machine = machine
         self.radius = blur_radius(stage.blur)
+        self.sigma = float(stage.blur["sigma"])
         self.channels = stage.channels
         self.weights = weights
         self.width = width
