@@ -1,7 +1,7 @@
 // Formulas of a plan: numbers, names of symbols, or lists of an operator and its operands.
 // src/dala/gpu/compute/engines/symbols.py defines them.
 
-import { affine, gauss, taps, tapsOf } from "./tables.js";
+import { affine, byteTaps, gauss, perspective, taps, tapsOf } from "./tables.js";
 
 export type Expression = number | string | [string, ...Expression[]];
 /** A comparison, its operands and its result. */
@@ -38,7 +38,12 @@ const FUNCTIONS: Record<string, (...n: number[]) => number> = {
   taps_end: (...n) => tapsOf(n).high,
 };
 
-const TABLES: Record<string, (...n: number[]) => Uint32Array> = { taps, affine };
+const TABLES: Record<string, (...n: number[]) => Uint32Array> = {
+  taps,
+  byte_taps: byteTaps,
+  affine,
+  perspective,
+};
 
 export function evaluate(e: Expression, numbers: Numbers): number {
   if (typeof e === "number") return e;
