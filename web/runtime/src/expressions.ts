@@ -2,7 +2,7 @@
 // src/dala/gpu/compute/engines/symbols.py defines them.
 
 import { fixedPoint, round } from "./fixed.js";
-import { affine, gauss, gaussSteps, taps, tapsOf } from "./tables.js";
+import { affine, byteTaps, gauss, gaussSteps, perspective, taps, tapsOf } from "./tables.js";
 
 export type Expression = number | string | [string, ...Expression[]];
 /** A comparison, its operands and its result. */
@@ -33,7 +33,12 @@ const FUNCTIONS: Record<string, (...n: number[]) => number> = {
   taps_end: (...n) => tapsOf(n).high,
 };
 
-const TABLES: Record<string, (...n: number[]) => Uint32Array> = { taps, affine };
+const TABLES: Record<string, (...n: number[]) => Uint32Array> = {
+  taps,
+  byte_taps: byteTaps,
+  affine,
+  perspective,
+};
 
 export function evaluate(e: Expression, numbers: Numbers): number {
   if (typeof e === "number") return e;

@@ -170,6 +170,40 @@ export function taps(...args: number[]): Uint32Array {
   return words;
 }
 
+/** Weights in integers that fit 16 bits and add up to 2 ** bits, with at most that many bits. */
+function wholeTaps(t: Taps, most: number): { bits: number; weights: Int32Array } {
+  const largest = t.weights.reduce((a, w) => Math.max(a, Math.abs(w)), 0);
+  const bits = Math.min(Math.floor(Math.log2(32766 / largest)), most);
+  const weights = new Int32Array(t.weights.length);
+  for (let i = 0; i < t.first.length; i++) {
+    let sum = 0;
+    let before = 0;
+    for (let k = i * t.count; k < (i + 1) * t.count; k++) {
+      sum += t.weights[k]!;
+      const rounded = Math.floor(sum * 2 ** bits + (0.5 + 2 ** -20));
+      weights[k] = rounded - before;
+      before = rounded;
+    }
+  }
+  return { bits, weights };
+}
+
+/** Words of the tables of x and y for bytes: both shifts, then first position and weights. */
+export function byteTaps(...args: number[]): Uint32Array {
+  const [x, y] = [tapsOf(args.slice(0, 6)), tapsOf(args.slice(6))];
+  const signed = [...x.weights, ...y.weights].some((w) => w < 0);
+  const across = wholeTaps(x, x.count > 64 ? 20 : signed ? 15 : 16);
+  const down = wholeTaps(y, 20);
+  const fraction = signed ? 6 : 7;
+  const words = [down.bits - fraction, across.bits + fraction];
+  for (const [t, { weights }] of [[x, across], [y, down]] as const) {
+    t.first.forEach((first, i) => {
+      words.push(first, ...weights.subarray(i * t.count, (i + 1) * t.count));
+    });
+  }
+  return new Uint32Array(Int32Array.from(words).buffer);
+}
+
 const FAR = 2 ** 29;
 
 /** Coordinates of an affine map for each column, then for each row. */
@@ -178,13 +212,12 @@ export function affine(...args: number[]): Uint32Array {
     number, number, number, number, number, number, number, number,
   ];
   const words = new Uint32Array(4 * (width + height));
-  const floats = new Float32Array(words.buffer);
   const split = (at: number, value: number) => {
-    const v = Number.isNaN(value) ? -FAR : Math.min(Math.max(value, -FAR), FAR);
+    const v = Math.min(Math.max(value, -FAR), FAR);
     const whole = Math.floor(v);
-    const part = Math.fround(v - whole);
-    words[at] = part >= 1 ? whole + 1 : whole;
-    floats[at + 1] = part >= 1 ? 0 : part;
+    const part = Math.floor((v - whole) * 2 ** 24 + 0.5);
+    words[at] = whole + (part >> 24);
+    words[at + 1] = part & 0xffffff;
   };
   for (let x = 0; x < width; x++) {
     split(4 * x, a * x);
@@ -195,4 +228,26 @@ export function affine(...args: number[]): Uint32Array {
     split(4 * (width + y) + 2, e * y + f);
   }
   return words;
+}
+
+/** The exponent e of a number m * 2 ** e, with m from 0.5 to 1. */
+function exponent(n: number): number {
+  let e = Math.floor(Math.log2(n)) + 1;
+  while (n >= 2 ** e) e++;
+  while (n < 2 ** (e - 1)) e--;
+  return e;
+}
+
+/** A homography in integers, as low and high words. */
+export function perspective(...args: number[]): Uint32Array {
+  const [height, width] = [args[9]!, args[10]!];
+  const shifts: number[] = [];
+  [62, 62, 46].forEach((bits, n) => {
+    const [a, b, c] = args.slice(3 * n, 3 * n + 3).map(Math.abs) as [number, number, number];
+    const most = a * (width - 1) + b * (height - 1) + c;
+    if (most > 0) shifts.push(bits - 1 - exponent(most));
+  });
+  const shift = shifts.length ? Math.min(...shifts) : 0;
+  const whole = args.slice(0, 9).map((n) => BigInt(Math.floor(n * 2 ** shift + 0.5)));
+  return new Uint32Array(BigInt64Array.from(whole).buffer);
 }

@@ -81,11 +81,21 @@ def mixed_rows(
         above = i16(row_of(source, e, n, rest=rest)) << fraction
         below = i16(row_of(source, e + pitch, n, rest=rest)) << fraction
         return above + multiply_q15(above - below, splat(weights[0], LANES))
+    elif taps % 2 == 1:
+        # Of an odd number, all others differ from the one in the middle, whose weight is the rest.
+        middle = i16(row_of(source, e + pitch * static(taps // 2), n, rest=rest))
+        low, high = splat(half, LANES // 2), splat(half, LANES // 2)
+        for k in static(range(0, taps - 1, 2)):
+            p, q = static(k + k // (taps // 2)), static(k + 1 + (k + 1) // (taps // 2))
+            above = i16(row_of(source, e + pitch * p, n, rest=rest)) - middle
+            below = i16(row_of(source, e + pitch * q, n, rest=rest)) - middle
+            a, b = products(above, below, weights, k)
+            low, high = low + a, high + b
+        return (middle << fraction) + narrow_fours(low >> shift, high >> shift)
     else:
         low, high = splat(half, LANES // 2), splat(half, LANES // 2)
         for k in static(range(0, taps, 2)):
-            one = static(k + 1 == taps)
-            a, b = pair_of_rows(source, e + pitch * k, n, pitch, weights, k, one=one, rest=rest)
+            a, b = pair_of_rows(source, e + pitch * k, n, pitch, weights, k, one=False, rest=rest)
             low, high = low + a, high + b
         return narrow_fours(low >> shift, high >> shift)
 
@@ -103,9 +113,15 @@ def pair_of_rows(
     source: Array[u8], e: i64, n: i64, pitch: i64, weights: Array[i16], k: i64,
     *, one: bool, rest: bool,
 ) -> Vector:  # fmt: skip
-    """Return the sums of two rows, or of one, in two vectors as ``narrow_fours`` takes them."""
+    """Return the weighted sums of two rows, or of one."""
     above = i16(row_of(source, e, n, rest=rest))
     below = splat(i16(0), LANES) if one else i16(row_of(source, e + pitch, n, rest=rest))
+    return products(above, below, weights, k)
+
+
+@native
+def products(above: Vector, below: Vector, weights: Array[i16], k: i64) -> Vector:
+    """Return the weighted sums of two rows, in two vectors as ``narrow_fours`` takes them."""
     pair = load(weights, k, 2)
     each = shuffle(pair, pair, _EACH_PAIR)
     low, high = shuffle(above, below, _LOW), shuffle(above, below, _HIGH)
@@ -168,15 +184,14 @@ def sum_down(
 # across, colors ---------------------------------------------------------------------------------
 @native
 def four_by_two(
-    line: Array[i16], first: Array[i32], weights: Array[i16], x: i64, *, channels: int
+    line: Array[i16], first: Array[i32], weights: Array[i16], x: i64, *, n: int, channels: int
 ) -> Vector:
-    """Return the sums of four pixels with two taps each."""
-    p, q = load(line, first[x], 8), load(line, first[x + 1], 8)
-    r, s = load(line, first[x + 2], 8), load(line, first[x + 3], 8)
+    """Return the sums of every second of eight pixels, with two taps each."""
+    p, q = load(line, first[x + n], 8), load(line, first[x + n + 2], 8)
+    r, s = load(line, first[x + n + 4], 8), load(line, first[x + n + 6], 8)
     taken = shuffle(shuffle(p, q, _SIXTEEN), shuffle(r, s, _SIXTEEN), _ALL)
-    return multiply_pairs(
-        shuffle(taken, taken, static(_PAIRS[channels - 3])), load(weights, x * 8, 32)
-    )
+    taken = shuffle(taken, taken, static(_PAIRS[channels - 3]))
+    return multiply_pairs(taken, load(weights, x * 8 + n * 32, 32))
 
 
 @native
@@ -191,15 +206,13 @@ def four_taps(line: Array[i16], at: i64, *, channels: int) -> Vector:
 
 @native
 def two_by_four(
-    line: Array[i16], first: Array[i32], weights: Array[i16], x: i64, *, chunks: int, channels: int
+    line: Array[i16], p: i64, q: i64, weights: Array[i16], *, chunks: int, channels: int
 ) -> Vector:
     """Return the sums of two pixels with four or eight taps each, not yet added over pairs."""
-    p, q = i64(first[x]), i64(first[x + 1])
     taken = shuffle(
         four_taps(line, p, channels=channels), four_taps(line, q, channels=channels), _ALL
     )
-    at = x * 16 * chunks
-    total = multiply_pairs(taken, load(weights, at, 32))
+    total = multiply_pairs(taken, load(weights, 0, 32))
     for k in static(range(1, chunks)):
         step = static(4 * channels * k)
         more = shuffle(
@@ -207,20 +220,24 @@ def two_by_four(
             four_taps(line, q + step, channels=channels),
             _ALL,
         )
-        total += multiply_pairs(more, load(weights, at + 32 * k, 32))
+        total += multiply_pairs(more, load(weights, 32 * k, 32))
     return total
 
 
 @native
 def four_pixels(
-    line: Array[i16], first: Array[i32], weights: Array[i16], x: i64, *, taps: int, channels: int
-) -> Vector:
-    """Return the sums of four output pixels starting at x, four channels each."""
+    line: Array[i16], first: Array[i32], weights: Array[i16], x: i64,
+    *, taps: int, n: int, channels: int,
+) -> Vector:  # fmt: skip
+    """Return the sums of every second of eight pixels, four channels each."""
     if taps <= 2:
-        return four_by_two(line, first, weights, x, channels=channels)
+        return four_by_two(line, first, weights, x, n=n, channels=channels)
     chunks = static((taps + 3) // 4)
-    a = two_by_four(line, first, weights, x, chunks=chunks, channels=channels)
-    b = two_by_four(line, first, weights, x + 2, chunks=chunks, channels=channels)
+    own = weights[(x * 16 + n * 64) * chunks :]
+    p, q = i64(first[x + n]), i64(first[x + n + 2])
+    r, s = i64(first[x + n + 4]), i64(first[x + n + 6])
+    a = two_by_four(line, p, q, own, chunks=chunks, channels=channels)
+    b = two_by_four(line, r, s, own[32 * chunks :], chunks=chunks, channels=channels)
     return shuffle(a, b, _FIRST) + shuffle(a, b, _SECOND)
 
 
@@ -247,10 +264,10 @@ def colors_across(
 ) -> None:  # fmt: skip
     """Sum a line across and write ``count`` pixels of three or four channels."""
     for x in hinted(range(0, count, 8), scalar=True):
-        a = four_pixels(line, first, weights, x, taps=taps, channels=channels)
-        b = four_pixels(line, first, weights, x + 4, taps=taps, channels=channels)
-        values = (shuffle(a, b, _ALL) + half) >> shift
-        store_pixels(out, channels * x, saturate(u8, values), count - x, channels=channels)
+        even = four_pixels(line, first, weights, x, taps=taps, n=0, channels=channels)
+        odd = four_pixels(line, first, weights, x, taps=taps, n=1, channels=channels)
+        values = saturate(u8, narrow_fours((even + half) >> shift, (odd + half) >> shift))
+        store_pixels(out, channels * x, values, count - x, channels=channels)
 
 
 @native

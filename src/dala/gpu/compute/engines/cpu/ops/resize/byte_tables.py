@@ -33,7 +33,13 @@ def byte_rows(taps: ByteTaps) -> ByteRows:
     if count == 2 and (given >= 0).all():
         weight = -given[:, 1] << (15 - taps.down - taps.fraction)
         return ByteRows(MIXED, _padded(weight[:, None], 2).reshape(-1))
-    return ByteRows(count if count <= UNROLLED else 0, _padded(given, 2).reshape(-1))
+    if count > UNROLLED:
+        return ByteRows(0, _padded(given, 2).reshape(-1))
+    if count % 2 and count > 1:
+        # The weight in the middle is what the others leave.
+        others = np.delete(given, count // 2, axis=1)
+        return ByteRows(count, _flat(np.pad(others, ((0, 0), (0, 2))).astype(np.int16)))
+    return ByteRows(count, _padded(given, 2).reshape(-1))
 
 
 @dataclass(frozen=True)
@@ -75,9 +81,10 @@ def byte_columns(taps: ByteTaps, channels: int) -> ByteColumns:
         # group, pair, pixel, tap
         made = padded.reshape(-1, group, padded.shape[1] // 2, 2).transpose(0, 2, 1, 3)
         return ByteColumns(taps, 1, group, count, padded.shape[1], _flat(made))
-    # Each pair of weights four times, for four channels. Two pixels share a vector of four taps
-    # each; their chunks of four follow one another.
-    pairs = np.repeat(padded.reshape(rows, -1, 1, 2), 4, axis=2)
+    # Each pair of weights four times, for four channels. Pixels 0, 2, 4, 6 of a group come before
+    # 1, 3, 5, 7; two share a vector of four taps each; their chunks of four follow one another.
+    each = padded.reshape(-1, group, padded.shape[1])[:, [0, 2, 4, 6, 1, 3, 5, 7]]
+    pairs = np.repeat(each.reshape(rows, -1, 1, 2), 4, axis=2)
     if width == 4:
         pairs = pairs.reshape(rows // 2, 2, -1, 16).transpose(0, 2, 1, 3)
     return ByteColumns(taps, channels, group, count, padded.shape[1] * 4, _flat(pairs))
