@@ -19,6 +19,10 @@ from dala.typing import NDArray
 FARTHEST: Final = 255.0
 
 
+#: The farthest position of an entry of a shaper, with 16 fractional bits.
+FAR_PLACE: Final = 1 << 24
+
+
 class ByteLookup(NamedTuple):
     """The numbers of a look-up; see the module."""
 
@@ -53,17 +57,53 @@ def is_plain(task: Task) -> bool:
 def byte_places(task: Task, size: int, curves: NDArray | None = None) -> NDArray:
     """Return the position of each byte in each channel, (3, 256) u32, with 16 fractional bits.
 
-    ``curves`` are those of a shaper, of f32.
+    ``curves`` are those of a shaper, of f32: positions are interpolated between their entries.
     """
     last, byte = size - 1, np.arange(256)
     if is_plain(task):
         return np.tile((byte * last * 65536 + 127) // 255, (3, 1)).astype("<u4")
-    color = np.tile(byte / 255.0, (3, 1))
-    if curves is not None:
-        color = curved(curves, color, task["shaper_min"], task["shaper_max"])
-    low, high = (np.array(task[name])[:, None] for name in ("domain_min", "domain_max"))
-    place = np.nan_to_num((color - low) / (high - low) * last, nan=0.0)
-    return np.floor(np.clip(place, 0.0, last) * 65536.0 + 0.5).astype("<u4")
+    if curves is None:
+        return _places(task, "domain", last)
+    place = curve_places(task).astype(np.int64)
+    cell, channel = np.minimum(place >> 16, len(curves) - 2), np.arange(3)[:, None]
+    part = place - (cell << 16)
+    near, far = (_curve_entries(task, size, curves[cell + k, channel]) for k in (0, 1))
+    found = near + ((far - near) * part + 32768 >> 16)
+    return np.asarray(np.clip(found, 0, last << 16).astype("<u4"))
+
+
+def _places(task: Task, name: str, last: int) -> NDArray:
+    low, high = (np.array(task[f"{name}_{end}"])[:, None] for end in ("min", "max"))
+    place = np.clip((np.arange(256) / 255.0 - low) / (high - low) * last, 0.0, last)
+    return np.asarray(np.floor(place * 65536.0 + 0.5).astype("<u4"))
+
+
+def curve_places(task: Task) -> NDArray:
+    """Return the position of each byte in the curves of a shaper, as :func:`byte_places`."""
+    return _places(task, "shaper", task["shaper"] - 1)
+
+
+def curve_numbers(task: Task, size: int) -> tuple[tuple[int, int, int], ...]:
+    """Return for each channel the factor, its exponent and the bias of the entries of a shaper.
+
+    An entry x is the position ``x * factor * 2**exponent``, rounded, within 2**24, plus the bias.
+    """
+    made = []
+    for low, high in zip(task["domain_min"], task["domain_max"], strict=True):
+        scale = (size - 1) / (high - low) * 65536.0
+        exponent = int(np.frexp(scale)[1]) - 24
+        bias = int(np.clip(np.floor(0.5 - low * scale), -FAR_PLACE, FAR_PLACE))
+        made.append((min(round(scale * 2.0**-exponent), (1 << 24) - 1), exponent, bias))
+    return tuple(made)
+
+
+def _curve_entries(task: Task, size: int, entries: NDArray) -> NDArray:
+    """Return the positions of entries of a shaper, (3, 256). NaN counts as 0."""
+    factor, exponent, bias = (np.array(n)[:, None] for n in zip(*curve_numbers(task, size)))  # noqa: B905
+    x = np.nan_to_num(entries.astype(np.float64), nan=0.0, posinf=1e300, neginf=-1e300)
+    with np.errstate(over="ignore"):
+        found = np.floor(x * (factor * 2.0**exponent) + 0.5)
+    return np.asarray(np.clip(found, -FAR_PLACE, FAR_PLACE).astype(np.int64) + bias)
 
 
 def curved(
@@ -94,4 +134,4 @@ def byte_curves(task: Task, lut: NDArray, numbers: ByteLookup) -> NDArray:
     part = place - (cell << 16)
     near, far = (byte_entries(lut[cell + k, channel], numbers) for k in (0, 1))
     total = near * (65536 - part) + far * part + numbers.keep * np.arange(256)
-    return np.clip((total >> numbers.shift) - numbers.below, 0, 255).astype(np.uint8)
+    return np.asarray(np.clip((total >> numbers.shift) - numbers.below, 0, 255).astype(np.uint8))

@@ -44,7 +44,8 @@ class LutApply(Operation):
     through before a 3D table: its shape is then (shaper + n * n * n, 3), as a Cube packs it.
 
     From bytes to bytes the look-up is in integers: positions and weights have 16 bits, entries are
-    multiples of 1/128 of a step, clamped to half a range beyond the domain and 0..1.
+    multiples of 1/128 of a step (of more if the domain is larger), clamped to half a range beyond
+    the domain and 0..1.
 
     The picture has three or four channels of u8 or f32. The output may have another dtype and
     number of channels; its alpha is 1 if the picture has none.
@@ -156,7 +157,7 @@ class LutApply(Operation):
 
     def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
         lut = task.inputs[1]
-        if byte_lookup(task) is not None and not task["shaper"]:
+        if byte_lookup(task) is not None:
             return None  # engines have code for it
         count = task["shaper"]
         size = cube_side(lut.shape[0] - count) if count else lut.shape[0]
@@ -202,7 +203,7 @@ def _curves(
     table: NDArray, color: NDArray, low: tuple[float, ...], high: tuple[float, ...]
 ) -> NDArray:
     found = curved(table, color.reshape(-1, 3).T, low, high)
-    return found.T.reshape(color.shape)
+    return np.asarray(found.T.reshape(color.shape))
 
 
 def _trilinear(table: NDArray, cell: NDArray, part: NDArray, one: int = 1) -> NDArray:
@@ -219,7 +220,7 @@ def _trilinear(table: NDArray, cell: NDArray, part: NDArray, one: int = 1) -> ND
         i, j, k = cell[..., 0] + (corner >> 1), cell[..., 1] + (corner & 1), cell[..., 2]
         found += table[i, j, k] * (weight - upper)[..., None]
         found += table[i, j, k + 1] * upper[..., None]
-    return found
+    return np.asarray(found)
 
 
 def _tetrahedral(table: NDArray, cell: NDArray, part: NDArray, one: int = 1) -> NDArray:
@@ -237,7 +238,7 @@ def _tetrahedral(table: NDArray, cell: NDArray, part: NDArray, one: int = 1) -> 
         )
         left = sizes[..., step : step + 1] - (sizes[..., step + 1 : step + 2] if step < 2 else 0)
         found = found + table[at[..., 0], at[..., 1], at[..., 2]] * left
-    return found
+    return np.asarray(found)
 
 
 def _bytes(task: Task, image: NDArray, lut: NDArray, numbers: ByteLookup) -> NDArray:

@@ -96,7 +96,8 @@ def fixed_encoding(numbers: Sequence[float], planes: bool) -> tuple[int, ...]:
 
 def multiplied(a: NDArray, b: int | NDArray) -> NDArray:
     """Return ``a * b / 2**15``, rounded, halves up."""
-    made: NDArray = (a * b + (1 << 14)) >> 15
+    product: NDArray = a * b
+    made: NDArray = (product + (1 << 14)) >> 15
     return made
 
 
@@ -251,11 +252,9 @@ class YuvToRgb(_Video):
     def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
         form, ranks = task["format"], tuple(len(t.shape) for t in task.inputs)
         fixed = _of_bytes(task)
-        names = ("black", "gain", "middle", "rv", "gu", "gv", "bu")
-        numbers: OperationValues = dict(zip(names, task["numbers"], strict=True))
-        if fixed:
-            names = ("gain", "bias", "rv", "gu", "gv", "bu")
-            numbers = dict(zip(names, task["fixed"], strict=True))
+        names = "gain bias rv gu gv bu" if fixed else "black gain middle rv gu gv bu"
+        given = task["fixed" if fixed else "numbers"]
+        numbers: OperationValues = dict(zip(names.split(), given, strict=True))
         if form == "yuv444":
             return _kernel(self.name, yuv_text.decode_pixels(fixed)), numbers
         text = yuv_text.decode_planes(form, ranks, task["siting"], task["chroma"], fixed)
@@ -364,14 +363,14 @@ def _decoded_bytes(task: Task, y: NDArray, u: NDArray, v: NDArray) -> NDArray:
     if task["format"] == "yuv444":
         luma, u, v = (y - 128) * gain + bias, u - 128, v - 128
         made = np.stack([luma + v * rv, luma + u * gu + v * gv, luma + u * bu], axis=-1)
-        return np.clip((made >> 15) + 128, 0, 255)
+        return np.asarray(np.clip((made >> 15) + 128, 0, 255))
     # Interpolated bytes are multiples of 1/16, so the floats are exact.
     chroma = [_upsampled(c.astype(np.float64), task["siting"], task["chroma"]) for c in (u, v)]
     u, v = ((c * 256.0).astype(np.int64) - 32768 for c in chroma)
     luma = y * 128 + multiplied(y * 128, gain) + bias
     red, blue = luma + multiplied(v, rv), luma + 2 * multiplied(u, bu)
     green = luma + multiplied(u, gu) + multiplied(v, gv)
-    return np.clip((np.stack([red, green, blue], axis=-1) >> 7) + 128, 0, 255)
+    return np.asarray(np.clip((np.stack([red, green, blue], axis=-1) >> 7) + 128, 0, 255))
 
 
 def _encoded_bytes(task: Task, rgb: NDArray) -> tuple[NDArray, NDArray, NDArray]:
@@ -388,7 +387,8 @@ def _encoded_bytes(task: Task, rgb: NDArray) -> tuple[NDArray, NDArray, NDArray]
 
 
 def _weighted(rgb: NDArray, row: NDArray) -> NDArray:
-    return multiplied(rgb, row).sum(axis=-1)
+    total: NDArray = multiplied(rgb, row).sum(axis=-1)
+    return total
 
 
 def _layout(task: Task, y: NDArray, u: NDArray, v: NDArray) -> NDArray:

@@ -52,13 +52,15 @@ def byte_place(byte: u32, places: Array[u32], size: i32, *, channel: int, plain:
         x = byte * u32(size - 1)
         return x * 257 + (((x + 127) * 32897) >> 23)  # x * 65536 / 255, rounded
     else:
-        return places[256 * channel + i64(byte)]
+        found: u32 = places[256 * channel + i64(byte)]
+        return found
 
 
 @native
 def split_weight(w: u32, part: u32) -> u32:
     """Return the share of a weight, both up to 2**16, rounded."""
-    return select(part == 65536, w, (w * part + 32768) >> 16)
+    found: u32 = select(part == 65536, w, (w * part + 32768) >> 16)
+    return found
 
 
 @native

@@ -1,7 +1,7 @@
 """Color lookup tables: one dispatch writes the entries in another layout, one maps the pixels.
 
 From bytes to bytes all is in integers, as ``engines/lookup.py`` defines it. Curves of floats, and
-tables behind curves, are lowered to the kernel language.
+tables behind them, are lowered to the kernel language.
 
 Bytes with alpha have two forms of their own. In either, an invocation maps several pixels, so that
 it waits for memory once. *Entries* reads four or eight entries a pixel. *Tetrahedra* reads the one
@@ -28,7 +28,14 @@ from string import Template
 from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.engines.base import Runner, Task
-from dala.gpu.compute.engines.lookup import ByteLookup, byte_lookup, byte_places, is_plain
+from dala.gpu.compute.engines.lookup import (
+    ByteLookup,
+    byte_lookup,
+    byte_places,
+    curve_numbers,
+    curve_places,
+    is_plain,
+)
 from dala.gpu.compute.engines.webgpu.ops import implements
 from dala.gpu.compute.engines.webgpu.ops.dispatches import (
     OUTPUT,
@@ -148,13 +155,11 @@ def quantizing_shader(name: str, more: tuple[str, ...] = ()) -> str:
 
 @implements("lut_apply")
 def make_lut_apply(engine: WebGPUEngine, task: Task) -> Runner | None:
-    """Return a runner of two dispatches; None for curves of floats and tables behind curves."""
-    if task["shaper"]:
-        return None
-    numbers = byte_lookup(task)
+    """Return a runner of dispatches; None for floats through curves."""
+    numbers, cube = byte_lookup(task), len(task.inputs[1].shape) == 4
     if numbers is None:
-        return _floats(engine, task) if len(task.inputs[1].shape) == 4 else None
-    make = _bytes if len(task.inputs[1].shape) == 4 else _curves
+        return _floats(engine, task) if cube else None
+    make = _bytes if cube or task["shaper"] else _curves
     return make(engine, task, numbers)
 
 
@@ -166,22 +171,33 @@ def _formats(task: Task) -> tuple[ImageFormat, ImageFormat, int]:
 
 
 def _bytes(engine: WebGPUEngine, task: Task, numbers: ByteLookup) -> Runner:
-    size, method, plain = task.inputs[1].shape[0], task["method"], is_plain(task)
+    shaper, method, plain = task["shaper"], task["method"], is_plain(task)
+    size = task.inputs[1].shape[0]
+    if shaper:
+        size = round((size - shaper) ** (1 / 3))
     source, stored, pixels = _formats(task)
     at_once = pixels_at_once(size, method) if source == stored == _RGBA8 else 1
     dispatches = Dispatches(engine, task.op)
     given = BufferRef("input", 1)
-    quantize = numbers.factor, numbers.bias, numbers.top
+    quantize = shaper, numbers.factor, numbers.bias, numbers.top
     form, count, room = f"fixed_{method}", size**3, size**3 * _ENTRY
     name = "lut_fixed_spread.wgsl"
-    if at_once > 1 and prefers_tetrahedra(engine, size, pixels, method):
+    if at_once > 1 and not shaper and prefers_tetrahedra(engine, size, pixels, method):
         form, count, room = "tetrahedra", (size - 1) ** 3 * 12, (size - 1) ** 3 * _CELL
         name, at_once = "lut_tetrahedra_spread.wgsl", 2
     table = dispatches.temporary(room)
     spread = quantizing_shader(name)
     dispatches.add(spread, [given], table, block(size, count, *quantize), -(-count // _GROUP))
     reads = [BufferRef("input"), table]
-    if not plain:
+    if shaper:
+        places = dispatches.temporary(768 * 4)
+        curves = dispatches.constant(curve_places(task))
+        own = [n for each in curve_numbers(task, size) for n in (*each, 0)]
+        text = quantizing_shader("lut_shaper.wgsl", ("numbers: array<vec4<i32>, 3>",))
+        values = block(size, count, *quantize, 0, 0, *own)
+        dispatches.add(text, [given, curves], places, values, -(-768 // _GROUP))
+        reads.append(places)
+    elif not plain:
         reads.append(dispatches.constant(byte_places(task, size)))
     groups = -(-pixels // (at_once * _GROUP)) if at_once > 1 else image_groups(stored, pixels)
     height, width = task.inputs[0].shape[:2]
@@ -199,7 +215,7 @@ def _curves(engine: WebGPUEngine, task: Task, numbers: ByteLookup) -> Runner:
     places = dispatches.constant(byte_places(task, size))
     spread = quantizing_shader("lut_curves.wgsl", ("keep: u32", "shift: u32", "below: i32"))
     values = block(
-        size, 0, numbers.factor, numbers.bias, numbers.top, numbers.keep, numbers.shift,
+        size, 0, 0, numbers.factor, numbers.bias, numbers.top, numbers.keep, numbers.shift,
         numbers.below,
     )  # fmt: skip
     dispatches.add(spread, [BufferRef("input", 1), places], table, values, -(-768 // _GROUP))

@@ -8,6 +8,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
     let n = (group.y * groups.x + group.x) * ${group}u + lane;
     if (n >= p.count) { return; }
-    let at = n * 3u;
+    let at = (p.first + n) * 3u;
     table[n] = vec2<u32>(quantized(lut[at]) | (quantized(lut[at + 1u]) << 16u), quantized(lut[at + 2u]));
 }

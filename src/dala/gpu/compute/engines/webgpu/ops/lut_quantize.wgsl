@@ -3,32 +3,49 @@
 struct Block {
     size: u32,
     count: u32,
+    first: u32,  // entries of curves before the table
     factor: u32,
     bias: i32,
     top: i32,
 $more}
 
-fn quantized(x: f32) -> u32 {
+// x * factor * 2**exponent, rounded, halves up, at most 2**24. NaN is 0.
+fn scaled(x: f32, factor: u32, exponent: i32) -> i32 {
     let bits = bitcast<u32>(x);
-    // At most 255; NaN is larger than infinity.
-    let near = select(min(bits & 0x7fffffffu, 0x437f0000u), 0u, (bits & 0x7fffffffu) > 0x7f800000u);
+    let size = bits & 0x7fffffffu;
+    if (size == 0u || size > 0x7f800000u) { return 0; }
     let negative = bits >> 31u;
-    let m = (near & 0x7fffffu) | 0x800000u;
-    let shift = 158u - (near >> 23u);  // x * factor / 256 = m * factor / 2**shift; 24 or more
+    let m = (size & 0x7fffffu) | 0x800000u;
+    let shift = 150 - i32(size >> 23u) - exponent;  // the product is m * factor / 2**shift
     let mh = m >> 12u;
     let ml = m & 4095u;
-    let fh = p.factor >> 12u;
-    let fl = p.factor & 4095u;
+    let fh = factor >> 12u;
+    let fl = factor & 4095u;
     let cross = mh * fl + ml * fh;
     let low = ml * fl + ((cross & 4095u) << 12u);
-    var high = mh * fh + (cross >> 12u) + (low >> 24u);
-    // Halves up: of a negative number, halves of its size down.
+    let high = mh * fh + (cross >> 12u) + (low >> 24u);
     let rest = low & 0xffffffu;
-    if (shift == 24u) {
-        high += (rest + 0x800000u - negative) >> 24u;
-    } else {
-        high += (1u << min(shift - 25u, 24u)) - select(0u, negative, rest == 0u);
+    // Halves up: of a negative number, halves of its size down.
+    var q = 0u;
+    if (shift < 23) {
+        q = 0x1000000u;
+    } else if (shift == 23) {
+        q = (high << 1u) + ((rest + 0x400000u - negative) >> 23u);
+    } else if (shift == 24) {
+        q = high + ((rest + 0x800000u - negative) >> 24u);
+    } else if (shift < 49) {
+        let s = u32(shift - 24);
+        q = (high + (1u << (s - 1u)) - select(0u, negative, rest == 0u)) >> s;
     }
-    let q = i32(select(0u, high >> min(shift - 24u, 31u), shift < 49u));
-    return u32(clamp(p.bias + select(q, -q, negative == 1u), 0, p.top));
+    let found = i32(min(q, 0x1000000u));
+    return select(found, -found, negative == 1u);
+}
+
+// At most 255, as FARTHEST.
+fn quantized(x: f32) -> u32 {
+    let bits = bitcast<u32>(x);
+    let near = bitcast<f32>((bits & 0x80000000u) | min(bits & 0x7fffffffu, 0x437f0000u));
+    let is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
+    let found = scaled(near, p.factor, -8);
+    return u32(clamp(p.bias + select(found, 0, is_nan), 0, p.top));
 }

@@ -6,7 +6,7 @@ Other conversions of floats are lowered to the kernel language instead.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.native import Native, NativeFunction, compile_native
@@ -41,7 +41,7 @@ def make_yuv_to_rgb(engine: Engine, task: Task) -> Runner | None:
     return run
 
 
-def _packed(task: Task, code: NativeFunction, **statics: int) -> Runner | None:
+def _packed(task: Task, code: NativeFunction, **statics: Any) -> Runner | None:
     if task.inputs[0].dtype != "u8" or task.output.dtype != "u8":
         return None
     height, width = task.output.shape[:2]
