@@ -31,11 +31,12 @@ ENGINES = tests/engine tests/gpu tests/null
 # starts half a second sooner.
 test: $(VENV)/.ready-dev
 	@sh scripts/setup_test_machine.sh
+	@$(VENV)/bin/python -m tests.support.weights
 	@$(MAKE) --no-print-directory lint
 	@$(VENV)/bin/python -m compileall -q src
 	@status=0; set -x; \
-	    $(VENV)/bin/python -m pytest -n $(WORKERS) $(ENGINES) || status=$$?; \
-	    $(VENV)/bin/python -m pytest -n $(WORKERS) $(ENGINES:%=--ignore=%) || status=$$?; \
+	    $(VENV)/bin/python -m pytest -n $(WORKERS) --durations=25 $(ENGINES) || status=$$?; \
+	    $(VENV)/bin/python -m pytest -n $(WORKERS) --durations=25 $(ENGINES:%=--ignore=%) || status=$$?; \
 	    exit $$status
 
 # Tests that take minutes, such as the sanitized suite; hours in all. A part:

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.memory import MemoryReport
+from tests.support.skips import SkipReport
 
 TESTS = Path(__file__).parent
 
@@ -41,6 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(MemoryReport(), "memory-report")
+    config.pluginmanager.register(SkipReport(), "skip-report")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -18,7 +18,6 @@ PHOTOS = ROOT / "tests" / "photos"
 
 @pytest.fixture
 def here(weights, monkeypatch):
-    monkeypatch.setenv("DALA_MODELS", str(weights))
     monkeypatch.setenv("DALA_DEVICE", "cpu")
 
 

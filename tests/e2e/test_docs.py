@@ -15,9 +15,8 @@ import sys
 import pytest
 
 from dala.cli import parse
-from dala.ml.models import NAMES
-from tests.ml.conftest import FOLDERS
 from tests.support import tolerance_table
+from tests.support.weights import OFFLINE, missing_reason, weights_folder
 
 ROOT = pathlib.Path(__file__).parents[2]
 GUIDES = [p for p in sorted((ROOT / "docs").rglob("*.md")) if p.parent.name != "design"]
@@ -50,22 +49,14 @@ def pages():
         yield pytest.param(blocks, id=name)
 
 
-#: Models whose weights come with the package.
-SHIPPED = {"blazeface", "selfie"}
-
-
 def weights():
-    """Where the models' weights are; pages that need them are skipped where they are not."""
-    for place in FOLDERS:
-        if (place / "mobilenet_v2.onnx").is_file():
-            return {"DALA_MODELS": str(place)}
-    pytest.skip("the models' weights are not on this machine: dala models pull --all")
+    """Where the models' weights are; pages that need others are skipped."""
+    place = weights_folder()
+    return OFFLINE | ({} if place is None else {"DALA_MODELS": str(place)})
 
 
 @pytest.mark.parametrize("blocks", list(pages()))
 def test_blocks_run_as_pasted(blocks, tmp_path):
-    text = "\n".join(block for page in blocks.values() for block in page)
-    models = any(f'"{name}"' in text for name in set(NAMES) - SHIPPED)
     scripts = []
     for page, held in blocks.items():
         (tmp_path / page).mkdir()
@@ -75,12 +66,15 @@ def test_blocks_run_as_pasted(blocks, tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", RUNNER, *scripts],
         cwd=tmp_path,
-        env={**os.environ, "DALA_DEVICE": "cpu"} | (weights() if models else {}),
+        env={**os.environ, "DALA_DEVICE": "cpu"} | weights(),
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
+    lacking = re.search(r"(?:downloads|download) the weights of '(\w+)'", done.stderr)
+    if done.returncode and lacking:
+        pytest.skip(missing_reason(lacking[1]))
     assert done.returncode == 0, done.stdout[-500:] + done.stderr
 
 

@@ -72,7 +72,6 @@ def test_jpegs_to_webp_of_folders(tmp_path, monkeypatch, capsys):
 
 
 def test_background_blur(tmp_path, monkeypatch, weights):
-    monkeypatch.setenv("DALA_MODELS", str(weights))
     example = load("background_blur")
     with pytest.warns(match="converted for mp4"):
         path = example["main"](tmp_path, seconds=0.2)

@@ -45,8 +45,7 @@ def test_face_crop(tmp_path):
         assert skin[..., 0].mean() > skin[..., 2].mean() + 20  # the face, not the gray wall
 
 
-def test_name_tags(tmp_path, weights, monkeypatch):
-    monkeypatch.setenv("DALA_MODELS", str(weights))
+def test_name_tags(tmp_path, weights):
     if find_weights("nanodet") is None:
         pytest.skip("the weights of nanodet are not on this machine")
     made = load("name_tags")
@@ -56,10 +55,9 @@ def test_name_tags(tmp_path, weights, monkeypatch):
         assert (np.abs(frame - color).max(axis=2) < 40).sum() > 400
 
 
-def test_hand_pointer(weights, monkeypatch):
+def test_hand_pointer(weights):
     from PIL import Image
 
-    monkeypatch.setenv("DALA_MODELS", str(weights))
     if find_weights("hands") is None or find_weights("palms") is None:
         pytest.skip("the weights of hands are not on this machine")
     with Image.open(ROOT / "tests" / "ml" / "known" / "hands.png") as image:

@@ -94,8 +94,7 @@ def test_pairs_of_surfaces_run():
     assert run("Surfaces")
 
 
-def test_pairs_of_models_run(weights, monkeypatch):
-    monkeypatch.setenv("DALA_MODELS", str(weights))
+def test_pairs_of_models_run(weights):
     with dala.device("cpu"):
         names = run("Models")
         assert names["model"].info["name"] == "mobilenet_v2"

@@ -1,6 +1,5 @@
 """Fixtures: real weights if present, photographs, and a small model."""
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -9,34 +8,27 @@ import pytest
 from dala.ml import stages
 from dala.ml.convert.onnx_file import Graph
 from dala.ml.models import find_model
-from dala.ml.weights.find import cache_folder, find_weights
+from dala.ml.weights import pull as pulling
+from dala.ml.weights.find import find_weights
 from tests.conftest import MUCH, resident_bytes, trim
 from tests.ml.answers import read_photo
 from tests.support.engines import dala_device, engine_id, pytest_generate_tests
+from tests.support.weights import missing_reason, weights_folder
 
 __all__ = ["dala_device", "engine_id", "pytest_generate_tests"]
 
 ROOT = Path(__file__).parents[2]
-#: Folders to search for weights.
-FOLDERS = [
-    ROOT.parent / "shared" / "models",
-    *(Path(p) for p in os.environ.get("DALA_MODELS", "").split(os.pathsep) if p),
-    cache_folder(),
-]
 
 
-@pytest.fixture(scope="session")
-def weights():
-    """The folder with the real weights; skips the test if there is none."""
+@pytest.fixture
+def weights(monkeypatch):
+    """The folder with weights; a test that needs others than are there is skipped."""
     place = weights_folder()
     if place is None:
         pytest.skip("the models' weights are not on this machine: dala models pull --all")
+    monkeypatch.setattr(pulling, "pull", lambda name, *args: pytest.skip(missing_reason(name)))
+    monkeypatch.setenv("DALA_MODELS", str(place))
     return place
-
-
-def weights_folder():
-    """Return the folder with the real weights; None if there is none."""
-    return next((place for place in FOLDERS if (place / "mobilenet_v2.onnx").is_file()), None)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -58,7 +50,7 @@ def here(monkeypatch):
         steps = find_model(name).steps
         for part in (name, steps.detector) if steps else (name,):
             if find_weights(part) is None:
-                pytest.skip(f"no weights of {part} on this machine: dala models pull {part}")
+                pytest.skip(missing_reason(part))
 
     return need
 
