@@ -28,7 +28,7 @@ READY = ARM / "ready"
 
 PACKAGES = ("python3:arm64", "libstdc++6:arm64")
 #: Requirements of pyproject.toml that the tests of the CPU engine need.
-WHEELS = ("numpy", "llvmlite", "hypothesis", "pytest")
+WHEELS = ("numpy", "llvmlite", "hypothesis", "pillow", "pytest")
 PLATFORMS = ("manylinux_2_28_aarch64", "manylinux_2_27_aarch64", "manylinux2014_aarch64")
 _PLAIN = "fp asimd aes pmull sha1 sha2 crc32 atomics fphp asimdhp asimdrdm lrcpc dcpop asimddp"
 #: Processors: what QEMU calls them, and the features and the part that LLVM reads in /proc/cpuinfo.
@@ -102,8 +102,9 @@ def _recipe() -> str:
 
 def _requirements() -> list[str]:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-    listed = project["dependencies"] + project["optional-dependencies"]["dev"]
-    return [text for text in listed if text.startswith(WHEELS)]
+    extras = project["optional-dependencies"].values()
+    listed = {text for listed in (project["dependencies"], *extras) for text in listed}
+    return sorted(text for text in listed if text.lower().startswith(WHEELS))
 
 
 def _download() -> list[Path]:
