@@ -35,6 +35,7 @@ PYTHON = {
     "models": ("dala.ml.gpu.available_models", "dala.ml.gpu.load_model"),
     "poses": ("dala.ml.gpu.predict",),
     "segment": ("dala.ml.gpu.predict",),
+    "selftest": ("dala.selftest", "dala.devices"),
     "studio": ("dala.studio.app",),
     "view": ("dala.media.scene.Scene.play",),
 }
