@@ -162,6 +162,16 @@ def test_a_chain_equals_its_stages(engine_id, radius, after):
     np.testing.assert_array_equal(np.array(out), wanted)
 
 
+@pytest.mark.parametrize("radius", [3, 4, 20])
+def test_sigma_may_change(engine_id, radius):
+    """Code may be kept; centers of more and of less than half of all weights differ in it."""
+    image = pictures()[2]
+    for sigma in (radius / 2, 0.3, float(radius), 0.45, 0.05, 2.0):
+        with dala.device("reference"):
+            wanted = blur(image, radius=radius, sigma=sigma)
+        np.testing.assert_array_equal(blur(image, radius=radius, sigma=sigma), wanted)
+
+
 def digest():
     """Return a checksum of all cases on the device in use."""
     found = hashlib.sha256()

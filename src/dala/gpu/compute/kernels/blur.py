@@ -181,7 +181,8 @@ class BoxBlur(Blur):
         size = 2 * task["radius"] + 1
         ones = np.ones(size, np.int64)
         total = _along(_along(img.astype(np.int64), 0, ones), 1, ones)
-        return (2 * total + size**2) // (2 * size**2)
+        mean: NDArray = (2 * total + size**2) // (2 * size**2)
+        return mean
 
 
 def _along(numbers: NDArray, axis: int, weights: NDArray) -> NDArray:

@@ -17,7 +17,7 @@ from dala.gpu.compute.engines.cpu.llvm.kernel import assemble
 from dala.gpu.compute.engines.cpu.llvm.metering import is_long
 from dala.gpu.compute.engines.cpu.llvm.text import Module
 from dala.gpu.compute.engines.cpu.llvm.tiles import HEAD_WORDS
-from dala.gpu.compute.engines.cpu.rows.forms.blur.stage import blur_row, blur_weights
+from dala.gpu.compute.engines.cpu.rows.forms.blur.stage import blur_form, blur_row, blur_weights
 from dala.gpu.compute.engines.cpu.rows.forms.row_functions import row_functions
 from dala.gpu.compute.engines.cpu.rows.plan import (
     RowPlan,
@@ -124,9 +124,9 @@ def _by_alignment(make: Callable[[bool], Runner]) -> Runner:
 def _described(s: RowStage) -> str:
     """Return the properties of a stage that its code depends on, apart from its program."""
     sources = [(q.stage, q.input, q.reach) for q in s.sources]
-    radius = blur_radius(s.blur) if s.blur is not None else None
+    blur = blur_form(s.blur) if s.blur is not None else None
     planes = s.planes.described if s.planes is not None else None
-    return repr((radius, planes, s.out.dtype, s.channels, sources, s.store, s.first_param))
+    return repr((blur, planes, s.out.dtype, s.channels, sources, s.store, s.first_param))
 
 
 class _Layout:

@@ -162,7 +162,7 @@ def _wide(
     to_grid, to_pixels = _wide_texts(picture, grid, coarse.factor)
     numbers = block(columns, rows, width, height)
     dispatches.add(to_grid, [source], samples, numbers, image_groups(grid, rows * columns))
-    weights = coarse.steps() if is_bytes else list(coarse.weights)
+    weights = list(coarse.steps() if is_bytes else coarse.weights)
     _add_columns(dispatches, Sums(grid), weights, (rows, columns), samples, blurred)
     numbers = block(width, height, columns, rows)
     groups = image_groups(picture, height * width)

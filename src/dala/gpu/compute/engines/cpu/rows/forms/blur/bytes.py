@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import ClassVar, Final
 
 from dala.gpu.compute.engines.cpu.rows.forms.blur.rows import RowBlur
@@ -50,7 +49,7 @@ class ByteBlur(RowBlur):
     stored: ClassVar[str] = "i8"
     item: ClassVar[int] = 1
 
-    @cached_property
+    @property
     def narrow(self) -> bool:
         """Whether the center is added to itself, with half its weight."""
         return is_narrow(byte_steps(self.radius, self.sigma))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dala.gpu.compute.engines.base import Task
 from dala.gpu.compute.engines.cpu.llvm.text import Module
-from dala.gpu.compute.engines.cpu.rows.forms.blur.bytes import ByteBlur, byte_weights
+from dala.gpu.compute.engines.cpu.rows.forms.blur.bytes import ByteBlur, byte_weights, is_narrow
 from dala.gpu.compute.engines.cpu.rows.forms.blur.floats import FloatBlur, float_weights
 from dala.gpu.compute.engines.cpu.rows.machine import Machine
 from dala.gpu.compute.engines.cpu.rows.plan import RowStage, blur_radius
-from dala.gpu.compute.engines.sampling.gauss import EXACT_RADIUS
+from dala.gpu.compute.engines.sampling.gauss import EXACT_RADIUS, byte_steps
 
 
 def blur_fits(task: Task) -> bool:
@@ -21,6 +21,12 @@ def blur_fits(task: Task) -> bool:
     if len(shape) == 3 and shape[2] not in (1, 3, 4):
         return False
     return 0 <= blur_radius(task) <= EXACT_RADIUS and float(task["sigma"]) > 0.0
+
+
+def blur_form(task: Task) -> tuple[int, bool]:
+    """Return what the code of a blur depends on, apart from the picture."""
+    radius, sigma = blur_radius(task), float(task["sigma"])
+    return radius, task.output.dtype == "u8" and is_narrow(byte_steps(radius, sigma))
 
 
 def blur_weights(task: Task) -> bytes:
