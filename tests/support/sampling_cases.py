@@ -107,7 +107,8 @@ def cases(op: str) -> Iterator[Case]:
                     if op == "remap":
                         yield Case(name, op, (image, places(*source)), params)
                         continue
-                    for title, matrix in (AFFINE if op == "warp_affine" else PERSPECTIVE).items():
+                    named = list((AFFINE if op == "warp_affine" else PERSPECTIVE).items())
+                    for title, matrix in named if source[0] > 9 else named[:1]:
                         full = {**params, "matrix": matrix, "size": (27, 290)}
                         yield Case(f"{title}, {name}", op, (image,), full)
 
@@ -115,15 +116,13 @@ def cases(op: str) -> Iterator[Case]:
 OPERATIONS = ("resize", "warp_affine", "warp_perspective", "remap")
 
 
-def checksums() -> dict[str, str]:
-    """Return a checksum of every case on the current device."""
-    return {
-        f"{op}: {case.name}": hashlib.sha256(case.run().tobytes()).hexdigest()
-        for op in OPERATIONS
-        for case in cases(op)
-    }
+def checksum(result: np.ndarray) -> str:
+    """Return a checksum of a result."""
+    return hashlib.sha256(result.tobytes()).hexdigest()
 
 
 if __name__ == "__main__":
     with dala.device("cpu"):
-        sys.stdout.writelines(f"{name}\t{value}\n" for name, value in checksums().items())
+        for operation in OPERATIONS:
+            for one in cases(operation):
+                sys.stdout.write(f"{operation}: {one.name}\t{checksum(one.run())}\n")
