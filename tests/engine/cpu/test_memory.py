@@ -45,7 +45,9 @@ from dala.gpu.compute.engines.cpu.native.names import (
     look_up,
     maximum,
     minimum,
+    multiply_pairs,
     multiply_q15,
+    narrow_fours,
     prefetch,
     saturate,
     select,
@@ -230,6 +232,34 @@ def test_q15_products(lanes, cpu):
     wide, other = a.astype(np.int64), b.astype(np.int64)
     np.testing.assert_array_equal(out[:lanes], (wide * other + 16384) >> 15)
     np.testing.assert_array_equal(out[lanes:], np.clip(wide + other, -32768, 32767))
+
+
+@native
+def pairs(a: Array[i16], b: Array[i16], out: Array[i32], less: Array[i16], *, lanes: int) -> None:
+    x, y = load(a, 0, lanes), load(b, 0, lanes)
+    store(out, 0, multiply_pairs(x, y))
+    store(less, 0, narrow_fours(i32(x) + i32(y), i32(x) - i32(y)))
+
+
+@pytest.mark.parametrize("cpu", ["", "haswell", "x86-64"])
+@pytest.mark.parametrize("lanes", [4, 8, 16, 32, 64])
+def test_pairs_and_fours(lanes, cpu):
+    """Vectors of as many lanes as an instruction has, of more, and of fewer."""
+    host = Jit(ObjectCache(None))
+    if cpu and not (X86 and host.features.get("avx2")):
+        pytest.skip("for an x86 processor")
+    compiler = Jit(ObjectCache(None), cpu) if cpu else host
+    if cpu:
+        compiler.features = {"avx2": True} if cpu == "haswell" else {}
+    rng = np.random.default_rng(lanes)
+    a, b = rng.integers(-32768, 32768, (2, lanes)).astype(np.int16)
+    a[:2], b[:2] = (32767, 32767), (32767, 32767)
+    out, less = np.zeros(lanes // 2, np.int32), np.zeros(2 * lanes, np.int16)
+    compile_native(pairs, compiler=compiler, lanes=lanes)(a, b, out, less)
+    wide, other = a.astype(np.int64), b.astype(np.int64)
+    np.testing.assert_array_equal(out, (wide * other).reshape(-1, 2).sum(axis=1))
+    both = np.stack([wide + other, wide - other]).clip(-32768, 32767)
+    np.testing.assert_array_equal(less, both.reshape(2, -1, 4).swapaxes(0, 1).reshape(-1))
 
 
 @native

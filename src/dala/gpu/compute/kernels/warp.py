@@ -129,6 +129,9 @@ class WarpAffine(_Warp):
     Output pixel (x, y) is the input at (a * x + b * y + c, d * x + e * y + f). Integer coordinates
     are pixel centers.
 
+    Bytes are sampled in integers: positions are rounded to 1/32768 pixel, rows are mixed before
+    columns with 6 or 7 bits of fraction, and the result is rounded once more.
+
     Args:
         matrix: a, b, c, d, e, f.
         size (pixels): (height, width) of the result; the picture's own by default.
@@ -158,6 +161,9 @@ class WarpPerspective(_Warp):
     With ``(u, v, w) = matrix * (x, y, 1)``, output pixel (x, y) is the input at (u / w, v / w), and
     at (0, 0) where w is 0.
 
+    The matrix is rounded to integers of up to 62 bits, and the quotient down to 1/65536 pixel;
+    bytes are sampled in integers as by ``warp_affine``.
+
     Args:
         matrix: nine numbers, row by row.
         size (pixels): (height, width) of the result; the picture's own by default.
@@ -186,6 +192,8 @@ class Remap(_Warp):
 
     Output pixel (x, y) is the input at (map[y, x, 0], map[y, x, 1]). NaN counts as far outside, to
     the left or above.
+
+    Bytes are sampled in integers as by ``warp_affine``.
 
     Args:
         map: an f32 array of shape (height, width, 2): x and y in the input.

@@ -41,7 +41,7 @@ def cubic_weights(t: Numbers) -> list[Numbers]:
 
 
 def bilinear(read: Read, y: Numbers, part_y: Numbers, x: Numbers, part_x: Numbers) -> Numbers:
-    """Return bilinear samples, as f64 would hold them."""
+    """Return bilinear samples."""
     (y, down), (x, across) = rounded(y, part_y), rounded(x, part_x)
 
     def mixed(column: Numbers) -> Numbers:
@@ -61,4 +61,5 @@ def bicubic(read: Read, y: Numbers, part_y: Numbers, x: Numbers, part_x: Numbers
     for k, weight in enumerate(columns):
         line = sum(w[..., None] * read(y + j - 1, x + k - 1) for j, w in enumerate(rows))
         total = total + weight[..., None] * ((line + 128) >> 8)
-    return np.clip(total >> 20, 0, 255)
+    found: Numbers = np.clip(total >> 20, 0, 255)
+    return found

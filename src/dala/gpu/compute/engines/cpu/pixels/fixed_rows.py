@@ -22,7 +22,6 @@ from dala.gpu.compute.engines.cpu.native.names import (
     i64,
     independent,
     load,
-    local,
     saturate,
     shuffle,
     splat,
@@ -35,7 +34,7 @@ from dala.gpu.compute.engines.cpu.pixels.taps import FOURS_OF_TAPS, LINE, PAIRS_
 
 #: Elements of a line's buffer.
 LINE_CAPACITY: Final = LINE * 4 + 64
-#: Bias and factor for weights that add up to FIXED_ONE; see ``taps.fixed_rounding``.
+#: The unit of a sum's fraction, and the factor that converts a sum to a byte.
 UNIT: Final = 32
 FACTOR: Final = 65536 // UNIT
 
@@ -49,9 +48,6 @@ _ODD: Final = tuple(k + 8 for k in _EVEN)
 _SPREAD: Final = (0, 1, 2, 2, 3, 4, 5, 5, 6, 7, 8, 8, 9, 10, 11, 11)
 _EIGHTS: Final = tuple(g + k for g in (0, 8, 16, 24) for k in _SPREAD[:8])
 _SIXTEENS: Final = tuple(g + k for g in (0, 16) for k in _SPREAD)
-#: The reverse, for eight pixels.
-_PACKED: Final = tuple(4 * (k // 3) + k % 3 for k in range(16))
-_PACKED_REST: Final = tuple(4 * (k // 3) + k % 3 for k in range(16, 24))
 #: Full alpha for eight pixels.
 _FULL_ALPHA: Final = (0, 0, 0, 255) * 8
 
@@ -182,34 +178,6 @@ def sum_eight(
         ab = shuffle(a, b, _LOW) + shuffle(a, b, _HIGH)
         cd = shuffle(c, d, _LOW) + shuffle(c, d, _HIGH)
         return shuffle(ab, cd, _EVEN) + shuffle(ab, cd, _ODD)
-
-
-@native
-def store_pixels(out: Array[u8], at: i64, pixels: Vector, count: i64, *, channels: int) -> None:
-    """Store up to eight pixels of four bytes as pixels of three or four."""
-    if count >= 8 and channels == 4:
-        store(out, at, pixels)
-    elif count >= 8:
-        store(out, at, shuffle(pixels, pixels, _PACKED))
-        store(out, at + 16, shuffle(pixels, pixels, _PACKED_REST))
-    else:
-        rest = local(u8, 32)
-        store(rest, 0, pixels)
-        for k in range(count):
-            for c in static(range(channels)):
-                out[at + k * channels + c] = rest[k * 4 + c]
-
-
-@native
-def sum_across(
-    line: Array[i16], first: Array[i32], weights: Array[i16], out: Array[u8], count: i64,
-    half: i16, factor: i16, *, taps: int, channels: int,
-) -> None:  # fmt: skip
-    """Sum a line across and write ``count`` pixels."""
-    for x in hinted(range(0, count, 8), scalar=True):
-        values = sum_eight(line, first, weights, x, taps=taps, channels=channels)
-        pixels = saturate(u8, upper(values + half, factor))
-        store_pixels(out, channels * x, pixels, count - x, channels=channels)
 
 
 @native(inline=False)

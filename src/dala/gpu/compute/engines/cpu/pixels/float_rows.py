@@ -11,14 +11,12 @@ from typing import Final
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
-    S,
     T,
     Vector,
     f32,
     hinted,
     i32,
     i64,
-    in_range,
     independent,
     load,
     select,
@@ -96,8 +94,8 @@ def sum_pixel(
 
 @native(fast=True)
 def sum_gray(
-    line: Array[f32], base: i64, first: Array[i32], weights: Array[f32], out: Array[S], row: i64,
-    begin: i64, stop: i64, *, S: type, taps: int,  # noqa: N803
+    line: Array[f32], base: i64, first: Array[i32], weights: Array[f32], out: Array[f32],
+    row: i64, begin: i64, stop: i64, *, taps: int,
 ) -> None:  # fmt: skip
     """Write columns [begin, stop) of one channel; weights are ordered by tap, then by pixel."""
     for x in independent(range(begin, stop)):
@@ -105,10 +103,7 @@ def sum_gray(
         total = weights[x] * line[at]
         for k in static(range(1, taps)):
             total += weights[k * len(first) + x] * line[at + k]
-        if u8 == S:
-            out[row + x] = u8(in_range(i32, min(max(total + 0.5, 0.0), 255.0)))
-        else:
-            out[row + x] = total
+        out[row + x] = total
 
 
 # premultiplied --------------------------------------------------------------------------------

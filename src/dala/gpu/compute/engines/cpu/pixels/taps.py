@@ -1,18 +1,14 @@
 """Tap tables: which source pixels contribute to an output pixel, and their weights.
 
-Operations build their tables once on the host, with any of the filters in
-``engines/sampling/taps.py``. The compositor and the rasterizer need new tables whenever a scaled
-image moves, and build them in native code: a table of 960 columns takes 3 us there, and 190 us on
-the host, while a whole frame may take 60 us. Both produce the fixed-point layout that
-``fixed_rows.py`` reads.
+Operations build their tables once on the host (``engines/sampling/taps.py``). The compositor and
+the rasterizer need new tables whenever a scaled image moves, and build them in native code: a table
+of 960 columns takes 3 us there, and 190 us on the host, while a whole frame may take 60 us. They
+have the fixed-point layout that ``fixed_rows.py`` reads.
 """
 
 from __future__ import annotations
 
 from typing import Final
-
-import numpy as np
-import numpy.typing as npt
 
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
@@ -30,63 +26,19 @@ from dala.gpu.compute.engines.cpu.native.names import (
     splat,
     store,
 )
-from dala.gpu.compute.engines.sampling.taps import Taps
 
 #: The most taps of a fixed-point sum.
 FIXED_TAPS: Final = 8
 #: Source pixels that a line holds, and how many of them are left free for the last taps.
 LINE: Final = 4096
 LINE_MARGIN: Final = 260
-#: The sum of a pixel's fixed-point weights, unless one of them is above 1.
+#: The sum of a pixel's fixed-point weights.
 FIXED_ONE: Final = 32768
 #: Which of eight pixels share a vector of 32 products: with two taps each, and with four.
 PAIRS_OF_TAPS: Final = ((0, 2, 4, 6), (1, 3, 5, 7))
 FOURS_OF_TAPS: Final = ((0, 2), (1, 3), (4, 6), (5, 7))
 
 
-# on the host ----------------------------------------------------------------------------------
-def fixed_weights(taps: Taps) -> tuple[npt.NDArray[np.int16], int]:
-    """Return weights as 16-bit integers, one row per output position, and the sum of each row."""
-    largest = float(np.abs(taps.weights).max())
-    scale = FIXED_ONE if largest <= 1.0 else int(32767 / largest) - taps.count
-    whole = np.floor(taps.weights * scale + 0.5).astype(np.int64)
-    at = np.abs(whole).argmax(axis=1)
-    whole[np.arange(len(whole)), at] += scale - whole.sum(axis=1)
-    return np.minimum(whole, 32767).astype(np.int16), scale
-
-
-def fixed_rounding(scale: int, taps_down: int, taps_across: int) -> tuple[int, int]:
-    """Return the bias to add to a sum, and the factor that converts it to a byte.
-
-    ``scale`` is the product of the sums of weights of both axes. The bias also compensates for
-    truncation, which costs each product half a unit on average.
-    """
-    unit = scale / 2**25
-    return round(unit / 2 + taps_down / 4 + taps_across / 2), round(65536 / unit)
-
-
-def fixed_columns(
-    taps: Taps, weights: npt.NDArray[np.int16], blocks: npt.NDArray[np.int32], channels: int
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int16]]:
-    """Return where each pixel's taps begin in the line of its block, and the packed weights.
-
-    Both are padded to whole groups of eight pixels.
-    """
-    count, width = len(taps.first), 2 if taps.count <= 2 else 4
-    groups, chunks = -(-count // 8), -(-taps.count // width)
-    first = np.zeros(groups * 8, np.int32)
-    for begin, stop, base, _ in blocks.reshape(-1, 4):
-        first[begin:stop] = (taps.first[begin:stop] - base) * channels
-    padded = np.zeros((groups * 8, chunks * width), np.int16)
-    padded[:count, : taps.count] = weights
-    each = padded.reshape(groups, 8, chunks, width)
-    order = np.array(PAIRS_OF_TAPS if width == 2 else FOURS_OF_TAPS)
-    # group, vector, chunk, pixel of the vector, tap, channel
-    packed = each[:, order].transpose(0, 1, 3, 2, 4)
-    return first, np.ascontiguousarray(np.repeat(packed, 4, axis=-1)).reshape(-1)
-
-
-# in native code -------------------------------------------------------------------------------
 @native
 def clamp_to_centers(position: f64, low: f64, high: f64) -> f64:
     """Clamp a position to the texel centers in [low, high); return it relative to a center."""
@@ -193,7 +145,7 @@ def round_weights(weights: Array[f32], at: i64, sums: i64, out: Array[i32]) -> N
 
 @native
 def pack_linear_columns(weights: Array[f32], padded: i64, out: Array[i16]) -> None:
-    """Pack weights of two taps for each column, as ``fixed_columns`` does."""
+    """Pack weights of two taps for each column, as ``fixed_rows.py`` reads them."""
     for k in hinted(range(padded), scalar=True):
         part = i32(weights[2 * k + 1] * f32(FIXED_ONE) + f32(0.5))
         at = (k >> 3) * 64 + (k & 1) * 32 + ((k >> 1) & 3) * 8
@@ -203,7 +155,7 @@ def pack_linear_columns(weights: Array[f32], padded: i64, out: Array[i16]) -> No
 
 @native(inline=False)
 def pack_columns(weights: Array[f32], sums: i64, padded: i64, out: Array[i16]) -> None:
-    """Pack weights of two, four or eight taps for each column, as ``fixed_columns`` does."""
+    """Pack weights of two, four or eight taps for each column."""
     if sums == 2:
         pack_linear_columns(weights, padded, out)
         return

@@ -54,13 +54,19 @@ _SUMS: Final = """    for (var k = 0u; k < p.taps_x; k++) {
         sum += taps[entry + 1u + k] * $line;
     }
     return clamp(sum >> vec4<u32>(shift), vec4<i32>(0), vec4<i32>(255));"""
-#: Upper and lower bytes apart, so that sums of many pixels fit 32 bits.
+#: Upper and lower bytes apart, so that sums of many pixels fit 32 bits. Four taps an iteration:
+#: software adapters end loops after 65,535, in all of an invocation.
+_WIDE_STEP: Final = """        {
+            let k = min(start + ${n}u, p.taps_x - 1u);
+            let weight = select(0, taps[entry + 1u + k], start + ${n}u < p.taps_x);
+            let v = $line;
+            high += weight * (v >> vec4<u32>(8u));
+            sum += weight * (v & vec4<i32>(255));
+        }
+"""
 _WIDE_SUMS: Final = """    var high = vec4<i32>(0);
-    for (var k = 0u; k < p.taps_x; k++) {
-        let v = $line;
-        high += taps[entry + 1u + k] * (v >> vec4<u32>(8u));
-        sum += taps[entry + 1u + k] * (v & vec4<i32>(255));
-    }
+    for (var start = 0u; start < p.taps_x; start += 4u) {
+$steps    }
     let total = high + (sum >> vec4<u32>(8u));
     return clamp(total >> vec4<u32>(shift - 8u), vec4<i32>(0), vec4<i32>(255));"""
 
@@ -70,10 +76,11 @@ def byte_shader(source: ImageFormat, out: ImageFormat, along: str, wide: bool) -
     """Return the shader of a pass over bytes: "down", "across" or "both"."""
     line = _LINE.get(along, "vec4<i32>(0)")
     first = "down" if along == "down" else "across"
+    steps = "".join(Template(_WIDE_STEP).substitute(n=n, line=line) for n in range(4))
     return Template(read_text("resize_bytes.wgsl")).substitute(
         element=source.element,
         stored=out.element,
-        sums=Template(_WIDE_SUMS if wide else _SUMS).substitute(line=line),
+        sums=Template(_WIDE_SUMS if wide else _SUMS).substitute(line=line, steps=steps),
         value=f"{first}(x - p.left, y - p.top)",
         image_pass=image_pass(source, out),
     )

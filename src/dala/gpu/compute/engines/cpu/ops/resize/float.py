@@ -1,4 +1,4 @@
-"""Resize in f32, for any dtype and any number of taps.
+"""Resize to f32, with any number of taps.
 
 A tile is a range of output rows. It is computed in blocks of columns, so that the line of sums
 stays in the L1 cache.
@@ -11,15 +11,12 @@ from typing import Final
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
-    S,
     T,
     f32,
     i32,
     i64,
-    in_range,
     local,
     static,
-    u8,
 )
 from dala.gpu.compute.engines.cpu.pixels.float_rows import sum_down, sum_gray, sum_pixel
 from dala.gpu.compute.engines.cpu.pixels.gather import nearest_row
@@ -42,12 +39,12 @@ def resize_nearest(
 
 @native(fast=True)
 def resize_float(
-    source: Array[T], out: Array[S],
+    source: Array[T], out: Array[f32],
     first_y: Array[i32], weights_y: Array[f32], first_x: Array[i32], weights_x: Array[f32],
     blocks: Array[i32], finish: Array[f32],
     taps_x: i64, taps_y: i64, width: i64, out_begin: i64, out_pitch: i64, plane: i64,
     start: i64, end: i64,
-    *, T: type, S: type, channels: int, unrolled_x: int, unrolled_y: int, pick: tuple[int, ...],  # noqa: N803
+    *, T: type, channels: int, unrolled_x: int, unrolled_y: int, pick: tuple[int, ...],  # noqa: N803
 ) -> None:  # fmt: skip
     """Resize rows [start, end) of a picture, or of a tensor with the channels ``pick``.
 
@@ -76,10 +73,6 @@ def resize_float(
                     for c in static(range(len(pick))):
                         k = static(pick[c])
                         out[row + x * step + c * plane] = v[k] * finish[c] + finish[c + 3]
-                elif u8 == S:
-                    whole = in_range(i32, min(max(v + 0.5, 0.0), 255.0))
-                    for c in static(range(channels)):
-                        out[row + x * channels + c] = u8(whole[c])
                 else:
                     for c in static(range(channels)):
                         out[row + x * channels + c] = v[c]

@@ -159,7 +159,6 @@ def _float(task: Task, y: Axis, x: Axis, taps_y: Taps, taps_x: Taps, channels: i
     code = compile_native(
         resize_float,
         T=_NATIVE[task.inputs[0].dtype],
-        S=_NATIVE[task.output.dtype],
         channels=channels,
         unrolled_x=taps_x.count if taps_x.count <= UNROLLED_TAPS else 0,
         unrolled_y=taps_y.count if taps_y.count <= UNROLLED_TAPS else 0,

@@ -122,7 +122,7 @@ def perspective(
 
 
 @native
-def perspective_near(matrix: Array[f64], row: i64, x: f64, y: f64) -> f64:
+def perspective_near(matrix: Array[f64], row: i64, x: f64, y: f64) -> Vector:
     """Return about where a perspective coordinate is, for prefetches."""
     w = matrix[6] * x + matrix[7] * y + matrix[8]
     v = (matrix[row * 3] * x + matrix[row * 3 + 1] * y + matrix[row * 3 + 2]) / w
