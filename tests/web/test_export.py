@@ -184,7 +184,7 @@ def test_files_of_a_folder(tmp_path):
     made = dala.web.export([("lut_apply", {"lut": table}), "invert"], tmp_path / "a" / "page")
     assert set(made.files) == {
         "chain.json", "dala.d.ts", "dala.js", "data/0.bin", "index.html", "picture.jpg",
-        "shaders/0.wgsl", "still.jpg",
+        "shaders/0.wgsl", "shaders/1.wgsl", "shaders/2.wgsl", "still.jpg",
     }  # fmt: skip
     folder = made.path
     assert (folder / "data/0.bin").read_bytes() == table.tobytes()
@@ -192,7 +192,7 @@ def test_files_of_a_folder(tmp_path):
     assert (document["format"], document["version"]) == ("dala-chain", 1)
     assert document["name"] == "lut_apply + invert"
     steps = document["plans"]["rgba"][0]["steps"]
-    assert [s["shader"] for s in steps] == [0]  # the two are one dispatch
+    assert [s["shader"] for s in steps] == [0, 1, 2]  # the table's entries, the colors, invert
     assert "fn main" in (folder / "shaders/0.wgsl").read_text()
     assert not list(folder.rglob("*.part*"))
 

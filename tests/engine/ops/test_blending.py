@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dala.gpu.compute.composite import BLENDS, FILL, LINEAR, OPAQUE, PICTURE, TINT
-from tests.engine.ops.test_compositing import BACKDROPS, box, noise, opaque, render
+from dala.gpu.compute.composite import BLENDS, FILL, LINEAR, OPAQUE, PICTURE, RING, TINT
+from tests.engine.ops.test_compositing import BACKDROPS, PLACES, box, noise, opaque, render
 from tests.support import pictures as photos
 
 
@@ -121,3 +121,19 @@ def test_pictures_at_their_own_size_are_equal(dala_device: str) -> None:
         wanted = render("reference", draws, [picture, solid], background=background)
         got = render(dala_device, draws, [picture, solid], background=background)
         assert np.array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("radius", [0, 0.3, 1, 7.5, 40])
+@pytest.mark.parametrize("place", ["whole", "between", "larger", "smaller", "thin", "above"])
+def test_unrotated_boxes_are_equal(dala_device: str, radius: float, place: str) -> None:
+    """Edges, round corners and rings anywhere, and pictures at their own size inside them."""
+    picture, where = noise(4, 40, 30), PLACES[place]
+    draws = np.concatenate([
+        box(FILL, *where, radius=radius, color=(0, 0, 255, 255), opacity=0.5),
+        box(RING, *where, radius=radius, width=3.5, color=(9, 250, 80, 200)),
+        box(PICTURE, 30, 20, 40, 30, picture=picture, radius=radius, opacity=0.8),
+        box(FILL, 60.7, 40.1, 20, 13, radius=radius, color=(99, 0, 9, 255), blend="screen"),
+    ])  # fmt: skip
+    for background in BACKDROPS.values():
+        wanted = render("reference", draws, [picture], background=background)
+        assert np.array_equal(render(dala_device, draws, [picture], background=background), wanted)

@@ -1,6 +1,7 @@
-"""Compositing: every engine draws what ``reference_compose`` defines, within two steps of 255.
+"""Compositing: every engine draws what the reference defines, within two steps of 255.
 
-Colors are compared times alpha: the color of a transparent pixel is not visible.
+That is for scaled and rotated pictures and shadows; ``test_blending.py`` has what is equal. Colors
+are compared times alpha: the color of a transparent pixel is not visible.
 """
 
 from __future__ import annotations

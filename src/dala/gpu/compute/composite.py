@@ -32,6 +32,7 @@ from dala.gpu.compute.engines.compositing import (
     TINT,
     Composer,
     Rect,
+    on_grid,
 )
 from dala.resources import Closing
 from dala.typing import NDArray
@@ -245,7 +246,7 @@ class Compositor(Closing):
                 rects = _clip(rects, width, height)
                 break
         storage = target.storage_to_write("Compositor.compose")
-        self.composer.compose(storage, width, height, draws, rects, background)
+        self.composer.compose(storage, width, height, on_grid(draws), rects, background)
 
     def batched(self) -> AbstractContextManager[None]:
         """Return a context manager that submits the work started inside it together."""

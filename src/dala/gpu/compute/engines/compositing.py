@@ -6,7 +6,8 @@ changes the pixels inside its bounds. For the pixel with center p = (x + 0.5, y 
 - ``u`` is p - (cx, cy) rotated back: (dx cos + dy sin, dy cos - dx sin). The box is
   |u| <= (hw, hh).
 - The coverage is clamp(0.5 - distance, 0, 1), where ``distance`` is the signed distance of u from
-  the box with corners of ``radius``, negative inside.
+  the box with corners of ``radius``, negative inside. Positions and sizes of boxes are multiples of
+  1/256 (``on_grid``); so are distances of a box that is not rotated, rounded down.
 - PICTURE samples the texel ``((ux + hw) sx + ox, (uy + hh) sy + oy)``, bilinearly, weighted by
   alpha, clamped to the crop. With ``taps_x`` by ``taps_y`` taps it averages samples spread evenly
   over the pixel. TINT uses the alpha of that sample with the draw's color. FILL uses the color.
@@ -62,6 +63,20 @@ BLENDS: Final = (
 
 #: Steps of the integral over a shadow.
 SHADOW_STEPS: Final = 12
+
+#: The words of a draw that are rounded to multiples of 1/GRID: center, half size, radius and width.
+_ROUNDED: Final = (8, 9, 12, 13, 14, 15)
+GRID: Final = 256
+
+
+def on_grid(draws: NDArray) -> NDArray:
+    """Return draws with positions and sizes of their boxes rounded, for every engine."""
+    made = np.array(draws, DRAW, ndmin=1)
+    words = made.view("<f4").reshape(-1, DRAW.itemsize // 4)
+    with np.errstate(all="ignore"):
+        words[:, _ROUNDED] = np.floor(words[:, _ROUNDED] * GRID + 0.5) / GRID
+    return made
+
 
 #: Left, top, right, bottom; right and bottom are excluded.
 Rect: TypeAlias = tuple[int, int, int, int]

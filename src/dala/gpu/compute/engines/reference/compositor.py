@@ -12,6 +12,7 @@ from dala.gpu.compute.engines.base import Engine, Storage
 from dala.gpu.compute.engines.blending import FULL, LEAST, SOFT, VALUES, WHITE, share_of
 from dala.gpu.compute.engines.compositing import (
     BLENDS,
+    GRID,
     LINEAR,
     NEAREST,
     PICTURE,
@@ -155,20 +156,24 @@ def coverage(draw: np.void, u: NDArray, v: NDArray) -> NDArray:
     width = float(draw["width"])
     if draw["kind"] == SHADOW and width > 0:
         return shadow(u, v, hw, hh, radius, width)
-    outer = covered(u, v, hw, hh, radius)
+    straight = draw["cos"] == 1 and draw["sin"] == 0
+    outer = covered(u, v, hw, hh, radius, straight)
     if draw["kind"] != RING:
         return outer
-    inner = covered(u, v, hw - width, hh - width, max(radius - width, 0.0))
+    inner = covered(u, v, hw - width, hh - width, max(radius - width, 0.0), straight)
     return np.asarray(np.maximum(outer - inner, 0.0))
 
 
-def covered(u: NDArray, v: NDArray, hw: float, hh: float, radius: float) -> NDArray:
+def covered(u: NDArray, v: NDArray, hw: float, hh: float, radius: float, straight: bool) -> NDArray:
     """Return the coverage of a rounded box around the origin."""
     if hw <= 0 or hh <= 0:
         return np.zeros(np.broadcast_shapes(u.shape, v.shape))
     radius = min(radius, hw, hh)
     x, y = np.abs(u) - (hw - radius), np.abs(v) - (hh - radius)
     outside = np.hypot(np.maximum(x, 0), np.maximum(y, 0))
+    if straight:
+        a, b = np.maximum(x, 0) * GRID, np.maximum(y, 0) * GRID
+        outside = np.floor(np.sqrt(a * a + b * b)) / GRID
     distance = outside + np.minimum(np.maximum(x, y), 0) - radius
     return np.clip(0.5 - distance, 0.0, 1.0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dala.gpu.compute.engines.compositing import RING, SHADOW, SHADOW_STEPS
+from dala.gpu.compute.engines.compositing import GRID, RING, SHADOW, SHADOW_STEPS
 from dala.gpu.compute.engines.cpu.compose.records import (
     COS,
     CX,
@@ -33,6 +33,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     in_range,
     load,
     local,
+    select,
     splat,
     sqrt,
     store,
@@ -102,7 +103,7 @@ def spans(draw: Array[i32], y: i64, x0: i64, x1: i64) -> tuple[i64, i64, i64, i6
         if radius < f64(0.5) or within < f64(0):
             inner = f64(-1)
         else:
-            inner = min(inner, hw - radius + sqrt(within))
+            inner = min(inner, hw - radius + sqrt(within) - f64(1 / GRID))
         reach = (radius + f64(0.5)) * (radius + f64(0.5)) - deep * deep
         outer = hw - radius + sqrt(max(reach, f64(0)))
     if v >= hh + f64(0.5) or hw <= f64(0) or hh <= f64(0):
@@ -141,14 +142,32 @@ def rotated_span(draw: Array[i32], y: i64, x0: i64, x1: i64) -> tuple[i64, i64]:
     return a, min(max(i64(ceil(high + cx)) + 1, a), x1)
 
 
-@native(fast=True)
-def rounded_box(u: Vector, v: Vector, hw: f32, hh: f32, radius: f32) -> Vector:
+@native
+def grid_length(a: Vector, b: Vector) -> Vector:
+    """Return sqrt(a * a + b * b), rounded down to a multiple of 1/256, as a and b are.
+
+    The root is estimated, and corrected by its remainder, which fits 32 bits though squares do not.
+    """
+    p, q = in_range(i32, a * f32(GRID)), in_range(i32, b * f32(GRID))
+    root = in_range(i32, sqrt(a * a + b * b) * f32(GRID))
+    rest = p * p + q * q - root * root
+    root = select(rest < 0, root - 1, select(rest > 2 * root, root + 1, root))
+    return f32(root) * f32(1 / GRID)
+
+
+@native
+def rounded_box(u: Vector, v: Vector, hw: f32, hh: f32, radius: f32, straight: bool) -> Vector:
     """Return the coverage of sixteen pixels by a rounded box around the origin."""
     zero = splat(f32(0), 16)
     r = max(min(min(radius, hw), hh), f32(0))
     x, y = abs(u) - (hw - r), abs(v) - (hh - r)
-    a, b = max(x, zero), max(y, zero)
-    distance = sqrt(a * a + b * b) + min(max(x, y), zero) - r
+    # Beyond a pixel from the corner nothing is covered, and squares would be too large.
+    far = splat(r + f32(1), 16)
+    a, b = min(max(x, zero), far), min(max(y, zero), far)
+    outside = sqrt(a * a + b * b)
+    if straight:
+        outside = grid_length(a, b)
+    distance = outside + min(max(x, y), zero) - r
     inside = f32(1) if hw > f32(0) and hh > f32(0) else f32(0)
     return max(min(f32(0.5) - distance, splat(f32(1), 16)), zero) * inside
 
@@ -201,7 +220,7 @@ def box_coverage(draw: Array[i32], coverage: Array[u32], x: i64, y: i64, count: 
     hw, hh, radius = field(draw, HW), field(draw, HH), field(draw, RADIUS)
     opacity = f32(full_share(draw))
     for k in hinted(range(0, count, 16), scalar=True):
-        found = rounded_box(offsets_x(draw, x + k), splat(dy, 16), hw, hh, radius)
+        found = rounded_box(offsets_x(draw, x + k), splat(dy, 16), hw, hh, radius, True)
         store(coverage, k, share_of(found, opacity))
 
 
@@ -211,6 +230,7 @@ def draw_coverage(draw: Array[i32], coverage: Array[u32], x: i64, y: i64, count:
     dy, cos, sin = offset_y(draw, y), field(draw, COS), field(draw, SIN)
     hw, hh, radius = field(draw, HW), field(draw, HH), field(draw, RADIUS)
     width, opacity, kind = field(draw, WIDTH), f32(full_share(draw)), draw[KIND]
+    straight = cos == f32(1) and sin == f32(0)
     for k in hinted(range(0, count, 16), scalar=True):
         dx = offsets_x(draw, x + k)
         u, v = dx * cos + dy * sin, dy * cos - dx * sin
@@ -218,10 +238,10 @@ def draw_coverage(draw: Array[i32], coverage: Array[u32], x: i64, y: i64, count:
         if kind == SHADOW and width > f32(0):
             found = blurred_box(u, v, hw, hh, radius, width)
         else:
-            found = rounded_box(u, v, hw, hh, radius)
+            found = rounded_box(u, v, hw, hh, radius, straight)
             if kind == RING:
                 inner = max(radius - width, f32(0))
-                hole = rounded_box(u, v, hw - width, hh - width, inner)
+                hole = rounded_box(u, v, hw - width, hh - width, inner, straight)
                 found = max(found - hole, splat(f32(0), 16))
         store(coverage, k, share_of(found, opacity))
 

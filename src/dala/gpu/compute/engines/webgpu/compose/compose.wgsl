@@ -66,8 +66,34 @@ fn distance_of(point: vec2<f32>, extent: vec2<f32>, radius: f32) -> f32 {
     return length(max(q, vec2<f32>(0.0f))) + min(max(q.x, q.y), 0.0f) - r;
 }
 
-fn covered(point: vec2<f32>, extent: vec2<f32>, radius: f32) -> f32 {
-    let inside = clamp(0.5f - distance_of(point, extent, radius), 0.0f, 1.0f);
+// The length of a vector of multiples of 1/256, rounded down to one: estimated, and corrected by its
+// remainder, which fits 32 bits though squares do not.
+fn grid_length(q: vec2<f32>) -> f32 {
+    if (min(q.x, q.y) <= 0.0f) {
+        return max(q.x, q.y);
+    }
+    let w = vec2<i32>(q * 256.0f);
+    let square = w.x * w.x + w.y * w.y;
+    var root = i32(length(q) * 256.0f);
+    for (var k = 0; k < 4; k++) {
+        let rest = square - root * root;
+        root += select(0, 1, rest > 2 * root) - select(0, 1, rest < 0);
+    }
+    return f32(root) * 0.00390625f;
+}
+
+fn covered(point: vec2<f32>, extent: vec2<f32>, radius: f32, straight: bool) -> f32 {
+    var distance = 0.0f;
+    if (straight) {
+        let r = min(radius, min(extent.x, extent.y));
+        let q = abs(point) - (extent - vec2<f32>(r));
+        // Beyond a pixel from the corner nothing is covered, and squares would be too large.
+        distance = grid_length(clamp(q, vec2<f32>(0.0f), vec2<f32>(r + 1.0f)))
+            + min(max(q.x, q.y), 0.0f) - r;
+    } else {
+        distance = distance_of(point, extent, radius);
+    }
+    let inside = clamp(0.5f - distance, 0.0f, 1.0f);
     return select(0.0f, inside, extent.x > 0.0f && extent.y > 0.0f);
 }
 
@@ -108,11 +134,13 @@ fn coverage(d: Draw, point: vec2<f32>) -> f32 {
     if (HAS_SHADOWS && d.kind == SHADOW && d.width > 0.0f) {
         return shadow(point, d.extent, d.radius, d.width);
     }
-    let outer = covered(point, d.extent, d.radius);
+    let straight = d.turn.x == 1.0f && d.turn.y == 0.0f;
+    let outer = covered(point, d.extent, d.radius, straight);
     if (d.kind != RING) {
         return outer;
     }
-    let inner = covered(point, d.extent - vec2<f32>(d.width), max(d.radius - d.width, 0.0f));
+    let extent = d.extent - vec2<f32>(d.width);
+    let inner = covered(point, extent, max(d.radius - d.width, 0.0f), straight);
     return max(outer - inner, 0.0f);
 }
 
@@ -268,13 +296,13 @@ fn classify(number: u32, corner: vec2<i32>, end: vec2<i32>) {
     var whole = false;
     var miss = any(near > extent + vec2<f32>(4.5f * width));
     if (kind != SHADOW || width <= 0.0f) {
-        miss = any(extent <= vec2<f32>(0.0f)) || distance_of(near, extent, radius) > 0.501f;
-        whole = distance_of(far, extent, radius) < -0.501f;
+        miss = any(extent <= vec2<f32>(0.0f)) || distance_of(near, extent, radius) > 0.51f;
+        whole = distance_of(far, extent, radius) < -0.51f;
         if (kind == RING && whole) {
             whole = false;
             let inner = extent - vec2<f32>(width);
             miss = all(inner > vec2<f32>(0.0f))
-                && distance_of(far, inner, max(radius - width, 0.0f)) < -0.501f;
+                && distance_of(far, inner, max(radius - width, 0.0f)) < -0.51f;
         }
     }
     if (miss) {
