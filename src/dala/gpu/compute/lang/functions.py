@@ -142,9 +142,12 @@ def _step(b: Builder, edge: Scalar, x: Scalar) -> Scalar:
 
 @_row("smoothstep", 3, doc="smoothstep(low, high, x): a smooth step from 0 at low to 1 at high")
 def _smoothstep(b: Builder, low: Scalar, high: Scalar, x: Scalar) -> Scalar:
-    # A product: the bounds are mostly the same everywhere, and then so is the quotient.
-    over = b.binary("div", 1.0, b.binary("sub", high, low))
-    t = b.binary("mul", b.binary("sub", x, low), over)
+    span = b.binary("sub", high, low)
+    if isinstance(span, Value) or span:
+        # A product: the bounds are mostly the same everywhere, and then so is the quotient.
+        t = b.binary("mul", b.binary("sub", x, low), b.binary("div", 1.0, span))
+    else:
+        t = b.binary("div", b.binary("sub", x, low), span)
     t = _clamp(b, t, 0.0, 1.0)
     return b.binary("mul", b.binary("mul", t, t), b.binary("sub", 3.0, b.binary("mul", 2.0, t)))
 
