@@ -58,14 +58,11 @@ class Kernel(Runnable):
         name: str,
         decl: KernelDecl | Callable[[], KernelDecl],
         limits: Limits | None = None,
-        for_bytes: Callable[[], KernelDecl] | None = None,
     ) -> None:
         self.name = name
         #: Limits of each call, or None.
         self.limits = limits
         self._decl = decl
-        #: The declaration for calls whose buffers are all u8, with the same arguments.
-        self._for_bytes = for_bytes and functools.cache(for_bytes)
         self._plans = {}
 
     @property
@@ -114,10 +111,7 @@ class Kernel(Runnable):
         self, inputs: Sequence[Buffer], output: Buffer, numbers: tuple[tuple[str, str], ...]
     ) -> BoundCall:
         engine = check_buffers(self, inputs, output)
-        decl = self.decl
-        if self._for_bytes is not None and all(b.dtype == "u8" for b in (*inputs, output)):
-            decl = self._for_bytes()
-        program, geometry = program_for(decl, inputs, output.shape, output.dtype, numbers)
+        program, geometry = program_for(self.decl, inputs, output.shape, output.dtype, numbers)
         check_types(engine, program)
         distinct = tuple(i for i, arg in enumerate(program.args) if arg.kind in ("image", "array"))
         check_alias(self.name, program, inputs, output)

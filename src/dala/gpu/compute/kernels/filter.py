@@ -140,8 +140,6 @@ class FilterSpec:
     reach: Reach | None = None
     #: Given for a kernel that several others replace for some parameters.
     passes: Passes | None = None
-    #: A kernel function with the same arguments, for pictures and results of bytes.
-    for_bytes: KernelFunction | None = None
 
     @cached_property
     def name(self) -> str:
@@ -161,8 +159,7 @@ class FilterSpec:
         if isinstance(self.source, type) and issubclass(self.source, Operation):
             return self.source()
         function = cast(KernelFunction, self.source)
-        exact = self.for_bytes and partial(declare_function, self.for_bytes, self.name)
-        return Kernel(self.name, partial(declare_function, function, self.name), for_bytes=exact)
+        return Kernel(self.name, partial(declare_function, function, self.name))
 
     def kernels(self, given: Mapping[str, Any]) -> Sequence[Kernel | Operation]:
         """Return the kernels that a picture passes through with the given parameters.
@@ -260,7 +257,6 @@ def picture_filter(
     is_recipe: bool = False,
     reach: Reach | None = None,
     passes: Passes | None = None,
-    for_bytes: KernelFunction | None = None,
 ) -> Callable[[_Source], _Source]:
     """Declare a kernel function, an operation class or a recipe as a filter.
 
@@ -279,8 +275,6 @@ def picture_filter(
             and ``fill``; the kernel or recipe itself clamps.
         passes: a function from the parameters to kernels that compute the same in several passes,
             faster than the kernel alone; for a kernel with one input.
-        for_bytes: the kernel function for pictures and results of bytes, where it is not the
-            rounded result of the kernel.
 
     Returns:
         The decorator, which returns its argument unchanged.
@@ -296,7 +290,7 @@ def picture_filter(
     def declare(source: _Source) -> _Source:
         spec = FilterSpec(
             source, category, kind, keeps_alpha, resizes, channels, example, dict(inputs or {}),
-            options, needs, is_recipe, reach, passes, for_bytes,
+            options, needs, is_recipe, reach, passes,
         )  # fmt: skip
         FILTERS[spec.name] = spec
         return source
