@@ -27,8 +27,7 @@ LIMIT = 240
 
 #: Folders and files of fast forms, with the device that runs them and the filters that they are of.
 FORMS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "cpu/rows/forms/blur.py": ("cpu", ("blur", "gaussian_blur", "sharpen")),
-    "cpu/rows/forms/color_matrix.py": ("cpu", ("color_matrix", "saturation", "sepia", "hue")),
+    "cpu/rows/forms/blur": ("cpu", ("blur", "gaussian_blur", "sharpen")),
     "cpu/rows/forms/weighted_sum.py": ("cpu", ("sharpen", "grayscale", "emboss")),
     "cpu/rows/forms": ("cpu", ("contrast", "brightness", "gamma", "posterize", "sharpen")),
     "cpu/pixels/over.py": ("cpu", ("compositor", "rasterizer")),
@@ -59,14 +58,8 @@ FORMS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 #: Scope, line, first and last byte of a constant, and whether it is in a function.
 Place: TypeAlias = tuple[str, int, int, int, bool]
 
-_CHOICE = "decides between forms that give the same bytes"
-
 #: Constants whose change alters no byte: "file: scope: line", or "file: scope", and why.
 HARMLESS: Mapping[str, str] = {
-    "cpu/rows/forms/color_matrix.py: _MIN_SCALE": _CHOICE,
-    "cpu/rows/forms/color_matrix.py: _MAX_SCALE": _CHOICE,
-    "cpu/rows/forms/color_matrix.py: _LARGEST_BIAS": _CHOICE,
-    "cpu/rows/forms/weighted_sum.py: _MAX_SCALE": _CHOICE,
     "cpu/compose/halve.py: halve_rgb: "
     "prefetch(source, 3 * upper_at + 6 * done + PREFETCH_BYTES)": "a hint to the cache",
 }

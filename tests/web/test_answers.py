@@ -8,10 +8,6 @@ import pytest
 from tests.support.web import WebPage
 from website import selftest
 
-#: Cases whose bytes differ in Chromium on SwiftShader; one that no longer does fails.
-DIFFERENT = {"blur/radius=2", "sharpen/default", "resize/default", "warp_affine/default"}
-
-
 @pytest.fixture(scope="module")
 def report(web: WebPage, tmp_path_factory: pytest.TempPathFactory) -> Any:
     with pytest.MonkeyPatch.context() as patch:
@@ -27,8 +23,7 @@ def report(web: WebPage, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def test_bytes(report: Any) -> None:
     assert report["rows"] == len(selftest.SOME) * len(selftest.SHOWN)
-    found = {"/".join(line.split(":")[0].split("/")[:2]) for line in report["differing"]}
-    assert found == DIFFERENT, "\n".join(report["differing"])
+    assert not report["differing"], "\n".join(report["differing"])
 
 
 def test_the_report_can_be_pasted(report: Any) -> None:

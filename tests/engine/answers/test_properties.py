@@ -40,15 +40,11 @@ CHAINS = {
         ("blur", {"radius": 1}),
     ],
 }
-#: Chains that differ from their stages, by engine; one that no longer does fails.
-DIFFERENT: dict[str, tuple[str, ...]] = {
-    "cpu": ("factors/rgb", "factors/rgba", "shapes/rgb", "shapes/rgba"),
-}
 
 
 @pytest.mark.parametrize("kind", ["rgb", "rgba"])
 @pytest.mark.parametrize("name", CHAINS)
-def test_a_chain_equals_its_stages(engine_id, dala_device, name, kind):
+def test_a_chain_equals_its_stages(dala_device, name, kind):
     image = picture("photo", len(kind))
     stages = image
     with FramePipeline(image.shape[1], image.shape[0], device=dala_device) as pipeline:
@@ -57,9 +53,8 @@ def test_a_chain_equals_its_stages(engine_id, dala_device, name, kind):
         filter, params = (item, {}) if isinstance(item, str) else item
         stages = np.asarray(gpu.apply(stages, filter, device=dala_device, **params))
     apart = np.abs(chain.astype(int) - stages)
-    known = f"{name}/{kind}" in DIFFERENT.get(engine_id.partition("-")[0], ())
     found = f"{np.count_nonzero(apart)} of {apart.size} values differ, by up to {apart.max()}"
-    assert apart.any() == known, found if not known else "equal now: remove it from DIFFERENT"
+    assert not apart.any(), found
 
 
 # RGB equals RGBA ----------------------------------------------------------------------------------
