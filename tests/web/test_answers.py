@@ -8,6 +8,7 @@ import pytest
 from tests.support.web import WebPage
 from website import selftest
 
+
 @pytest.fixture(scope="module")
 def report(web: WebPage, tmp_path_factory: pytest.TempPathFactory) -> Any:
     with pytest.MonkeyPatch.context() as patch:
