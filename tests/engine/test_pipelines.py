@@ -300,7 +300,9 @@ def test_animated_parameters_of_an_operation_compile_nothing(engine_id):
         run_kernel("sharpen", [blurred], sharp)
         run_kernel("brightness", [sharp], wanted, {"value": 0.1})
         assert np.abs(out.numpy().astype(int) - wanted.numpy()).max() <= 3
-        if sigma == 0.7:  # the first unfused run compiles
+        if (
+            sigma <= 2.0
+        ):  # the first unfused run compiles, and a center of less than half the weight
             made = [source.engine.stats().get(name) for name in ("compiled", "pipelines")]
     assert p.passes == passes
     assert made == [source.engine.stats().get(name) for name in ("compiled", "pipelines")]

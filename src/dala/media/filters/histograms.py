@@ -70,7 +70,8 @@ _TYPES: Final = {
 }
 
 # The counts are shifted so that count * level, summed, fits 32 bits. Integers are exact, so that
-# levels without pixels have equal variances and the first of them is chosen on every engine.
+# levels without pixels have equal variances and the first of them is chosen on every engine. The
+# first of almost equal ones is, too: GPUs round quotients differently.
 _OTSU = kernel_from_text("""
 def otsu(h: Array, *, shift: int, unit: float):
     total, weighted = u32(0), u32(0)
@@ -89,7 +90,7 @@ def otsu(h: Array, *, shift: int, unit: float):
             q1 = float(below) / float(total)
             apart = float(first) / float(below) - float(weighted - first) / float(above)
             variance = q1 * (1.0 - q1) * apart * apart
-            if variance > best:
+            if variance > best * 1.00001:
                 best = variance
                 level = i
     return float(level) * unit / 255.0
