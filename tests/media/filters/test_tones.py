@@ -248,4 +248,4 @@ def test_stored_picture_is_current(name):
         wanted = np.asarray(stored.convert("RGB")).astype(int)
     with dala.device("cpu"):
         shown = tone_pictures.show(name, tone_pictures.sources())
-    assert np.abs(shown - wanted).max() <= 1
+    assert np.array_equal(shown, wanted)
