@@ -72,7 +72,9 @@ def test_a_sign_that_can_be_read_counts(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", [*GARBAGE, "{}", *(json.dumps(SIGN | wrong) for wrong in WRONG)], ids=lambda t: t[:40]
+    "text",
+    [*GARBAGE, "{}", *(json.dumps(SIGN | wrong) for wrong in WRONG)],
+    ids=[f"text{i}" for i in range(len(GARBAGE) + 1 + len(WRONG))],
 )
 def test_signs_that_cannot_be_read_do_not_count(tmp_path, text, monkeypatch):
     monkeypatch.setattr("dala.batch.manifest._PAUSE", 0.001)

@@ -44,4 +44,5 @@ def test_stored_picture_is_current(name):
     with Image.open(geometry_pictures.FOLDER / f"{name}.png") as stored:
         wanted = np.asarray(stored.convert("RGB")).astype(int)
     with dala.device("cpu"):
-        assert np.array_equal(geometry_pictures.PICTURES[name](), wanted)
+        apart = np.abs(geometry_pictures.PICTURES[name]() - wanted)
+    assert apart.max() <= (name == "preprocess")  # which computes floats

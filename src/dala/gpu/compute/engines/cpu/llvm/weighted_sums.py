@@ -72,7 +72,8 @@ def find_color_matrix(stored: tuple[Value, ...], argument: int) -> ColorMatrix |
             return None
         weights = {read: weight for weight, reads in found.groups for read in reads}
         places = [(argument, 0, 0, c) for c in range(3)]
-        if any(read not in places for read in weights):
+        twice = len(weights) < sum(len(reads) for _, reads in found.groups)
+        if twice or any(read not in places for read in weights):
             return None
         r, g, b = (weights.get(read, zero) for read in places)
         rows.append((r, g, b, found.bias))
