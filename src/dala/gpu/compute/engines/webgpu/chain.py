@@ -83,8 +83,8 @@ def make_chain(
     def made(ordinary: bool) -> tuple[BlurShader, ComputePipeline]:
         """Return the shader for parameters of ordinary size, or for any."""
         last: Finish | None = finish
-        if strips or not ordinary:
-            last = _Writer(links, inputs, ordinary=ordinary, converts=strips).write()
+        if not ordinary:
+            last = _Writer(links, inputs, ordinary=ordinary).write()
         assert last is not None
         shader = write_blur(Sums(picture), last, out, form, whole=whole, workgroup=device.workgroup)
         nbytes = shader.block.packer.size
@@ -122,11 +122,9 @@ class _Writer:
         inputs: Sequence[Tensor],
         *,
         ordinary: bool,
-        converts: bool = False,
     ) -> None:
         self._links = links
         self._ordinary = ordinary
-        self._converts = converts
         self._inputs = inputs
         self._names = Names()
         self._offsets: set[Offset] = set()
@@ -193,7 +191,6 @@ class _Writer:
             dims={v.attr: self._extent(link, v.attr) for v in used if v.op == "dim"},
             near=near,
             ranges=find_ranges(program) if self._ordinary else None,
-            converts=self._converts,
         )
         lines = body.lines()
         self._helpers |= body.helpers

@@ -57,7 +57,6 @@ class WgslExpressions:
         metering: Metering | None = None,
         apart: bool = False,
         ranges: Ranges | None = None,
-        converts: bool = False,
     ) -> None:
         self.helpers: set[str] = set()
         self._program = program
@@ -72,9 +71,6 @@ class WgslExpressions:
         #: Whether each loop is inside another that runs once, which compilers do not know.
         self._apart = apart
         self._ranges = ranges or {}
-        #: Whether bytes become floats by conversions, not by additions: for programs that add
-        #: so much that conversions, which run beside additions, take no time.
-        self._converts = converts
         #: Whether the program stores pictures of bytes: then no operation is fused or approximate.
         self._exact = has_quick_exp(program)
         self._alone = _products_apart(program) if self._exact else frozenset()
@@ -296,13 +292,7 @@ class WgslExpressions:
         if value.attr == "byte":
             if self._exact:
                 return f"f32({bare(text)})"
-            if not self._converts:
-                return self._call("from_byte", args)
-            # A byte that is used again has a name instead.
-            if value.args[0].op == "byte" and text.startswith("byte_of_unit("):
-                inside = text.removeprefix("byte_of_unit(").removesuffix(")")
-                return self._call("whole_of_unit", [inside])
-            return f"f32(u32({bare(text)}))"
+            return self._call("from_byte", args)
         if target == "bool":
             zero = literal(0, source, self.helpers)
             if source == "s64":

@@ -100,11 +100,6 @@ fn byte_of_unit(x: f32) -> i32 {
     return i32(bitcast<u32>(clamp(x, 0.0f, 1.0f) * 255.000030517578f + 8388608.0f) & 255u);
 }
 
-// The same as from_byte(byte_of_unit(x)), for programs that go on with the byte.
-fn whole_of_unit(x: f32) -> f32 {
-    return floor(clamp(x, 0.0f, 1.0f) * 255.0f + 0.5f);
-}
-
 fn pack_u8(bytes: vec4<i32>) -> u32 {
     let b = vec4<u32>(bytes) << vec4<u32>(0u, 8u, 16u, 24u);
     return (b.x | b.y) | (b.z | b.w);
