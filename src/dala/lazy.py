@@ -26,7 +26,7 @@ def attach(
             DeprecationWarning, and are not listed by ``dir``.
         keep: whether the package holds a name from its first use on; not if it is a builtin's.
     """
-    old = renamed or {}
+    old = {} if renamed is None else renamed
 
     def starred() -> dict[str, str]:
         from importlib import import_module

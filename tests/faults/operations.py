@@ -498,6 +498,7 @@ COMMANDS: dict[str, Callable[[Path], list[str]] | None] = {
     "models": lambda folder: [],
     "poses": None,
     "segment": None,
+    "selftest": None,  # it runs what other rows run
     "studio": None,
     "view": None,
 }

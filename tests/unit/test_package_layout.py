@@ -27,6 +27,8 @@ ENGINES_KNOW = {
     "dala.typing",
     f"{COMPUTE}.dtypes",
     f"{COMPUTE}.lang.ir",
+    f"{COMPUTE}.lang.exact.exponential",
+    f"{COMPUTE}.lang.exact.fixed_point",
 }
 
 

@@ -3,6 +3,9 @@ struct Block {
     w0: f32,
     w1: f32,
     w2: f32,
+    v0: u32,
+    v1: u32,
+    v2: u32,
     width: i32,
     height: i32,
     across: u32,
@@ -10,6 +13,19 @@ struct Block {
     param_1_bits: i32,
     param_1_levels: i32,
     param_1_value: f32,
+    param_1_weight_0_0: i32,
+    param_1_weight_0_1: i32,
+    param_1_weight_0_2: i32,
+    param_1_weight_1_0: i32,
+    param_1_weight_1_1: i32,
+    param_1_weight_1_2: i32,
+    param_1_weight_2_0: i32,
+    param_1_weight_2_1: i32,
+    param_1_weight_2_2: i32,
+    param_1_bias_0: i32,
+    param_1_bias_1: i32,
+    param_1_bias_2: i32,
+    param_1_bits_2: i32,
 }
 @group(0) @binding(0) var<storage, read> source: array<u32>;
 @group(0) @binding(1) var<storage, read_write> output: array<u32>;
@@ -27,18 +43,9 @@ fn unpack_u8(word: u32) -> vec4<i32> {
     return vec4<i32>((vec4<u32>(word) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(255u));
 }
 
-// Conversions run at a quarter of the speed of additions on many GPUs. Instead the byte is placed
-// in the mantissa of 256.0. Drivers may distribute a following product over the difference, which
-// loses almost no precision with a number this small.
-fn from_byte(byte: i32) -> f32 {
-    return bitcast<f32>((u32(byte) << 15u) | 0x43800000u) - 256.0f;
-}
-
-// Saturate and round, halves up: the factor adds one unit in the last place, so that the sum, which
-// rounds halves to even, rounds up. (Some drivers would merge two sums.) NaN gives 0.
-fn byte_f32(x: f32) -> i32 {
-    let inside = min(select(0.0f, x, x > 0.0f), 255.0f);
-    return i32(bitcast<u32>(inside * 1.00000011920929f + 8388608.0f) & 255u);
+// The same by its definition, without an error for numbers next to a half.
+fn byte_exact(x: f32) -> i32 {
+    return i32(min(select(0.0f, x, x > 0.0f), 255.0f) + 0.5f);
 }
 
 fn pack_u8(bytes: vec4<i32>) -> u32 {
@@ -53,63 +60,68 @@ fn div_f32(a: f32, b: f32) -> f32 {
     return (a / (b * k)) * k;
 }
 
+// The upper half of a number's digits. Products of halves are exact, fused or not.
+fn upper_f32(x: f32) -> f32 {
+    return bitcast<f32>(bitcast<u32>(x) & 0xfffff000u);
+}
+
+// Rounded correctly: what is left of a after the driver's quotient corrects it.
+fn exact_div_f32(a: f32, b: f32) -> f32 {
+    let q = hide_f32(div_f32(a, b));
+    let qh = upper_f32(q);
+    let ql = q - qh;
+    let bh = upper_f32(b);
+    let bl = b - bh;
+    let rest = ((a - qh * bh) - qh * bl - ql * bh) - ql * bl;
+    let ordinary = abs(q) > 1e-25f && abs(q) < 1e25f && abs(b) > 1e-10f && abs(b) < 1e10f;
+    return select(q, q + rest / b, ordinary);
+}
+
 fn fetch(i: u32) -> vec4<f32> {
     let w = source[i];
     let c = vec3<f32>(vec3<u32>(w & 255u, (w >> 8u) & 255u, (w >> 16u) & 255u));
     return vec4<f32>(c, bitcast<f32>((w >> 24u) | 0x4b000000u));
 }
 
-fn to_sixteen(v: f32) -> u32 {
-    return bitcast<u32>(v * 257.0f + 8388608.0f) & 65535u;
+fn to_middle(c: vec3<u32>, a: f32) -> vec2<u32> {
+    return vec2<u32>(c.x | (c.y << 16u), c.z | (bitcast<u32>(a) << 16u));
 }
 
-fn from_sixteen(bits: u32) -> f32 {
-    return bitcast<f32>(bits | 0x4b000000u) - 8388608.0f;
+fn from_middle(m: vec2<u32>) -> vec4<u32> {
+    return vec4<u32>(m.x & 65535u, m.x >> 16u, m.y & 65535u, m.y >> 16u);
 }
 
-fn to_middle(c: vec3<f32>, a: f32) -> vec2<u32> {
-    return vec2<u32>(
-        to_sixteen(c.x) | (to_sixteen(c.y) << 16u),
-        to_sixteen(c.z) | (bitcast<u32>(a) << 16u));
-}
-
-fn from_middle(m: vec2<u32>) -> vec4<f32> {
-    return vec4<f32>(
-        from_sixteen(m.x & 65535u), from_sixteen(m.x >> 16u), from_sixteen(m.y & 65535u),
-        bitcast<f32>((m.y >> 16u) | 0x4b000000u));
-}
-
-fn word(c: vec3<f32>, a: f32) -> u32 {
-    let up = c * 1.00000011920929f + 8388608.0f;
-    let b = bitcast<vec3<u32>>(up) & vec3<u32>(255u);
-    return (b.x | (b.y << 8u)) | ((b.z << 16u) | (bitcast<u32>(a) << 24u));
+fn word(c: vec3<u32>, a: u32) -> u32 {
+    return (c.x | (c.y << 8u)) | ((c.z << 16u) | (a << 24u));
 }
 
 fn stage_1(px_1: vec4<i32>) -> vec4<i32> {
     let t1 = 1i << (u32(8i - p.param_1_bits) & 31u);
     let t2 = f32(max(p.param_1_levels - 1i, 1i));
     let t3 = p.param_1_levels > 0i;
-    let t4 = select(div_f32(1.0f, f32(t1)), t2 / 255.0f, t3);
+    let t4 = select(exact_div_f32(1.0f, f32(t1)), exact_div_f32(t2, 255.0f), t3);
     let t5 = select(0.0f, 0.5f, t3);
     let t6 = select(f32(t1), 1.0f, t3);
     let t7 = select(255.0f, t2, t3);
-    let t8 = from_byte(px_1.x) * 0.003921569f;
+    let t8 = f32(px_1.x);
     let t9 = select(t8, 0.0f, t8 < hide_f32(0.0f));
-    let t10 = from_byte(px_1.y) * 0.003921569f;
+    let t10 = f32(px_1.y);
     let t11 = select(t10, 0.0f, t10 < hide_f32(0.0f));
-    let t12 = from_byte(px_1.z) * 0.003921569f;
+    let t12 = f32(px_1.z);
     let t13 = select(t12, 0.0f, t12 < hide_f32(0.0f));
-    let t14 = floor((select(t9, 1.0f, t9 > hide_f32(1.0f)) * 255.0f) + 0.5f);
-    let t15 = floor((select(t11, 1.0f, t11 > hide_f32(1.0f)) * 255.0f) + 0.5f);
-    let t16 = floor((select(t13, 1.0f, t13 > hide_f32(1.0f)) * 255.0f) + 0.5f);
-    let t17 = from_byte(byte_f32(div_f32(floor((t14 * t4) + t5) * t6, t7) * 255.0f));
-    let t18 = t17 * 0.003921569f;
-    let t19 = from_byte(byte_f32(div_f32(floor((t15 * t4) + t5) * t6, t7) * 255.0f));
-    let t20 = t19 * 0.003921569f;
-    let t21 = from_byte(byte_f32(div_f32(floor((t16 * t4) + t5) * t6, t7) * 255.0f));
-    let t22 = t21 * 0.003921569f;
-    let t23 = ((t17 * 0.001172549f) + (t19 * 0.0023019607f)) + (t21 * 0.00044705882f);
-    return vec4<i32>(byte_f32((t18 + ((t18 - t23) * p.param_1_value)) * 255.0f), byte_f32((t20 + ((t20 - t23) * p.param_1_value)) * 255.0f), byte_f32((t22 + ((t22 - t23) * p.param_1_value)) * 255.0f), px_1.w);
+    let t14 = hide_f32((floor(select(t9, 255.0f, t9 > hide_f32(255.0f)) + 0.5f) * t4));
+    let t15 = hide_f32((floor(select(t11, 255.0f, t11 > hide_f32(255.0f)) + 0.5f) * t4));
+    let t16 = hide_f32((floor(select(t13, 255.0f, t13 > hide_f32(255.0f)) + 0.5f) * t4));
+    let t17 = byte_exact(hide_f32(exact_div_f32(floor(t14 + t5) * t6, t7) * 255.0f));
+    let t18 = byte_exact(hide_f32(exact_div_f32(floor(t15 + t5) * t6, t7) * 255.0f));
+    let t19 = byte_exact(hide_f32(exact_div_f32(floor(t16 + t5) * t6, t7) * 255.0f));
+    let t20 = (p.param_1_bias_0 + (t17 * p.param_1_weight_0_0)) + (t18 * p.param_1_weight_0_1);
+    let t21 = (t20 + (t19 * p.param_1_weight_0_2)) >> (u32(p.param_1_bits_2) & 31u);
+    let t22 = (p.param_1_bias_1 + (t18 * p.param_1_weight_1_0)) + (t17 * p.param_1_weight_1_1);
+    let t23 = (t22 + (t19 * p.param_1_weight_1_2)) >> (u32(p.param_1_bits_2) & 31u);
+    let t24 = (p.param_1_bias_2 + (t19 * p.param_1_weight_2_0)) + (t17 * p.param_1_weight_2_1);
+    let t25 = (t24 + (t18 * p.param_1_weight_2_2)) >> (u32(p.param_1_bits_2) & 31u);
+    return vec4<i32>(min(max(t21, 0i), 255i), min(max(t23, 0i), 255i), min(max(t25, 0i), 255i), px_1.w);
 }
 
 fn turn_middle(i: u32) -> u32 {
@@ -138,14 +150,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>,
         let row = (item / 36u) * 8u;
         let x = u32(clamp(left - 2i + i32(column), 0i, p.width - 1i));
         let y = top - 2i + i32(row);
-        var a0 = vec3<f32>(0.0f);
-        var a1 = vec3<f32>(0.0f);
-        var a2 = vec3<f32>(0.0f);
-        var a3 = vec3<f32>(0.0f);
-        var a4 = vec3<f32>(0.0f);
-        var a5 = vec3<f32>(0.0f);
-        var a6 = vec3<f32>(0.0f);
-        var a7 = vec3<f32>(0.0f);
+        var a0 = vec3<f32>(33280.0f);
+        var a1 = vec3<f32>(33280.0f);
+        var a2 = vec3<f32>(33280.0f);
+        var a3 = vec3<f32>(33280.0f);
+        var a4 = vec3<f32>(33280.0f);
+        var a5 = vec3<f32>(33280.0f);
+        var a6 = vec3<f32>(33280.0f);
+        var a7 = vec3<f32>(33280.0f);
         let t0 = fetch(down(y + 0i) + x);
         a0 += t0.xyz * p.w2;
         let t1 = fetch(down(y + 1i) + x);
@@ -199,14 +211,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>,
         let t11 = fetch(down(y + 11i) + x);
         a7 += t11.xyz * p.w2;
         let place = row * 36u + column;
-        middle[turn_middle(place + 0u)] = to_middle(a0, t2.w);
-        middle[turn_middle(place + 36u)] = to_middle(a1, t3.w);
-        middle[turn_middle(place + 72u)] = to_middle(a2, t4.w);
-        middle[turn_middle(place + 108u)] = to_middle(a3, t5.w);
-        middle[turn_middle(place + 144u)] = to_middle(a4, t6.w);
-        middle[turn_middle(place + 180u)] = to_middle(a5, t7.w);
-        middle[turn_middle(place + 216u)] = to_middle(a6, t8.w);
-        middle[turn_middle(place + 252u)] = to_middle(a7, t9.w);
+        middle[turn_middle(place + 0u)] = to_middle((vec3<u32>(a0) >> vec3<u32>(10u)), t2.w);
+        middle[turn_middle(place + 36u)] = to_middle((vec3<u32>(a1) >> vec3<u32>(10u)), t3.w);
+        middle[turn_middle(place + 72u)] = to_middle((vec3<u32>(a2) >> vec3<u32>(10u)), t4.w);
+        middle[turn_middle(place + 108u)] = to_middle((vec3<u32>(a3) >> vec3<u32>(10u)), t5.w);
+        middle[turn_middle(place + 144u)] = to_middle((vec3<u32>(a4) >> vec3<u32>(10u)), t6.w);
+        middle[turn_middle(place + 180u)] = to_middle((vec3<u32>(a5) >> vec3<u32>(10u)), t7.w);
+        middle[turn_middle(place + 216u)] = to_middle((vec3<u32>(a6) >> vec3<u32>(10u)), t8.w);
+        middle[turn_middle(place + 252u)] = to_middle((vec3<u32>(a7) >> vec3<u32>(10u)), t9.w);
     }
     workgroupBarrier();
     {
@@ -217,44 +229,44 @@ fn main(@builtin(workgroup_id) group: vec3<u32>,
         let g1 = g0 + 4u;
         let turn0 = turn_middle(g0) - g0;
         let turn1 = turn_middle(g1) - g1;
-        var b0 = vec3<f32>(0.0f);
-        var b1 = vec3<f32>(0.0f);
-        var b2 = vec3<f32>(0.0f);
-        var b3 = vec3<f32>(0.0f);
+        var b0 = vec3<u32>(0u);
+        var b1 = vec3<u32>(0u);
+        var b2 = vec3<u32>(0u);
+        var b3 = vec3<u32>(0u);
         let t0 = from_middle(middle[g0 + (0u ^ turn0)]);
-        b0 += t0.xyz * p.w2;
+        b0 += t0.xyz * p.v2;
         let t1 = from_middle(middle[g0 + (1u ^ turn0)]);
-        b0 += t1.xyz * p.w1;
-        b1 += t1.xyz * p.w2;
+        b0 += t1.xyz * p.v1;
+        b1 += t1.xyz * p.v2;
         let t2 = from_middle(middle[g0 + (2u ^ turn0)]);
-        b0 += t2.xyz * p.w0;
-        b1 += t2.xyz * p.w1;
-        b2 += t2.xyz * p.w2;
+        b0 += t2.xyz * p.v0;
+        b1 += t2.xyz * p.v1;
+        b2 += t2.xyz * p.v2;
         let t3 = from_middle(middle[g0 + (3u ^ turn0)]);
-        b0 += t3.xyz * p.w1;
-        b1 += t3.xyz * p.w0;
-        b2 += t3.xyz * p.w1;
-        b3 += t3.xyz * p.w2;
+        b0 += t3.xyz * p.v1;
+        b1 += t3.xyz * p.v0;
+        b2 += t3.xyz * p.v1;
+        b3 += t3.xyz * p.v2;
         let t4 = from_middle(middle[g1 + (0u ^ turn1)]);
-        b0 += t4.xyz * p.w2;
-        b1 += t4.xyz * p.w1;
-        b2 += t4.xyz * p.w0;
-        b3 += t4.xyz * p.w1;
+        b0 += t4.xyz * p.v2;
+        b1 += t4.xyz * p.v1;
+        b2 += t4.xyz * p.v0;
+        b3 += t4.xyz * p.v1;
         let t5 = from_middle(middle[g1 + (1u ^ turn1)]);
-        b1 += t5.xyz * p.w2;
-        b2 += t5.xyz * p.w1;
-        b3 += t5.xyz * p.w0;
+        b1 += t5.xyz * p.v2;
+        b2 += t5.xyz * p.v1;
+        b3 += t5.xyz * p.v0;
         let t6 = from_middle(middle[g1 + (2u ^ turn1)]);
-        b2 += t6.xyz * p.w2;
-        b3 += t6.xyz * p.w1;
+        b2 += t6.xyz * p.v2;
+        b3 += t6.xyz * p.v1;
         let t7 = from_middle(middle[g1 + (3u ^ turn1)]);
-        b3 += t7.xyz * p.w2;
+        b3 += t7.xyz * p.v2;
         let place = row * 32u + column;
         let turn = turn_held(place) - place;
-        held[place + (0u ^ turn)] = word(b0 * 0.00389105058f, t2.w);
-        held[place + (1u ^ turn)] = word(b1 * 0.00389105058f, t3.w);
-        held[place + (2u ^ turn)] = word(b2 * 0.00389105058f, t4.w);
-        held[place + (3u ^ turn)] = word(b3 * 0.00389105058f, t5.w);
+        held[place + (0u ^ turn)] = word((b0 >> vec3<u32>(22u)), t2.w);
+        held[place + (1u ^ turn)] = word((b1 >> vec3<u32>(22u)), t3.w);
+        held[place + (2u ^ turn)] = word((b2 >> vec3<u32>(22u)), t4.w);
+        held[place + (3u ^ turn)] = word((b3 >> vec3<u32>(22u)), t5.w);
     }
     workgroupBarrier();
     {

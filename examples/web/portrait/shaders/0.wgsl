@@ -15,6 +15,9 @@ struct Block {
     param_value: f32,
     param_tint: f32,
     param_value_2: f32,
+    param_weight_0_0: i32,
+    param_bias_0: i32,
+    param_bits: i32,
     param_amount: f32,
     param_radius_2: f32,
     param_softness: f32,
@@ -34,18 +37,9 @@ fn unpack_u8(word: u32) -> vec4<i32> {
     return vec4<i32>((vec4<u32>(word) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(255u));
 }
 
-// Conversions run at a quarter of the speed of additions on many GPUs. Instead the byte is placed
-// in the mantissa of 256.0. Drivers may distribute a following product over the difference, which
-// loses almost no precision with a number this small.
-fn from_byte(byte: i32) -> f32 {
-    return bitcast<f32>((u32(byte) << 15u) | 0x43800000u) - 256.0f;
-}
-
-// Saturate and round, halves up: the factor adds one unit in the last place, so that the sum, which
-// rounds halves to even, rounds up. (Some drivers would merge two sums.) NaN gives 0.
-fn byte_f32(x: f32) -> i32 {
-    let inside = min(select(0.0f, x, x > 0.0f), 255.0f);
-    return i32(bitcast<u32>(inside * 1.00000011920929f + 8388608.0f) & 255u);
+// The same by its definition, without an error for numbers next to a half.
+fn byte_exact(x: f32) -> i32 {
+    return i32(min(select(0.0f, x, x > 0.0f), 255.0f) + 0.5f);
 }
 
 fn pack_u8(bytes: vec4<i32>) -> u32 {
@@ -60,36 +54,41 @@ fn div_f32(a: f32, b: f32) -> f32 {
     return (a / (b * k)) * k;
 }
 
-// exp(r) for |r| <= ln(2) / 2
-fn exp_core_f32(r: f32) -> f32 {
-    var q = 1.9875691500e-4f;
-    q = q * r + 1.3981999507e-3f;
-    q = q * r + 8.3334519073e-3f;
-    q = q * r + 4.1665795894e-2f;
-    q = q * r + 1.6666665459e-1f;
-    q = q * r + 5.0000001201e-1f;
-    return ((q * r) * r + r) + 1.0f;
+// The upper half of a number's digits. Products of halves are exact, fused or not.
+fn upper_f32(x: f32) -> f32 {
+    return bitcast<f32>(bitcast<u32>(x) & 0xfffff000u);
 }
 
-// exp(y) / 2^n for the integer n next to y / ln(2)
-fn exp_rest_f32(y: f32, n: f32) -> f32 {
-    return exp_core_f32(hide_f32(y - n * 0.693359375f) - n * -2.12194440e-4f);
+// Rounded correctly: what is left of a after the driver's quotient corrects it.
+fn exact_div_f32(a: f32, b: f32) -> f32 {
+    let q = hide_f32(div_f32(a, b));
+    let qh = upper_f32(q);
+    let ql = q - qh;
+    let bh = upper_f32(b);
+    let bl = b - bh;
+    let rest = ((a - qh * bh) - qh * bl - ql * bh) - ql * bl;
+    let ordinary = abs(q) > 1e-25f && abs(q) < 1e25f && abs(b) > 1e-10f && abs(b) < 1e10f;
+    return select(q, q + rest / b, ordinary);
 }
 
-// Results below the smallest normal number are 0. Comparisons keep NaN, which makes the result NaN:
-// where the limit is not hidden, Mesa takes them for its own min and max, which drop it.
-fn exp_f32(x: f32) -> f32 {
-    let below = x < hide_f32(-87.3365f);
-    let above = select(x, -87.3365f, below);
-    let y = select(above, 89.0f, above > hide_f32(89.0f));
-    // The sum with 1.5 * 2^23 rounds to an integer, in the low bits. A conversion would be slower.
-    let sum = max(y * 1.44269504f + 12582912.0f, 12582787.0f);
-    let bits = bitcast<u32>(sum) ^ p.zero;
-    let n = bitcast<f32>(bits) - 12582912.0f;
-    // 2^(n - 1), because there is no 2^128; n is at least -125. Doubling comes first: some GPUs make
-    // numbers below the smallest normal one 0, also between two steps.
-    let half = select(bitcast<f32>((bits << 23u) + 0x3f000000u), 0.0f, below);
-    return (exp_rest_f32(y, n) * 2.0f) * half;
+fn exact_sqrt_f32(x: f32) -> f32 {
+    let s = hide_f32(sqrt(x));
+    let high = upper_f32(s);
+    let low = s - high;
+    let rest = ((x - high * high) - 2.0f * (high * low)) - low * low;
+    return select(s, s + rest * (0.5f / s), x > 1e-20f && x < 1e20f);
+}
+
+// The exponential of programs of bytes: lang/exact/exponential.py, operation by operation.
+fn quick_exp_f32(x: f32) -> f32 {
+    let t = hide_f32(min(max(x, -87.0f), 88.0f) * 1.4426950408889634f);
+    let shifted = hide_f32(t + 12582912.0f);
+    let rest = t - (shifted - 12582912.0f);
+    var total = hide_f32(rest * 0.009582853183706542f) + 0.05590642514458512f;
+    total = hide_f32(total * rest) + 0.2402409861165368f;
+    total = hide_f32(total * rest) + 0.6931241933554522f;
+    total = hide_f32(total * rest) + 1.0f;
+    return total * bitcast<f32>((bitcast<u32>(shifted) << 23u) + 0x3f800000u);
 }
 
 fn read_img(x: i32, y: i32, dx: i32, dy: i32) -> vec4<i32> {
@@ -104,64 +103,70 @@ fn kernel(y: i32, x: i32) -> vec4<i32> {
     var total_2: f32;
     var total_3: f32;
     var weights: f32;
-    let t1 = div_f32(-0.5f, p.param_sigma_space * p.param_sigma_space);
-    let t2 = div_f32(-0.5f, (p.param_sigma_color * p.param_sigma_color) * 3.0f);
-    let t3 = read_img(x, y, 0i, 0i);
-    let t4 = from_byte(t3.x) * 0.003921569f;
-    let t5 = from_byte(t3.y) * 0.003921569f;
-    let t6 = from_byte(t3.z) * 0.003921569f;
-    total = t4 * hide_f32(0.0f);
-    total_2 = t5 * hide_f32(0.0f);
-    total_3 = t6 * hide_f32(0.0f);
+    let t1 = exact_div_f32(-0.5f, p.param_sigma_space * p.param_sigma_space);
+    let t2 = hide_f32(p.param_sigma_color * p.param_sigma_color) * 3.0f;
+    let t3 = exact_div_f32(-0.5f, t2);
+    let t4 = read_img(x, y, 0i, 0i);
+    let t5 = f32(t4.x);
+    let t6 = f32(t4.y);
+    let t7 = f32(t4.z);
+    total = hide_f32(t5 * hide_f32(0.0f));
+    total_2 = hide_f32(t6 * hide_f32(0.0f));
+    total_3 = hide_f32(t7 * hide_f32(0.0f));
     weights = 0.0f;
-    let t7 = -p.param_radius;
-    let t8 = p.param_radius + 1i;
-    for (var dy = t7; dy < t8; dy += 1i) {
-        let t9 = -p.param_radius;
-        let t10 = p.param_radius + 1i;
-        for (var dx = t9; dx < t10; dx += 1i) {
-            let t11 = read_img(x, y, dx, dy);
-            let t12 = from_byte(t11.x) * 0.003921569f;
-            let t13 = from_byte(t11.y) * 0.003921569f;
-            let t14 = from_byte(t11.z) * 0.003921569f;
-            let t15 = t12 - t4;
+    let t8 = -p.param_radius;
+    let t9 = p.param_radius + 1i;
+    for (var dy = t8; dy < t9; dy += 1i) {
+        let t10 = -p.param_radius;
+        let t11 = p.param_radius + 1i;
+        for (var dx = t10; dx < t11; dx += 1i) {
+            let t12 = read_img(x, y, dx, dy);
+            let t13 = f32(t12.x);
+            let t14 = f32(t12.y);
+            let t15 = f32(t12.z);
             let t16 = t13 - t5;
             let t17 = t14 - t6;
-            let t18 = (f32((dx * dx) + (dy * dy)) * t1) + ((((t15 * t15) + (t16 * t16)) + (t17 * t17)) * t2);
-            let t19 = exp_f32(t18);
-            let t20 = total_2 + (t13 * t19);
-            let t21 = total_3 + (t14 * t19);
-            total = total + (t12 * t19);
-            total_2 = t20;
-            total_3 = t21;
-            weights = weights + t19;
+            let t18 = t15 - t7;
+            let t19 = (hide_f32(t16 * t16) + hide_f32(t17 * t17)) + hide_f32(t18 * t18);
+            let t20 = hide_f32(f32((dx * dx) + (dy * dy)) * t1) + hide_f32(t19 * hide_f32(t3 * 1.53787e-05f));
+            let t21 = quick_exp_f32(t20);
+            let t22 = total_2 + hide_f32(t14 * t21);
+            let t23 = total_3 + hide_f32(t15 * t21);
+            total = total + hide_f32(t13 * t21);
+            total_2 = t22;
+            total_3 = t23;
+            weights = weights + t21;
         }
     }
-    let t22 = weights;
-    let t23 = from_byte(byte_f32(div_f32(total, t22) * 255.0f));
-    let t24 = from_byte(byte_f32(div_f32(total_2, t22) * 255.0f));
-    let t25 = from_byte(byte_f32(div_f32(total_3, t22) * 255.0f));
-    let t26 = (t23 * 0.003921569f) * (1.0f + (0.3f * p.param_value));
-    let t27 = (t24 * 0.003921569f) * (1.0f - (0.3f * p.param_tint));
-    let t28 = (t25 * 0.003921569f) * (1.0f - (0.3f * p.param_value));
-    let t29 = ((t26 * 0.299f) + (t27 * 0.587f)) + (t28 * 0.114f);
-    let t30 = ((t23 * 0.001172549f) + (t24 * 0.0023019607f)) + (t25 * 0.00044705882f);
-    let t31 = select(1.0f, div_f32(t30, t29), (t29 > 0.0f));
-    let t32 = (from_byte(byte_f32((t26 * t31) * 255.0f)) * 0.003921569f) - 0.5f;
-    let t33 = (from_byte(byte_f32((t27 * t31) * 255.0f)) * 0.003921569f) - 0.5f;
-    let t34 = (from_byte(byte_f32((t28 * t31) * 255.0f)) * 0.003921569f) - 0.5f;
-    let t35 = 1.0f + p.param_value_2;
-    let t36 = from_byte(byte_f32(((t32 * t35) + 0.5f) * 255.0f)) * 0.003921569f;
-    let t37 = from_byte(byte_f32(((t33 * t35) + 0.5f) * 255.0f)) * 0.003921569f;
-    let t38 = from_byte(byte_f32(((t34 * t35) + 0.5f) * 255.0f)) * 0.003921569f;
-    let t39 = div_f32(f32(x) + 0.5f, f32(p.out_dim_1)) - 0.5f;
-    let t40 = div_f32(f32(y) + 0.5f, f32(p.out_dim_0)) - 0.5f;
-    let t41 = p.param_radius_2 - p.param_softness;
-    let t42 = div_f32((sqrt((t39 * t39) + (t40 * t40)) * 1.4142135f) - t41, (p.param_radius_2 + p.param_softness) - t41);
-    let t43 = select(t42, 0.0f, t42 < hide_f32(0.0f));
-    let t44 = select(t43, 1.0f, t43 > hide_f32(1.0f));
-    let t45 = 1.0f - (p.param_amount * ((t44 * t44) * (3.0f - (2.0f * t44))));
-    return vec4<i32>(byte_f32((t36 * t45) * 255.0f), byte_f32((t37 * t45) * 255.0f), byte_f32((t38 * t45) * 255.0f), t3.w);
+    let t24 = weights;
+    let t25 = byte_exact(exact_div_f32(total, t24));
+    let t26 = byte_exact(exact_div_f32(total_2, t24));
+    let t27 = byte_exact(exact_div_f32(total_3, t24));
+    let t28 = hide_f32(f32(t25) * (1.0f + hide_f32(0.3f * p.param_value)));
+    let t29 = hide_f32(f32(t26) * (1.0f - hide_f32(0.3f * p.param_tint)));
+    let t30 = hide_f32(f32(t27) * (1.0f - hide_f32(0.3f * p.param_value)));
+    let t31 = (hide_f32(t28 * 0.299f) + hide_f32(t29 * 0.587f)) + hide_f32(t30 * 0.114f);
+    let t32 = f32(((t25 * 4899i) + (t26 * 9617i)) + (t27 * 1868i)) * 6.1035156e-05f;
+    let t33 = select(1.0f, exact_div_f32(t32, t31), (t31 > 0.0f));
+    let t34 = p.param_bias_0 + (byte_exact(hide_f32(t28 * t33)) * p.param_weight_0_0);
+    let t35 = p.param_bias_0 + (byte_exact(hide_f32(t29 * t33)) * p.param_weight_0_0);
+    let t36 = p.param_bias_0 + (byte_exact(hide_f32(t30 * t33)) * p.param_weight_0_0);
+    let t37 = hide_f32((f32(x) + 0.5f) * exact_div_f32(1.0f, f32(p.out_dim_1)));
+    let t38 = t37 - 0.5f;
+    let t39 = hide_f32((f32(y) + 0.5f) * exact_div_f32(1.0f, f32(p.out_dim_0)));
+    let t40 = t39 - 0.5f;
+    let t41 = hide_f32(exact_sqrt_f32(hide_f32(t38 * t38) + hide_f32(t40 * t40)) * 1.4142135f);
+    let t42 = p.param_radius_2 - p.param_softness;
+    let t43 = exact_div_f32(1.0f, (p.param_radius_2 + p.param_softness) - t42);
+    let t44 = (t41 - t42) * t43;
+    let t45 = select(t44, 0.0f, t44 < hide_f32(0.0f));
+    let t46 = select(t45, 1.0f, t45 > hide_f32(1.0f));
+    let t47 = hide_f32(hide_f32(t46 * t46) * (3.0f - hide_f32(2.0f * t46)));
+    let t48 = 1.0f - hide_f32(p.param_amount * t47);
+    let t49 = hide_f32((f32(min(max((t34 >> (u32(p.param_bits) & 31u)), 0i), 255i)) * t48));
+    let t50 = hide_f32((f32(min(max((t35 >> (u32(p.param_bits) & 31u)), 0i), 255i)) * t48));
+    let t51 = hide_f32((f32(min(max((t36 >> (u32(p.param_bits) & 31u)), 0i), 255i)) * t48));
+    return vec4<i32>(byte_exact(t49), byte_exact(t50), byte_exact(t51), t4.w);
 }
 
 @compute @workgroup_size(256)

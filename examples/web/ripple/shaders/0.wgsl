@@ -57,6 +57,31 @@ fn div_f32(a: f32, b: f32) -> f32 {
     return (a / (b * k)) * k;
 }
 
+// The upper half of a number's digits. Products of halves are exact, fused or not.
+fn upper_f32(x: f32) -> f32 {
+    return bitcast<f32>(bitcast<u32>(x) & 0xfffff000u);
+}
+
+// Rounded correctly: what is left of a after the driver's quotient corrects it.
+fn exact_div_f32(a: f32, b: f32) -> f32 {
+    let q = hide_f32(div_f32(a, b));
+    let qh = upper_f32(q);
+    let ql = q - qh;
+    let bh = upper_f32(b);
+    let bl = b - bh;
+    let rest = ((a - qh * bh) - qh * bl - ql * bh) - ql * bl;
+    let ordinary = abs(q) > 1e-25f && abs(q) < 1e25f && abs(b) > 1e-10f && abs(b) < 1e10f;
+    return select(q, q + rest / b, ordinary);
+}
+
+fn exact_sqrt_f32(x: f32) -> f32 {
+    let s = hide_f32(sqrt(x));
+    let high = upper_f32(s);
+    let low = s - high;
+    let rest = ((x - high * high) - 2.0f * (high * low)) - low * low;
+    return select(s, s + rest * (0.5f / s), x > 1e-20f && x < 1e20f);
+}
+
 fn multiply_high(a: u32, b: u32) -> u32 {
     let al = a & 0xffffu;
     let ah = a >> 16u;
@@ -136,12 +161,12 @@ fn read_img(x: i32, y: i32, dx: i32, dy: i32) -> vec4<i32> {
 }
 
 fn kernel(y: i32, x: i32) -> vec4<i32> {
-    let t1 = f32(x) - (f32(p.img_dim_1) * 0.5f);
-    let t2 = f32(y) - (f32(p.img_dim_0) * 0.5f);
-    let t3 = sqrt((t1 * t1) + (t2 * t2)) + 0.001f;
-    let t4 = sin_f32(div_f32(t3, p.param_length) * 6.2831855f) * p.param_height;
-    let t5 = f32_to_s32(div_f32(t1, t3) * t4);
-    let t6 = f32_to_s32(div_f32(t2, t3) * t4);
+    let t1 = f32(x) - hide_f32(f32(p.img_dim_1) * 0.5f);
+    let t2 = f32(y) - hide_f32(f32(p.img_dim_0) * 0.5f);
+    let t3 = exact_sqrt_f32(hide_f32(t1 * t1) + hide_f32(t2 * t2)) + 0.001f;
+    let t4 = hide_f32(sin_f32(exact_div_f32(t3, p.param_length) * 6.2831855f) * p.param_height);
+    let t5 = f32_to_s32(exact_div_f32(t1, t3) * t4);
+    let t6 = f32_to_s32(exact_div_f32(t2, t3) * t4);
     let t7 = read_img(x, y, t5, t6);
     return vec4<i32>(t7.x, t7.y, t7.z, t7.w);
 }

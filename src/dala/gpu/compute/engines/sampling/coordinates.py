@@ -112,7 +112,7 @@ def split_map(values: npt.NDArray[np.float32]) -> tuple[Whole, Whole]:
 def perspective_numbers(matrix: tuple[float, ...], height: int, width: int) -> list[int]:
     """Return the matrix in integers, so that rows of products with (x, y, 1) have few enough bits.
 
-    >>> [n / 2**46 for n in perspective_numbers((1, 0, 5, 0, 1, 7, 0, 0, 0.5), 10, 10)]
+    >>> [n / 2**45 for n in perspective_numbers((1, 0, 5, 0, 1, 7, 0, 0, 0.5), 10, 10)]
     [1.0, 0.0, 5.0, 0.0, 1.0, 7.0, 0.0, 0.0, 0.5]
     """
     rows = [matrix[n : n + 3] for n in (0, 3, 6)]

@@ -37,7 +37,7 @@ def quick_exp(x: NDArray) -> NDArray:
     """Return the exponential of f32 numbers.
 
     >>> quick_exp(np.array([0.0, 1.0], np.float32)).tolist()
-    [1.0, 2.7182693481445312]
+    [1.0, 2.7182865142822266]
     """
     if x.dtype != np.float32:
         return np.asarray(np.exp(x))

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from dala.gpu.compute.lang.exact.fixed_point import integer_weights
-from dala.gpu.compute.lang.exact.sums import Affine, SumFinder
+from dala.gpu.compute.lang.exact.sums import ByteSum, SumFinder
 from dala.gpu.compute.lang.ir import (
     Block,
     For,
@@ -34,7 +34,7 @@ _MOST: Final = 1.25
 def with_integer_luma(program: Program) -> Program:
     """Return a program whose sums of a pixel's colors are computed in integers."""
     found = SumFinder(program).run(program.body)
-    chosen: dict[Value, Affine] = {}
+    chosen: dict[Value, ByteSum] = {}
 
     def visit(v: Value) -> None:
         if v not in found or v in chosen:
@@ -71,7 +71,7 @@ def _operands(s: Statement) -> Sequence[Value]:
     return (s.start, s.stop) if isinstance(s, For) else ()
 
 
-def _is_luma(found: Affine) -> bool:
+def _is_luma(found: ByteSum) -> bool:
     """Return whether a sum is one of several colors of a pixel, with constant weights."""
     reads = [read for read, _ in found.weights.values()]
     if len(reads) < 2 or found.bias.op != "const" or found.bias.attr:
@@ -87,7 +87,7 @@ def _place(v: Value) -> object:
     return v.attr if v.op == "const" else v
 
 
-def _rewritten(block: Block, chosen: dict[Value, Affine]) -> tuple[Block, dict[Value, Value]]:
+def _rewritten(block: Block, chosen: dict[Value, ByteSum]) -> tuple[Block, dict[Value, Value]]:
     new: dict[Value, Value] = {}
 
     def of(v: Value) -> Value:
@@ -117,7 +117,7 @@ def _rewritten(block: Block, chosen: dict[Value, Affine]) -> tuple[Block, dict[V
     return copy(block), new
 
 
-def _written(found: Affine, body: list[Statement]) -> Value:
+def _written(found: ByteSum, body: list[Statement]) -> Value:
     """Append the integer sum of a pixel's colors, and return it as a number of 0 to 1."""
 
     def emit(op: str, kind: str, *args: Value) -> Value:

@@ -31,9 +31,9 @@ from dala.gpu.compute.lang.ir import (
 )
 
 #: The most different weights of a sum: beyond them, floats are as fast.
-MAX_GROUPS: Final = 16
+_MAX_GROUPS: Final = 16
 #: The most bytes of a sum.
-MAX_READS: Final = 128
+_MAX_READS: Final = 128
 
 _ONE: Final = Value("const", "f32", (), 1.0)
 _ZERO: Final = Value("const", "f32", (), 0.0)
@@ -57,7 +57,7 @@ class _Row:
 
 
 @dataclass(frozen=True)
-class Affine:
+class ByteSum:
     """A weighted sum of bytes plus a uniform bias; weights by the key of their read."""
 
     weights: dict[Hashable, tuple[Value, Value]]
@@ -150,10 +150,10 @@ class SumFinder:
         self.made: dict[Hashable, Value] = {}
         self.keys: dict[Value, Hashable] = {}
 
-    def run(self, block: Block) -> dict[Value, Affine]:
+    def run(self, block: Block) -> dict[Value, ByteSum]:
         """Return the values of a block that are weighted sums of bytes."""
-        found: dict[Value, Affine] = {}
-        slots: dict[Slot, Affine] = {}
+        found: dict[Value, ByteSum] = {}
+        slots: dict[Slot, ByteSum] = {}
         for s in block.body:
             if isinstance(s, SetSlot):
                 value = self.of(s.value, found)
@@ -178,22 +178,22 @@ class SumFinder:
                     found[s] = value
         return found
 
-    def of(self, v: Value, found: dict[Value, Affine]) -> Affine | None:
+    def of(self, v: Value, found: dict[Value, ByteSum]) -> ByteSum | None:
         """Return an operand as a weighted sum, or None if it is not one."""
         if v in found:
             return found[v]
-        return Affine({}, v) if v.type == "f32" and self.is_uniform(v) else None
+        return ByteSum({}, v) if v.type == "f32" and self.is_uniform(v) else None
 
     def is_uniform(self, v: Value) -> bool:
         if v not in self.uniform:
             self.uniform[v] = is_uniform(v)
         return self.uniform[v]
 
-    def value(self, v: Value, found: dict[Value, Affine]) -> Affine | None:
+    def value(self, v: Value, found: dict[Value, ByteSum]) -> ByteSum | None:
         if v.op == "cast":
             read = v.args[0]
             if self.is_byte(read):
-                return Affine({self.key(read): (read, _ONE)}, _ZERO)
+                return ByteSum({self.key(read): (read, _ONE)}, _ZERO)
         if v.op not in ("add", "sub", "mul", "div", "neg"):
             return self.of(v, found)
         args = [self.of(a, found) for a in v.args]
@@ -217,18 +217,18 @@ class SumFinder:
             return False
         return all(a.op in ("const", "param") for a in v.args)
 
-    def each(self, a: Affine, change: Callable[[Value], Value]) -> Affine:
-        return Affine({k: (r, change(w)) for k, (r, w) in a.weights.items()}, change(a.bias))
+    def each(self, a: ByteSum, change: Callable[[Value], Value]) -> ByteSum:
+        return ByteSum({k: (r, change(w)) for k, (r, w) in a.weights.items()}, change(a.bias))
 
-    def joined(self, op: str, a: Affine, b: Affine) -> Affine:
+    def joined(self, op: str, a: ByteSum, b: ByteSum) -> ByteSum:
         """Add or subtract two sums."""
         weights = dict(a.weights)
         for key, (read, w) in b.weights.items():
             before = weights[key][1] if key in weights else _ZERO
             weights[key] = read, self.binary(op, before, w)
-        return Affine(weights, self.binary(op, a.bias, b.bias))
+        return ByteSum(weights, self.binary(op, a.bias, b.bias))
 
-    def row(self, found: Affine) -> _Row | None:
+    def row(self, found: ByteSum) -> _Row | None:
         """Return a sum in steps of the stored byte, grouped by weights; None if it is too long."""
         groups: dict[Hashable, _Group] = {}
         for read, weight in found.weights.values():
@@ -236,7 +236,7 @@ class SumFinder:
             if not _is(weight, 0.0):
                 groups.setdefault(self.key(weight), _Group(weight)).reads.append(read)
         count = sum(len(g.reads) for g in groups.values())
-        if not 0 < len(groups) <= MAX_GROUPS or count > MAX_READS:
+        if not 0 < len(groups) <= _MAX_GROUPS or count > _MAX_READS:
             return None
         return _Row(list(groups.values()), self.binary("mul", found.bias, _number(_BYTE)))
 
