@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -86,7 +87,8 @@ def _measure(s: Scene, row: Row, rounds: int) -> dict[str, Any]:
 def main(rounds: int = 40, only: tuple[str, ...] = ()) -> None:
     """Time every row, then the compilation of new combinations.
 
-    With ``only``, time just the named rows, print them and write nothing.
+    With ``only``, time just the named rows, print them and write nothing. With DALA_CPU, such as
+    "avx2", the results are a file of their own.
     """
     dala.use("cpu")
     scene, results = Scene(), {}
@@ -98,7 +100,8 @@ def main(rounds: int = 40, only: tuple[str, ...] = ()) -> None:
         return
     results["compile cost"] = compiling.main()
     packages = ("opencv-python-headless", "opencv-python", "halide", "pillow", "pillow-simd")
-    write("filters", results, packages)
+    level = os.environ.get("DALA_CPU", "")
+    write(f"filters_{level}" if level else "filters", results, packages)
 
 
 if __name__ == "__main__":
