@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +11,8 @@ from hypothesis import strategies as st
 
 import dala
 from dala.gpu.compute import kernel
+from dala.gpu.compute.engines.webgpu.wgsl.helpers import read_wgsl
+from dala.gpu.compute.lang.exact import exponential
 from dala.gpu.compute.lang.exact.fixed_point import fixed_point, quantize
 from tests.support.engines import run
 from tests.support.filter_formulas import FILTERS
@@ -110,3 +114,11 @@ def test_weights_of_any_size(weight):
     *_, bias, bits = fixed_point(False, [1, 1], [weight, 0.0])
     assert 0 <= bits % 32 <= 20
     assert abs(bias) < 2**31
+
+
+def test_the_exponential_of_shaders_has_the_same_numbers():
+    text = read_wgsl("helpers.wgsl").partition("fn quick_exp_f32(")[2].partition("\n}")[0]
+    found = {np.float32(n) for n in re.findall(r"(\d+\.\d+)f", text)}
+    wanted = (exponential.SCALE, exponential.MAGIC, *exponential.POLYNOMIAL)
+    assert found == {np.float32(abs(n)) for n in (*wanted, *exponential.RANGE)}
+    assert hex(exponential.ONE_BITS) in text

@@ -225,6 +225,11 @@ class Program:
     derived: Derived | None = None
 
     @property
+    def exact(self) -> bool:
+        """True if it stores a picture of bytes, which must be the same on every engine."""
+        return self.out.dtype == "u8" and self.out.pixels
+
+    @property
     def types(self) -> frozenset[str]:
         """All scalar types of the program, and all dtypes that it loads or stores."""
         found: set[str] = {self.out.dtype, *(a.dtype for a in self.args)}

@@ -31,7 +31,7 @@ from dala.gpu.compute.engines.base import (
     Values,
 )
 from dala.gpu.compute.engines.registry import as_array, run_definition
-from dala.gpu.compute.lang.exact.exponential import has_quick_exp, quick_exp
+from dala.gpu.compute.lang.exact.exponential import quick_exp
 from dala.gpu.compute.lang.ir import (
     Block,
     Break,
@@ -298,7 +298,7 @@ class Interpreter:
                 return cast(args[0], TYPES[value.type])
             case "bits":
                 return np.asarray(args[0].view(TYPES[value.type]))
-            case "exp" if has_quick_exp(self.program):
+            case "exp" if self.program.exact:
                 return quick_exp(args[0])
         return np.asarray(OPERATIONS[value.op](*args))
 

@@ -1,4 +1,4 @@
-"""The exponential of programs that store pictures of bytes: one sequence of f32 operations.
+"""The exponential of exact programs: one sequence of f32 operations.
 
 It has a relative error of 2^-17, enough for bytes, and saturates at the smallest and largest powers
 of two. No operation is fused, so that every processor computes the same.
@@ -11,7 +11,6 @@ from typing import Final
 
 import numpy as np
 
-from dala.gpu.compute.lang.ir import Program
 from dala.typing import NDArray
 
 #: Arguments are limited to this range.
@@ -26,11 +25,6 @@ POLYNOMIAL: Final = (
     1.0, 0.6931241933554522, 0.2402409861165368,
     0.05590642514458512, 0.009582853183706542,
 )  # fmt: skip
-
-
-def has_quick_exp(program: Program) -> bool:
-    """Return whether ``exp`` of a program is this one."""
-    return program.out.dtype == "u8" and program.out.pixels
 
 
 def quick_exp(x: NDArray) -> NDArray:

@@ -2,15 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Final
+import math
+from collections.abc import Callable
+from typing import Any, Final
 
+from dala.gpu.compute.lang.builder import floor
 from dala.gpu.compute.lang.ir import FLOATS, Value
 
-#: Operations that ``call/derived.py`` evaluates.
-OPERATIONS: Final = frozenset({
-    "add", "sub", "mul", "div", "neg", "abs", "min", "max", "eq", "ne", "lt", "le", "gt", "ge",
-    "select", "sqrt", "floor", "ceil", "round", "sin", "cos",
-})  # fmt: skip
+
+def _divide(a: float, b: float) -> float:
+    if b:
+        return a / b
+    return math.nan if not a or math.isnan(a) else math.copysign(math.inf, a)
+
+
+def _root(x: float) -> float:
+    return math.sqrt(x) if x >= 0 else math.nan
+
+
+def _round(x: float) -> float:
+    return float(round(x)) if math.isfinite(x) else x
+
+
+#: What the host computes, in f64.
+OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": _divide,
+    "neg": lambda a: -a,
+    "abs": abs,
+    "min": lambda a, b: b if b < a or b != b else a,
+    "max": lambda a, b: b if a < b or b != b else a,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+    "select": lambda c, a, b: a if c else b,
+    "sqrt": _root,
+    "floor": floor,
+    "ceil": lambda x: -floor(-x),
+    "round": _round,
+    "sin": lambda x: math.sin(x) if math.isfinite(x) else math.nan,
+    "cos": lambda x: math.cos(x) if math.isfinite(x) else math.nan,
+}
 
 
 def is_uniform(v: Value) -> bool:

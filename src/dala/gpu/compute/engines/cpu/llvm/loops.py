@@ -29,7 +29,6 @@ from dala.gpu.compute.engines.cpu.llvm.text import (
 )
 from dala.gpu.compute.engines.cpu.llvm.tiles import TOTAL_WORD
 from dala.gpu.compute.engines.unroll import unroll
-from dala.gpu.compute.lang.exact.exponential import has_quick_exp
 from dala.gpu.compute.lang.ir import Block, For, If, Program, Slot, Value, values
 
 if TYPE_CHECKING:
@@ -262,7 +261,7 @@ class KernelLoops(ValueReader):
             self.differs = f.let(f"icmp ne i64 {self.x}, {self.total}")
         if self.program.uses_position:
             self.position = [f.let(f"trunc i64 {x} to i32") for x in (*self.outer, self.x)]
-        of_bytes = has_quick_exp(self.program)
+        of_bytes = self.program.exact
         emitter = Emitter(f, self, self.slots, of_bytes=of_bytes, meter=meter)
         emitter.zero_slots()
         for v in _nested(block):

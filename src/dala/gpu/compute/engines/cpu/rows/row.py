@@ -27,7 +27,6 @@ from dala.gpu.compute.engines.cpu.llvm.text import (
 )
 from dala.gpu.compute.engines.cpu.rows.copies import OUTPUT, ROWS_AHEAD, prefetch, whole_and_rest
 from dala.gpu.compute.engines.cpu.rows.machine import Machine
-from dala.gpu.compute.lang.exact.exponential import has_quick_exp
 from dala.gpu.compute.lang.ir import Arg, Out, Value
 
 _PARAMETERS: Final = "ptr %job, ptr %out, ptr %rows, i64 %count, i64 %x0, i64 %y"
@@ -92,7 +91,7 @@ class RowFunction(ValueReader):
         self.meter = LoopMeter(self.f, analysis.block)
         self.emitter = Emitter(
             self.f, self, slots, self.lanes, analysis.varying, analysis.varying_slots,
-            of_bytes=has_quick_exp(analysis.program), meter=self.meter,
+            of_bytes=analysis.program.exact, meter=self.meter,
         )  # fmt: skip
         #: Pixels to write; in a per-channel form, elements.
         self.count = "%count"

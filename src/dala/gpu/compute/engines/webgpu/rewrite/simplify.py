@@ -13,7 +13,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dala.gpu.compute.lang.exact.exponential import has_quick_exp
 from dala.gpu.compute.lang.ir import (
     Block,
     For,
@@ -31,7 +30,7 @@ def simplify(program: Program) -> Program:
     if "u8" not in {program.out.dtype, *(arg.dtype for arg in program.args)}:
         return program
 
-    exact = has_quick_exp(program)
+    exact = program.exact
     extremes: set[Value] = set()
 
     def is_byte(v: Value) -> bool:

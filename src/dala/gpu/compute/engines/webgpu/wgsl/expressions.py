@@ -9,7 +9,6 @@ from typing import Final
 from dala.gpu.compute.engines.webgpu.rewrite.ranges import Ranges
 from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, Names, literal
 from dala.gpu.compute.engines.webgpu.wgsl.shader import Metering
-from dala.gpu.compute.lang.exact.exponential import has_quick_exp
 from dala.gpu.compute.lang.ir import FLOATS, Program, SetSlot, Slot, Value, statements
 
 _INFIX: Final = {
@@ -72,7 +71,7 @@ class WgslExpressions:
         self._apart = apart
         self._ranges = ranges or {}
         #: Whether the program stores pictures of bytes: then no operation is fused or approximate.
-        self._exact = has_quick_exp(program)
+        self._exact = program.exact
         self._alone = _products_apart(program) if self._exact else frozenset()
         self._slots: dict[Slot, str] = {}
         self._text: dict[Value, str] = {}

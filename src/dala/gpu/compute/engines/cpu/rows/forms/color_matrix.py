@@ -45,7 +45,11 @@ class ColorMatrixRow(NarrowRow):
         for row, (rb, g, bias) in self.weights.items():
             total = f.let(f"add {kind} {bias}, {self.times(first, rb)}")
             total = f.let(f"add {kind} {total}, {self.times(second, g)}")
-            made[row] = self.clamped(self.shifted(total), kind)
+            total = self.shifted(total)
+            for rule, end in (("smax", 0), ("smin", 255)):
+                name = f.module.intrinsic(f"{rule}.v{self.lanes}i32", kind, kind, kind)
+                total = f.let(f"call {kind} {name}({kind} {total}, {kind} splat (i32 {end}))")
+            made[row] = total
         result = made[self.scalars[0]]
         for channel, row in enumerate(self.scalars[1:], 1):
             moved = f.let(f"shl {kind} {made[row]}, splat (i32 {8 * channel})")

@@ -74,14 +74,3 @@ class NarrowRow(RowFunction):
     def shifted(self, total: str) -> str:
         """Drop the fraction bits."""
         return self.f.let(f"ashr {self.words32} {total}, {self.bits}")
-
-    def clamped(self, total: str, kind: str) -> str:
-        """Limit numbers to 0..255."""
-        f = self.f
-        item, lanes = (
-            ("i32", self.vector // 4) if kind == self.words32 else ("i16", self.vector // 2)
-        )
-        for rule, end in (("smax", 0), ("smin", 255)):
-            name = f.module.intrinsic(f"{rule}.v{lanes}{item}", kind, kind, kind)
-            total = f.let(f"call {kind} {name}({kind} {total}, {kind} splat ({item} {end}))")
-        return total
