@@ -184,18 +184,12 @@ def _index() -> Iterator[str]:
         summary = parse(module(package).__doc__).summary
         rows.append((f"[`{package}`]({package}/index.md)", str(count), summary))
     yield from table(("module", "names", ""), rows)
-    yield from ("## All names", "")
     link = linker(page)
-    by_letter: dict[str, list[Name]] = {}
-    for name in sorted(names(), key=lambda n: (n.name.lower(), n.path)):
-        if _is_home(name):
-            by_letter.setdefault(name.name[0].upper(), []).append(name)
-    for letter, held in by_letter.items():
-        shown = (
-            link(n.path).replace(f"[`{n.path.removeprefix('dala.')}`]", f"[`{n.name}`]", 1)
-            for n in held
-        )
-        yield from (f"**{letter}**: {', '.join(shown)}", "")
+    for package in MODULES:
+        held = [(_listed(n, link), _summary(n, link)) for n in names() if n.module == package]
+        if held:
+            yield from (f"## {package}", "")
+            yield from table(("name", ""), held)
 
 
 def _module_page(package: str, page: str) -> Iterator[str]:

@@ -14,6 +14,8 @@ from typing import Any
 import halide as hl
 import numpy as np
 
+from dala.machine.processor import cpu_level
+
 VECTOR = 64  # bytes per vector
 STRIP = 36  # rows per task
 
@@ -23,6 +25,19 @@ I16, I32, F32 = hl.Int(16), hl.Int(32), hl.Float(32)
 Run = Callable[[], Any]
 
 warnings.filterwarnings("ignore", message=".*floating-point value.*")
+
+
+#: What code of a lower level may use.
+_FEATURES = {"avx2": "-avx-avx2-f16c-fma-sse41", "sse": ""}
+
+
+def _target() -> Any:
+    """The processor, or a plain one of the level that kernels of this process are compiled for."""
+    host = hl.get_jit_target_from_environment()
+    if cpu_level() not in _FEATURES:
+        return host
+    system = "-".join(str(host).split("-")[:3])
+    return hl.Target(f"{system}{_FEATURES[cpu_level()]}-jit")
 
 
 def _whole_weights(radius: int, sigma: float, total: int) -> list[int]:
@@ -53,7 +68,7 @@ class Halide:
     def __init__(self, frame: Any) -> None:
         self.height, self.width = frame.shape[:2]
         self.row = 4 * self.width
-        self.target = hl.get_jit_target_from_environment()
+        self.target = _target()
         self.x, self.y, self.strip, self.line = (hl.Var(n) for n in ("x", "y", "strip", "line"))
         self.bytes = hl.Buffer(frame.reshape(self.height, self.row))
         self.words = hl.Buffer(frame.view(np.uint32).reshape(self.height, self.width))

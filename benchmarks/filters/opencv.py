@@ -6,6 +6,7 @@ benchmark's opaque frame the result is the same.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,17 @@ import numpy as np
 Run = Callable[[], Any]
 
 EDGE = cv2.BORDER_REPLICATE
+
+
+def _check_level() -> None:
+    """Raise RuntimeError if OpenCV uses instructions that ``run.py`` asked it to do without."""
+    disabled = set(os.environ.get("OPENCV_CPU_DISABLE", "").split(","))
+    used = {name.lstrip("*") for name in cv2.getCPUFeaturesLine().split() if name[-1] != "?"}
+    if used & disabled:
+        raise RuntimeError(f"OpenCV uses {', '.join(sorted(used & disabled))}.")
+
+
+_check_level()
 
 
 class OpenCV:

@@ -1,9 +1,18 @@
-"""Filters on 1920x1080 RGBA u8 on the CPU, against OpenCV, hand-scheduled Halide and Pillow."""
+"""Filters on 1920x1080 RGBA u8 on the CPU, against OpenCV, hand-scheduled Halide and Pillow.
+
+Every level of instructions that the processor has is measured in a process of its own, beside the
+peers, which are held to that level too; Pillow as it is.
+"""
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
+import subprocess
 import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +22,17 @@ from benchmarks.filters import compile as compiling
 from benchmarks.filters.rows import Row, Run, Scene, rows
 from benchmarks.harness import Machine, affordable, judge, race, report, write
 from dala.gpu.compute import Pipeline, buffer_zeros, from_dlpack, run_kernel
+from dala.machine.processor import CPU_LEVELS, cpu_level
+
+_AVX512 = "AVX512-COMMON,AVX512-SKX,AVX512-ICL"
+#: What holds OpenCV, and Intel's library in it, to a level; ``halide.py`` chooses its own target.
+_OPENCV = {
+    "avx2": {"OPENCV_CPU_DISABLE": _AVX512, "OPENCV_IPP": "avx2"},
+    "sse": {
+        "OPENCV_CPU_DISABLE": f"{_AVX512},AVX2,FMA3,AVX,FP16,SSE4.2,SSE4.1",
+        "OPENCV_IPP": "sse42",
+    },
+}
 
 
 def _ours(s: Scene, row: Row, out: Any) -> Run:
@@ -84,25 +104,66 @@ def _measure(s: Scene, row: Row, rounds: int) -> dict[str, Any]:
     return {"times": times, **judged, "checked": checked, "left_out": left_out, "note": row.note}
 
 
-def main(rounds: int = 40, only: tuple[str, ...] = ()) -> None:
-    """Time every row, then the compilation of new combinations.
+def measure(rounds: int, only: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return all rows, or those with one of some words, at the level of this process.
 
-    With ``only``, time just the named rows, print them and write nothing. With DALA_CPU, such as
-    "avx2", the results are a file of their own.
+    Without ``only``, the compilation of new combinations follows.
     """
     dala.use("cpu")
     scene, results = Scene(), {}
     for row in rows(scene):
         if not only or any(word in row.title for word in only):
             results[row.title] = _measure(scene, row, rounds)
-            report(row.title, results[row.title])
+            report(f"{row.title} ({cpu_level()})", results[row.title])
+    return results if only else {**results, "compile cost": compiling.main()}
+
+
+def _at_level(level: str, rounds: int, only: tuple[str, ...]) -> dict[str, Any]:
+    """Return what a process of a level measures; it prints its rows."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.json"
+        command = [sys.executable, "-m", "benchmarks.filters", "--out", str(path)]
+        # The processor's own level is used as users do: with all of its instructions.
+        chosen = {"DALA_CPU": level, **_OPENCV[level]} if level != cpu_level() else {}
+        subprocess.run(
+            [*command, "--rounds", str(rounds), *only], check=True, env={**os.environ, **chosen}
+        )
+        found: dict[str, Any] = json.loads(path.read_text())
+        return found
+
+
+def _columns(by_level: dict[str, dict[str, Any]]) -> None:
+    """Print our time of each row at each level."""
+    print("\nDala, minima in ms".ljust(40), *(f"{level:>8s}" for level in by_level))
+    for title, row in next(iter(by_level.values())).items():
+        if "times" in row:
+            each = (found[title]["times"]["dala"]["min_ms"] for found in by_level.values())
+            print(f"{title:39s}", *(f"{ms:8.3f}" for ms in each))
+
+
+def main(rounds: int = 40, only: tuple[str, ...] = ()) -> None:
+    """Time every row at every level; with ``only``, just the named rows, and write nothing."""
+    own = cpu_level()
+    levels = CPU_LEVELS[CPU_LEVELS.index(own) :] if own in CPU_LEVELS else (own,)
+    by_level = {level: _at_level(level, rounds, only) for level in levels}
+    _columns(by_level)
     if only:
         return
-    results["compile cost"] = compiling.main()
+    results = {title: {"levels": {}} for title in by_level[own]}
+    for level, found in by_level.items():
+        for title, row in found.items():
+            results[title]["levels"][level] = row
     packages = ("opencv-python-headless", "opencv-python", "halide", "pillow", "pillow-simd")
-    level = os.environ.get("DALA_CPU", "")
-    write(f"filters_{level}" if level else "filters", results, packages)
+    write("filters", results, packages)
 
 
 if __name__ == "__main__":
-    main(only=tuple(sys.argv[1:]))
+    parser = argparse.ArgumentParser(prog="benchmarks.filters")
+    parser.add_argument("only", nargs="*", help="rows whose titles have one of these words")
+    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--out", type=Path, help="measure only the level of this process")
+    args = parser.parse_args()
+    if args.out:
+        args.out.write_text(json.dumps(measure(args.rounds, tuple(args.only))))
+    else:
+        main(args.rounds, tuple(args.only))

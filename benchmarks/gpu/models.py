@@ -91,7 +91,7 @@ def study(name: str, picture: Any, seconds: float) -> dict[str, Any]:
 
         def bare() -> Any:
             bound.inputs[port].update_inplace(host)
-            runs._session.run_with_iobinding(bound.binding, bound.options)
+            runs.session.run_with_iobinding(bound.binding, bound.options)
             return [value.numpy() for value in bound.outputs.values()]
 
         def crossing() -> Any:

@@ -22,53 +22,11 @@ reference
 
 from __future__ import annotations
 
-from dala.lazy import attach
-
-TYPE_CHECKING = False  # importing typing for it would take 5 ms
-if TYPE_CHECKING:
-    from dala import batch as batch
-    from dala import errors as errors
-    from dala import gpu as gpu
-    from dala import media as media
-    from dala import ml as ml
-    from dala import samples as samples
-    from dala import studio as studio
-    from dala import web as web
-    from dala.answers.report import selftest as selftest
-    from dala.budget import Limits as Limits
-    from dala.budget import limits as limits
-    from dala.errors import *  # noqa: F403
-    from dala.gpu.compute.engines.auto import Device as Device
-    from dala.gpu.compute.engines.auto import device as device
-    from dala.gpu.compute.engines.auto import devices as devices
-    from dala.gpu.compute.engines.auto import use as use
-    from dala.machine.report import doctor as doctor
-    from dala.memory import set_memory_limit as set_memory_limit
-    from dala.resources import diagnostics as diagnostics
+from dala.lazy import attach_stub
 
 __version__ = "0.1.0"
-
-#: Subpackages and modules, imported on first use.
-_ROOMS = ("batch", "errors", "gpu", "media", "ml", "samples", "studio", "web")
-
-#: The module of each function and class; the errors are those of ``dala.errors``.
-_HOMES = {
-    "Device": "dala.gpu.compute.engines.auto",
-    "Limits": "dala.budget",
-    "device": "dala.gpu.compute.engines.auto",
-    "devices": "dala.gpu.compute.engines.auto",
-    "diagnostics": "dala.resources",
-    "doctor": "dala.machine.report",
-    "limits": "dala.budget",
-    "selftest": "dala.answers.report",
-    "set_memory_limit": "dala.memory",
-    "use": "dala.gpu.compute.engines.auto",
-}
 
 #: Old public names and their new ones; each is kept for one version.
 _RENAMED: dict[str, str] = {}
 
-if not TYPE_CHECKING:  # so that type checkers reject a misspelled name, as Python does
-    __getattr__, __dir__ = attach(
-        __name__, _HOMES, _ROOMS, stars=("dala.errors",), renamed=_RENAMED
-    )
+__getattr__, __dir__, _ = attach_stub(__name__, _RENAMED)

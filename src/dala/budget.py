@@ -7,36 +7,17 @@ caller along (:func:`capture`, :func:`applied`).
 
 from __future__ import annotations
 
-import math
 import threading
 import time as clock
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from types import TracebackType
+from dataclasses import astuple, dataclass
 from typing import Final, Self, TypeVar
 
-from dala.errors import Cancelled, CommandTimeout, LimitExceeded, ParameterError
+from dala.arguments import Integer, Quantity
+from dala.errors import Cancelled, CommandTimeout, LimitExceeded
 from dala.resources import Account
-
-__all__ = [
-    "Charging",
-    "Limits",
-    "Scope",
-    "Token",
-    "accounts",
-    "applied",
-    "cancelled",
-    "capture",
-    "check_deadline",
-    "current",
-    "deadline",
-    "limit_exceeded",
-    "limits",
-    "scope_of",
-    "timed_out",
-]
 
 
 @dataclass(frozen=True)
@@ -64,22 +45,13 @@ class Limits:
         >>> dala.limits(time=2).tighter(dala.limits(time=3, memory=10))
         Limits(time=2.0, iterations=None, memory=10)
         """
-        return Limits(
-            _least(self.time, other.time),
-            _least(self.iterations, other.iterations),
-            _least(self.memory, other.memory),
-        )
+        return Limits(*map(_least, astuple(self), astuple(other)))
 
     def __enter__(self) -> Self:
         _scope.set(_within(_scope.get(), self))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         scope = _scope.get()
         _scope.set(scope.outer if scope is not None else None)
 
@@ -183,11 +155,15 @@ def limits(
     Traceback (most recent call last):
     dala.errors.ParameterError: dala.limits: time must be a positive number of seconds, or None ...
     """
-    return Limits(
-        _seconds(time),
-        _count("iterations", "iterations", iterations),
-        _count("memory", "bytes", memory),
-    )
+    words = "a positive number of {}, or None for no limit"
+    seconds = Quantity(0, above=True, words=words.format("seconds"))
+    counts = [
+        Integer(1, words=words.format(unit)).check_optional(
+            "dala.limits", name, int(n) if isinstance(n, float) and n.is_integer() else n
+        )
+        for name, unit, n in (("iterations", "iterations", iterations), ("memory", "bytes", memory))
+    ]
+    return Limits(seconds.check_optional("dala.limits", "time", time), *counts)
 
 
 def current() -> Limits:
@@ -338,12 +314,7 @@ class Charging:
         self._token = _charged.set(self._accounts + around)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _charged.reset(self._token)
 
 
@@ -368,25 +339,3 @@ def _least(a: Number | None, b: Number | None) -> Number | None:
     if a is None or b is None:
         return b if a is None else a
     return min(a, b)
-
-
-def _seconds(time: float | None) -> float | None:
-    if time is None:
-        return None
-    number = isinstance(time, int | float) and not isinstance(time, bool)
-    if not number or not math.isfinite(time) or time <= 0:
-        raise ParameterError.invalid(
-            "dala.limits", "time", "a positive number of seconds, or None for no limit", time
-        )
-    return float(time)
-
-
-def _count(name: str, unit: str, number: int | None) -> int | None:
-    if number is None:
-        return None
-    whole = isinstance(number, int) or (isinstance(number, float) and number.is_integer())
-    if not whole or isinstance(number, bool) or number < 1:
-        raise ParameterError.invalid(
-            "dala.limits", name, f"a positive number of {unit}, or None for no limit", number
-        )
-    return int(number)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from pathlib import Path
-from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING, Final, Protocol, Self, TypeAlias, cast
+from types import ModuleType
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, Unpack, cast
 
 if TYPE_CHECKING:
     from dala.gpu.render.thread import Renderer
+    from dala.media.live.keywords import StreamKeywords
+    from dala.media.live.sending import LiveRun
     from dala.typing import ImageLike, PathLike
-    from dala.web.explore import WebPlan
+    from dala.web.exporting import Export
 
 #: Pairs of modules. The first has ``NAMES``, the kernels' names, and is cheap to import; the second
-#: has ``OPERATIONS``, their classes, and is imported when one of them is first used.
+#: declares the operations, and is imported when one of them is first used.
 KERNEL_MODULES: Final = (("dala.ml.models", "dala.ml.stages"),)
 
 #: Modules with ``kernel_input(value, call)``, which converts an input of a kernel that is neither a
@@ -22,38 +23,16 @@ KERNEL_MODULES: Final = (("dala.ml.models", "dala.ml.stages"),)
 INPUT_MODULES: Final = (("dala.media.images", ("dala", "PIL")),)
 
 #: Modules with ``target_of(video, item)``, which makes what nodes of scene files follow.
-TARGET_MODULES: Final = ("dala.ml.follow.saved",)
+TARGET_MODULES: Final = ("dala.ml.follow.watch",)
 
 #: Modules with ``recipe_hint(name)``, which says how to call a filter that is not a kernel, or
 #: returns "".
 FILTER_MODULES: Final = ("dala.media.filters.declarations",)
 
 
-class SentStream(Protocol):
-    """A live stream that sends by itself; see ``dala.media.live.LiveRun``."""
-
-    @property
-    def stats(self) -> dict[str, float]:
-        """Frames in, shown, dropped and repeated, bit rate, latency, reconnections."""
-
-    @property
-    def state(self) -> str:
-        """One of "sending", "lost" and "closed"."""
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end; return False after ``timeout`` seconds."""
-
-    def close(self) -> None:
-        """Stop sending."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+#: A live stream that sends by itself, and an exported page.
+SentStream: TypeAlias = "LiveRun"
+WebExport: TypeAlias = "Export"
 
 
 class LiveModule(Protocol):
@@ -68,10 +47,7 @@ class LiveModule(Protocol):
         seconds: float | None,
         *,
         fps: float,
-        bit_rate: int | str | None,
-        key_frames: float,
-        encoder: str | None,
-        reconnect: float,
+        **given: Unpack[StreamKeywords],
     ) -> SentStream:
         """Send what a surface presents."""
 
@@ -80,26 +56,6 @@ class LiveModule(Protocol):
 WebOption: TypeAlias = (
     "str | bool | PathLike | Mapping[str, tuple[float, float] | None] | ImageLike | None"
 )
-
-
-class WebExport(Protocol):
-    """What was exported; see ``dala.web.Export``."""
-
-    @property
-    def path(self) -> Path:
-        """The folder, or the HTML file."""
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The files that were written."""
-
-    @property
-    def notes(self) -> list[str]:
-        """What is fixed or left out, and why."""
-
-    @property
-    def plan(self) -> WebPlan:
-        """The plans."""
 
 
 class WebModule(Protocol):

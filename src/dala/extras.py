@@ -6,9 +6,11 @@ installing is made by :func:`pip_install`, so all have one form.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
-__all__ = ["CORE", "DISTRIBUTION", "EXTRAS", "pip_install"]
+from dala.errors import MissingPackage
 
 #: The name on package indexes. ``dala`` there is another project.
 DISTRIBUTION: Final = "dala-gpu"
@@ -37,6 +39,29 @@ EXTRAS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "batch": ("folders of pictures and videos (dala.batch)", ("fsspec", "pyarrow")),
     "cluster": ("dala.batch over many machines", ("ray",)),
 }
+
+
+@contextmanager
+def needing(call: str, extra: str, package: str = "", why: str = "") -> Iterator[None]:
+    """Raise MissingPackage, with the command that installs an extra, if an import fails.
+
+    Args:
+        call: the call that needs it.
+        extra: the extra that has it.
+        package: its name for people; by default that of the module.
+        why: what needs it, such as ", and tables need it".
+
+    >>> with needing("example", "media"):
+    ...     import not_there
+    Traceback (most recent call last):
+    dala.errors.MissingPackage: example: not_there is not installed. Run: pip install ...
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise MissingPackage(
+            f"{call}: {package or error.name} is not installed{why}. Run: {pip_install(extra)}"
+        ) from None
 
 
 def pip_install(*extras: str, upgrade: bool = False) -> str:

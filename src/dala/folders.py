@@ -20,10 +20,22 @@ def cache_folder(kind: str) -> Path | None:
     chosen = os.environ.get("DALA_CACHE_DIR")
     if chosen:
         return Path(chosen) / kind
+    base = user_folder("XDG_CACHE_HOME", "~/Library/Caches", "~/.cache")
+    return None if base is None else Path(base) / "dala" / kind
+
+
+def user_folder(variable: str, mac: str, other: str) -> str | None:
+    """Return a folder of the user, or None if there is no home folder.
+
+    Args:
+        variable: the environment variable with its path on Linux and the like.
+        mac: its path on macOS.
+        other: its path on Linux and the like. Windows has one folder for all kinds.
+    """
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or os.path.expanduser("~\\AppData\\Local")
     elif sys.platform == "darwin":
-        base = os.path.expanduser("~/Library/Caches")
+        base = os.path.expanduser(mac)
     else:
-        base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return None if base.startswith("~") else Path(base) / "dala" / kind
+        base = os.environ.get(variable) or os.path.expanduser(other)
+    return None if base.startswith("~") else base

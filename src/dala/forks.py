@@ -30,7 +30,7 @@ import time
 import weakref
 from collections.abc import Callable
 from queue import SimpleQueue
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import TYPE_CHECKING, Final, ParamSpec, Protocol, TypeVar
 
 from dala.errors import DeviceError, FreedError
@@ -59,7 +59,6 @@ class _Resettable(Protocol):
 _generation = 0
 #: Locks, conditions and events. The standard library resets its own by the same method.
 _locks: weakref.WeakSet[_Resettable] = weakref.WeakSet()
-_semaphores: weakref.WeakSet[_Semaphore] = weakref.WeakSet()
 _resets: dict[int, Callable[[], Callable[[], object] | None]] = {}
 _native: weakref.WeakSet[NativeLock] = weakref.WeakSet()
 _held: list[NativeLock] = []
@@ -132,7 +131,10 @@ class _Semaphore(threading.Semaphore):
     def __init__(self, value: int) -> None:
         super().__init__(value)
         self._initial = value
-        _semaphores.add(self)
+        _registered(self)
+
+    def _at_fork_reinit(self) -> None:
+        super().__init__(self._initial)
 
 
 class cached_property(functools.cached_property[T]):  # noqa: N801 - as the standard library's
@@ -269,12 +271,7 @@ class NativeLock:
             )
         self._lock.acquire()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._lock.release()
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
@@ -459,8 +456,6 @@ def _in_child() -> None:
     _release()
     for made in list(_locks):
         made._at_fork_reinit()
-    for semaphore in list(_semaphores):
-        threading.Semaphore.__init__(semaphore, semaphore._initial)
     for find in list(_resets.values()):
         reset = find()
         if reset is not None:

@@ -4,6 +4,37 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from operator import attrgetter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def attach_stub(
+    package: str, renamed: Mapping[str, str] | None = None, *, aside: str = ""
+) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package, from its ``__init__.pyi``.
+
+    The stub, which type checkers read, has a line for each name: ``from home import name as name``.
+    A name of the package itself is a module.
+
+    Args:
+        package: the package's ``__name__``.
+        renamed: as for :func:`attach`.
+        aside: as for :func:`attach`.
+    """
+    spec = sys.modules[package].__spec__
+    assert spec is not None
+    loader: Any = spec.loader
+    stub: bytes = loader.get_data(f"{spec.origin}i")
+    lines = [line.split() for line in stub.decode().splitlines() if line.startswith("from ")]
+    homes = {words[3]: words[1] for words in lines if words[1] != package}
+    rooms = tuple(words[3] for words in lines if words[1] == package)
+    star = homes.pop("*", None)
+    stars = () if star is None else (star,)
+    made = attach(package, homes, rooms, stars=stars, renamed=renamed, aside=aside)
+    return *made, [*rooms, *(name for name, home in homes.items() if home != aside)]
 
 
 def attach(
@@ -13,7 +44,7 @@ def attach(
     *,
     stars: tuple[str, ...] = (),
     renamed: Mapping[str, str] | None = None,
-    keep: bool = True,
+    aside: str = "",
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` for a package whose names load on first use.
 
@@ -22,9 +53,11 @@ def attach(
         homes: for each public name, the module that defines it.
         rooms: subpackages and submodules that are public names themselves.
         stars: modules whose ``__all__`` are names of the package too.
-        renamed: for each old name, the new one. Old names keep working for one version, with a
+        renamed: for each old name, the new one, or ``"Class.name"`` for a function that is a
+            method or an attribute now. Old names keep working for one version, with a
             DeprecationWarning, and are not listed by ``dir``.
-        keep: whether the package holds a name from its first use on; not if it is a builtin's.
+        aside: a module whose names are no part of ``import *``, and are not held by the package
+            from their first use on, since some are those of builtins.
     """
     old = {} if renamed is None else renamed
 
@@ -46,7 +79,11 @@ def attach(
                 DeprecationWarning,
                 stacklevel=2,
             )
-            return getattr(sys.modules[package], old[name])
+            owner, _, new = old[name].rpartition(".")
+            if not owner:
+                return getattr(sys.modules[package], new)
+            method: object = getattr(getattr(sys.modules[package], owner), new, None)
+            return method if callable(method) else attrgetter(new)
         home = homes.get(name)
         if home is None and not name.startswith("_"):
             home = starred().get(name)
@@ -57,7 +94,7 @@ def attach(
                 obj=sys.modules[package],
             )
         value = getattr(import_module(home), name)
-        if keep:
+        if home != aside:
             setattr(sys.modules[package], name, value)  # the next lookup does not get here
         return value
 

@@ -78,16 +78,21 @@ def reserve(
     >>> held = reserve("doc-example", "host", 1000, "example")
     >>> release("doc-example", "host", 1000, held)
     """
-    if accounts is None:
-        accounts = budget.accounts()
-    if engine in _cards:
-        accounts = (*accounts, _cards[engine])
+    accounts = _with_card(budget.accounts() if accounts is None else accounts, engine)
     with _lock:
         check(nbytes, call, accounts, host=resources.in_host_memory(kind, engine))
-        for account in accounts:
-            account.charge(nbytes)
-        resources.track(kind, engine, nbytes)
+        _count(kind, engine, nbytes, accounts)
     return accounts
+
+
+def _with_card(accounts: Accounts, engine: str) -> Accounts:
+    return (*accounts, _cards[engine]) if engine in _cards else accounts
+
+
+def _count(kind: str, engine: str, nbytes: int, accounts: Accounts) -> None:
+    resources.track(kind, engine, nbytes)
+    for account in accounts:
+        account.charge(nbytes)
 
 
 def release(kind: str, engine: str, nbytes: int, accounts: Accounts) -> None:
@@ -115,7 +120,7 @@ class Held:
     def __init__(self, kind: str, accounts: Accounts, engine: str = "host") -> None:
         self._kind = kind
         self._engine = engine
-        self._accounts = self._with_card(accounts)
+        self._accounts = _with_card(accounts, engine)
         #: The bytes that are counted, or nothing. A deque, whose pop is atomic.
         self._counted: deque[int] = deque()
 
@@ -136,43 +141,33 @@ class Held:
             if more > 0:
                 host = resources.in_host_memory(self._kind, self._engine)
                 check(more, call, self._accounts, host=host)
-            self._give_back()
+            self.release()
             self._take(nbytes)
 
     def settle(self, nbytes: int) -> None:
         """Count so many bytes from now on, whatever the limits: they are allocated already."""
         if nbytes != self.nbytes:
             with _lock:
-                self._give_back()
+                self.release()
                 self._take(nbytes)
 
     def move(self, accounts: Accounts) -> None:
         """Count the bytes against other accounts from now on, whatever their limits are."""
         with _lock:
             nbytes = self.nbytes
-            self._give_back()
-            self._accounts = self._with_card(accounts)
+            self.release()
+            self._accounts = _with_card(accounts, self._engine)
             self._take(nbytes)
 
     def release(self) -> None:
         """Give all bytes back. Safe in finalizers, and to call twice."""
-        self._give_back()
-
-    def _with_card(self, accounts: Accounts) -> Accounts:
-        card = _cards.get(self._engine)
-        return accounts if card is None else (*accounts, card)
-
-    def _take(self, nbytes: int) -> None:
-        if not nbytes:
-            return
-        resources.track(self._kind, self._engine, nbytes)
-        for account in self._accounts:
-            account.charge(nbytes)
-        self._counted.append(nbytes)
-
-    def _give_back(self) -> None:
         with contextlib.suppress(IndexError):
             release(self._kind, self._engine, self._counted.pop(), self._accounts)
+
+    def _take(self, nbytes: int) -> None:
+        if nbytes:
+            _count(self._kind, self._engine, nbytes, self._accounts)
+            self._counted.append(nbytes)
 
 
 def check(nbytes: int, call: str, accounts: Accounts | None = None, *, host: bool = True) -> None:
@@ -278,17 +273,7 @@ def add_card(engine: str, name: str, nbytes: int | None) -> None:
     dala.errors.MemoryLimitExceeded: copy: needs 900 bytes of memory, and A card (example) uses ...
     """
     resources.has_own_memory(engine)
-    limit = None if nbytes is None else int(nbytes * PROCESS_SHARE)
-    text = os.environ.get(CARD_VARIABLE, "").strip()
-    if text.lower() in ("none", "unlimited"):
-        limit = None
-    elif text.endswith("%") and nbytes is not None:
-        limit = int(nbytes * parse_size("dala", CARD_VARIABLE, text) / machine_bytes())
-    elif text.endswith("%"):
-        expected = f"bytes, since the memory of {name} is not known"
-        raise ParameterError.invalid("dala", CARD_VARIABLE, expected, text)
-    elif text:
-        limit = parse_size("dala", CARD_VARIABLE, text)
+    limit = _limit_of(CARD_VARIABLE, nbytes, name)
     with _lock:
         if limit is None:
             _cards.pop(engine, None)
@@ -323,12 +308,23 @@ def new_accounts(call: str, owner: str, memory: MemorySize | None) -> Accounts:
 
 @cache
 def _default_limit() -> int | None:
-    text = os.environ.get(VARIABLE, "").strip()
-    if text.lower() in ("none", "unlimited"):
+    return _limit_of(VARIABLE, machine_bytes(), "the machine")
+
+
+def _limit_of(variable: str, nbytes: int | None, owner: str) -> int | None:
+    """Return the limit that an environment variable sets, or the usual share of a memory."""
+    text = os.environ.get(variable, "").strip()
+    if not text and nbytes is not None:
+        return int(nbytes * PROCESS_SHARE)
+    if text.lower() in ("", "none", "unlimited"):
         return None
-    if text:
-        return parse_size("dala", VARIABLE, text)
-    return int(machine_bytes() * PROCESS_SHARE)
+    size = parse_size("dala", variable, text)
+    if not text.endswith("%"):
+        return size
+    if nbytes is None:
+        expected = f"bytes, since the memory of {owner} is not known"
+        raise ParameterError.invalid("dala", variable, expected, text)
+    return int(nbytes * size / machine_bytes())
 
 
 def parse_size(call: str, argument: str, size: MemorySize) -> int:

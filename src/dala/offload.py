@@ -180,7 +180,7 @@ class AsyncClosing(Closing):
             self._worker.stop()
 
     def _interrupt(self) -> None:
-        """End what the thread waits for, if that is possible. Must not wait."""
+        """Interrupt the blocking call of the thread, if that is possible. Must not wait."""
 
 
 class AsyncIterating(AsyncClosing, Generic[T]):

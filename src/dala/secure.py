@@ -17,8 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from dala.errors import MissingPackage
-from dala.extras import pip_install
+from dala.extras import needing
 
 #: Days for which a certificate is valid.
 _DAYS: Final = 30
@@ -55,15 +54,10 @@ def certificate(names: Iterable[str], call: str, extra: str = "studio") -> tuple
     >>> certificate(["localhost", "127.0.0.1"], "example")[0][:27]
     b'-----BEGIN CERTIFICATE-----'
     """
-    try:
+    with needing(call, extra, why=", and certificates need it"):
         from cryptography import x509
         from cryptography.hazmat.primitives import hashes, serialization
         from cryptography.hazmat.primitives.asymmetric import ec
-    except ImportError:
-        raise MissingPackage(
-            f"{call}: cryptography is not installed, and certificates need it. "
-            f"Run: {pip_install(extra)}"
-        ) from None
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "dala")])
     now = datetime.now(UTC)

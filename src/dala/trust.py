@@ -20,15 +20,7 @@ import sys
 import threading
 from typing import Final
 
-__all__ = [
-    "distrust",
-    "key_problem",
-    "make_folder",
-    "read_private",
-    "seal",
-    "secret_key",
-    "trusts_all",
-]
+from dala.folders import user_folder
 
 #: Bytes of the key that seals are made with.
 KEY_BYTES: Final = 32
@@ -166,13 +158,8 @@ def seal(key: bytes, name: str, data: bytes) -> bytes:
 # the key ------------------------------------------------------------------------------------------
 def state_folder() -> str | None:
     """Return the user's folder for the key, or None if there is no home folder."""
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or os.path.expanduser("~\\AppData\\Local")
-    elif sys.platform == "darwin":
-        base = os.path.expanduser("~/Library/Application Support")
-    else:
-        base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return None if base.startswith("~") else os.path.join(base, "dala")
+    base = user_folder("XDG_STATE_HOME", "~/Library/Application Support", "~/.local/state")
+    return None if base is None else os.path.join(base, "dala")
 
 
 def secret_key(folder: str) -> tuple[bytes | None, str]:
@@ -236,15 +223,8 @@ def _write_key(folder: str, path: str, *, replace: bool) -> None:
     """Store a new key, complete at once. Of several processes, the first one's stays."""
     name = f".key.{os.getpid()}.{threading.get_ident()}.{os.urandom(4).hex()}"
     temporary = os.path.join(folder, name)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    number = os.open(temporary, flags, 0o600)
     try:
-        try:
-            os.write(number, os.urandom(KEY_BYTES))
-            with contextlib.suppress(OSError):
-                os.fsync(number)
-        finally:
-            os.close(number)
+        _store_key(temporary)
         if replace:
             os.replace(temporary, path)
             return
@@ -257,11 +237,19 @@ def _write_key(folder: str, path: str, *, replace: bool) -> None:
             except FileExistsError:
                 raise
             except OSError:  # no hard links here: others may see it short, and write it again
-                number = os.open(path, flags, 0o600)
-                try:
-                    os.write(number, os.urandom(KEY_BYTES))
-                finally:
-                    os.close(number)
+                _store_key(path)
     finally:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
+
+
+def _store_key(path: str) -> None:
+    """Write a key to a new file, which only this user can read."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    number = os.open(path, flags, 0o600)
+    try:
+        os.write(number, os.urandom(KEY_BYTES))
+        with contextlib.suppress(OSError):
+            os.fsync(number)
+    finally:
+        os.close(number)

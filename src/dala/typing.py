@@ -15,18 +15,6 @@ if TYPE_CHECKING:
     from dala.gpu.compute.buffer import Buffer
     from dala.media.frame import Frame
 
-__all__ = [
-    "ColorLike",
-    "ImageLike",
-    "KernelInput",
-    "NDArray",
-    "ParamValue",
-    "Params",
-    "PathLike",
-    "PictureSource",
-    "SupportsDLPack",
-]
-
 #: A NumPy array of any shape and dtype. The one place where arrays are typed loosely: arithmetic on
 #: arrays of unknown dtype has no better type in NumPy's stubs.
 NDArray: TypeAlias = np.ndarray[Any, Any]

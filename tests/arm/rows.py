@@ -50,11 +50,11 @@ def rows() -> Iterator[tuple[str, np.ndarray]]:
     for name, (_, cases, _) in FILTERS.items():
         count = 2 if name in ("overlay_alpha", "video_mix") else 1
         for number, params in enumerate(cases):
-            for form in ("rgba", "rgb", "f32"):
-                images = [np.ascontiguousarray(p[..., : len(form)]) for p in pair[:count]]
-                if form == "f32":
-                    images = [(p / 255).astype("<f4") for p in pair[:count]]
+            for form in ("rgba", "f32"):
                 dtype = "f32" if form == "f32" else "u8"
+                images = list(pair[:count])
+                if form == "f32":
+                    images = [(p / 255).astype("<f4") for p in images]
                 yield f"{name} {form} {number}", run(name, images, images[0].shape, dtype, params)
     x = random.normal(0, 4, 1003).astype("<f4")
     for name, text in FUNCTIONS.items():

@@ -24,8 +24,8 @@ from dala.media.video.source import source_of
 from tests.support.clips import clip, number_in, shown, sound_packets
 
 #: Settings that lose nothing, so that frames can be compared.
-LOSSLESS = EncoderSettings(".mkv", codec="ffv1", device="cpu")
-X264 = EncoderSettings(".mp4", options={"crf": "12"}, device="cpu")
+LOSSLESS = EncoderSettings(suffix=".mkv", codec="ffv1", device="cpu")
+X264 = EncoderSettings(suffix=".mp4", options={"crf": "12"}, device="cpu")
 
 
 def encode(source, label, index, part, filters, settings, target, report):
@@ -98,7 +98,7 @@ def test_no_frame_is_lost_doubled_or_moved(tmp_path, facts, kind, made, seconds,
     source = clip(tmp_path / f"in{kind}", **facts)
     out = tmp_path / f"out{made}"
     in_parts(source, out, seconds, order=lambda n: (n * 7919 + seed) % 104729,
-             how=EncoderSettings(made, options={"crf": "12"}, device="cpu"))  # fmt: skip
+             how=EncoderSettings(suffix=made, options={"crf": "12"}, device="cpu"))  # fmt: skip
     wanted, numbers = shown(source)
     assert numbers == list(range(facts["frames"]))
     times, found = shown(out)
@@ -176,7 +176,7 @@ def test_a_deinterlacer_sees_the_frames_around_a_seam(tmp_path):
 
     source = clip(tmp_path / "in.mp4", 24, gop=6, bframes=0)
     index = replace(index_of(source), scan="tff")
-    how = EncoderSettings(".mkv", codec="ffv1", device="cpu", deinterlace=True)
+    how = EncoderSettings(suffix=".mkv", codec="ffv1", device="cpu", deinterlace=True)
     in_parts(source, tmp_path / "parts.mkv", 0.2, (), how, halo=2, index=index)
     in_parts(source, tmp_path / "whole.mkv", None, (), how, index=index)
     parts, whole = frames_of(tmp_path / "parts.mkv"), frames_of(tmp_path / "whole.mkv")
@@ -262,7 +262,7 @@ def test_a_missing_or_doubled_part_is_noticed(split, tmp_path):
 def test_parts_of_another_encoder_are_noticed(split, tmp_path):
     folder, index = split
     part = split_video(index, 0.3)[1]
-    other = EncoderSettings(".mp4", options={"crf": "30"}, device="cpu")
+    other = EncoderSettings(suffix=".mp4", options={"crf": "30"}, device="cpu")
     encode(folder / "in.mp4", "in", index, part, (), other, tmp_path / "1.packets", int)
 
     def open_part(n: int) -> PacketReader:

@@ -133,9 +133,9 @@ def test_the_speed_is_that_of_a_long_run(monkeypatch):
     monkeypatch.setattr(calibration.time, "monotonic", lambda: Clock.last.now if begun else 100.0)
     begun = []
 
-    def sample(folder):
+    def sample(number, folder):
         begun.append(folder)
-        return BatchTask(f"plan-{len(begun)}", "pictures", "", folder, {}, {})
+        return BatchTask("plan", "pictures", "", folder, {}, {})
 
     found = calibrate(Resources(workers=3), 2, sample)
     assert found is not None
@@ -156,7 +156,7 @@ def test_samples_that_fail_leave_no_estimate(monkeypatch):
 
     monkeypatch.setattr(calibration, "LocalRunner", Failing)
     task = BatchTask("plan-0", "pictures", "", "", {}, {})
-    assert calibrate(Resources(workers=1), 1, lambda folder: task) is None
+    assert calibrate(Resources(workers=1), 1, lambda number, folder: task) is None
 
 
 def test_chunks_are_whole():

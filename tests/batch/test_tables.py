@@ -19,12 +19,13 @@ import dala
 from dala import batch, samples
 from dala.batch import storage
 from dala.batch.manifest import Manifest
+from dala.batch.options import Interval
 from dala.batch.planning.plans import BatchPlan
 from dala.batch.planning.scaling import MachineKind
 from dala.batch.tables import jobs as table_jobs
 from dala.batch.tables.parquet import write_folder
 from dala.batch.tables.rows import rows_of, schema
-from dala.batch.tables.sampling import Share, frames_of, seconds_of
+from dala.batch.tables.sampling import Share, frames_of
 from dala.batch.tasks import run_task
 from dala.cli import main
 from dala.errors import (
@@ -255,12 +256,14 @@ def test_frames_of_a_share(videos: Path) -> None:
 
 
 def test_times_as_text() -> None:
-    assert seconds_of("1s", "x", "every") == 1
-    assert seconds_of("1.5min", "x", "every") == 90
-    assert seconds_of(Fraction(1, 3), "x", "every") == Fraction(1, 3)
-    for bad in ("", "1", "-1s", 0, -1, float("nan"), float("inf"), True, "1 day", [1]):
+    every = Interval()
+    assert every.accept("1s") == every.accept("1") == 1
+    assert every.accept("1.5min") == 90
+    assert every.accept("500ms") == Fraction(1, 2)
+    assert every.accept(Fraction(1, 3)) == Fraction(1, 3)
+    for bad in ("", "-1s", 0, -1, float("nan"), float("inf"), True, "1 day", [1]):
         with pytest.raises(ParameterError, match="every must be a time above 0"):
-            seconds_of(bad, "x", "every")  # type: ignore[arg-type]
+            every.check("x", "every", bad)
 
 
 def test_a_model_from_a_file(videos: Path, tmp_path: Path, cache: Path) -> None:
@@ -329,4 +332,4 @@ def test_tables_on_the_command_line(
     wanted = "--storage: protocol must be that of a known storage, got 's9'. Protocols: file, "
     assert wanted in capsys.readouterr().err
     assert main([*arguments, "--top", "3"]) == 2
-    assert "has no option 'top'" in capsys.readouterr().err
+    assert "--top: `dala batch faces` has no such option" in capsys.readouterr().err

@@ -7,17 +7,12 @@ import sys
 import numpy as np
 import pytest
 
-from dala.cli.filter import ENCODERS
 from dala.media import video
 from dala.media.video.output import hardware
 from tests.cli.test_filter import CPU, fails, works
 from tests.cli.test_filter_video import clip, read
 
 av = pytest.importorskip("av")
-
-
-def test_encoders_are_those_of_the_writer():
-    assert ENCODERS == hardware.ENCODERS
 
 
 def test_auto_says_what_it_tried(tmp_path, capsys):

@@ -93,11 +93,13 @@ def linked(page):
     return {(page.parent / link).resolve() for link in found if "://" not in link}
 
 
-def test_the_readme_links_every_guide():
-    """Either itself, or the ``index.md`` of its folder, which links it."""
-    reached = linked(ROOT / "README.md")
+def test_every_guide_is_linked():
+    """By the README, by the home page that it links, or by the ``index.md`` of its folder."""
+    home = ROOT / "docs" / "index.md"
+    assert home in linked(ROOT / "README.md")
+    reached = linked(ROOT / "README.md") | linked(home)
     for index in (page for page in GUIDES if page.name == "index.md" and page in reached):
-        if index.parent.name != "docs":
+        if index != home:
             reached |= {page for page in linked(index) if page.parent == index.parent}
     assert [str(p.relative_to(ROOT)) for p in GUIDES if p not in reached] == []
 

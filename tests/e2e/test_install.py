@@ -17,6 +17,7 @@ import zipfile
 
 import pytest
 
+import dala
 from dala.extras import EXTRAS
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -40,6 +41,8 @@ with dala.gpu.create_surface(8, 8) as surface:
 package = importlib.resources.files("dala")
 assert package.joinpath("py.typed").is_file()
 assert dala.samples.photo("chelsea").shape == (300, 451, 3)
+answers = dala.selftest("cpu", only=["invert"])
+assert answers.ok and answers.devices[0].rows == 15
 assert any(p.name.endswith(".wgsl") for p in pathlib.Path(dala.__file__).parent.rglob("*"))
 print("works")
 """
@@ -107,7 +110,7 @@ def test_installs_and_works(distributions, tmp_path, pattern):
         env=clean,
     )
     assert shown.returncode == 0, shown.stderr
-    assert "dala" in shown.stdout
+    assert shown.stdout.startswith("Dala ")
 
 
 def test_the_metadata(distributions):
@@ -159,6 +162,24 @@ def test_pictures_and_links_of_the_readme_survive_on_an_index(distributions):
         assert all("/raw/v" in picture for picture in pictures)
         # Code is as it was.
         assert re.findall("```.*?```", text, re.S) == re.findall("```.*?```", clone, re.S)
+
+
+def test_wheels_are_reproducible(distributions, tmp_path):
+    """From the checkout, and from the unpacked source distribution with its times: equal bytes."""
+    (first,) = distributions.glob("*.whl")
+    done = subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, ROOT],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert (tmp_path / first.name).read_bytes() == first.read_bytes()
+
+
+def test_files_name_the_version():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.search(r"^version: (\S+)$", citation, re.M)[1] == dala.__version__
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.search(r"^## (\S+)$", changes, re.M)[1] == dala.__version__
 
 
 def test_what_is_shipped(distributions):

@@ -33,9 +33,8 @@ bare_platform.install()
 import importlib, pkgutil, sys
 import dala
 
-skipped = ("dala.media.scene_file",)  # importing it warns
 for module in pkgutil.walk_packages(dala.__path__, "dala."):
-    if not module.name.endswith("__main__") and module.name not in skipped:
+    if not module.name.endswith("__main__"):
         importlib.import_module(module.name)
 
 import os

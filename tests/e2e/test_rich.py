@@ -181,7 +181,7 @@ def test_results_of_models():
 
 
 def test_masks_of_models():
-    from dala.ml.draw import palette
+    from dala.ml.results.draw import palette
 
     classes = np.zeros((8, 9), np.uint8)
     classes[2:, 3:] = 1

@@ -14,9 +14,8 @@ import sys
 import numpy as np
 import pytest
 
-from tests.media.scene.scene_pictures import FREETYPE
+from tests.media.scene.scene_catalogue import FREETYPE
 from tests.support.engines import NO_ADAPTER, targets
-from tests.support.tolerances import COMPOSED_STEPS
 
 pytest.importorskip("av")
 pytest.importorskip("freetype")
@@ -52,9 +51,9 @@ def assert_stored(name, drawn):
     with image.open(STORED / f"{name}.png") as stored:
         far = np.abs(drawn[..., :3].astype(int) - np.asarray(stored.convert("RGB"))).max(axis=2)
     if freetype.version() == FREETYPE:
-        assert far.max() <= COMPOSED_STEPS[0]
+        assert far.max() == 0
     else:  # letters may be fitted to pixels differently, and nothing else
-        assert (far > COMPOSED_STEPS[0]).mean() < 0.02
+        assert (far > 0).mean() < 0.02
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import doctest
-import inspect
 import json
 import math
 import os
@@ -34,7 +32,7 @@ from tests.media.transitions.transition_pictures import SHOWN
 from tests.support.house import public_things
 from tests.support.site import build, served
 from tests.support.web import FLAGS
-from website import crawl, docstrings, links, llms, pages, reference, versions
+from website import crawl, reference, selftest, versions
 from website.catalogue import (
     commands,
     easings,
@@ -50,6 +48,7 @@ try:
     import fcntl
 except ImportError:  # Windows: a worker may build it again
     fcntl = None
+
 
 #: Filters whose canvas is tried by `make test`; `make test-long` tries all.
 LIVE = ("sepia", "sharpen", "blend")
@@ -95,6 +94,18 @@ def test_a_crawl_finds_nothing_wrong(site):
     assert list(crawl.problems(site)) == []
 
 
+def test_the_self_test_has_its_files(site):
+    """Which ``tests/web/test_answers.py`` runs in a browser."""
+    page = (site / "selftest.html").read_text(encoding="utf-8")
+    assert re.search(r'<script type="module" src="\S*assets/selftest\.js"', page)
+    cases = json.loads((site / selftest.FOLDER / "cases.json").read_text(encoding="utf-8"))
+    assert len(cases["cases"]) == len(selftest.SOME)
+    assert (site / "assets" / "selftest.js").is_file()
+    assert (site / "assets" / "dala.js").is_file()
+    for case in selftest.SOME:
+        assert (site / selftest.FOLDER / selftest.file_of(case)).is_file()
+
+
 def test_every_public_name_has_an_anchor(site):
     anchors = {}
     for name, _ in public_things():
@@ -103,6 +114,14 @@ def test_every_public_name_has_an_anchor(site):
             pages = (site / "reference" / package).glob("*.html")
             anchors[package] = {anchor for page in pages for anchor in crawl.read(page).ids}
         assert name in anchors[package]
+
+
+def test_the_first_page_of_the_reference_has_a_line_for_every_public_name(site):
+    text = (site / "reference" / "index.md").read_text(encoding="utf-8")
+    rooms = dict(part.split("\n", 1) for part in text.split("\n## ")[1:])
+    for name in reference.names():
+        row = rf"^\| \[`{re.escape(name.name)}`\]\S* \| \S.* \|$"
+        assert re.search(row, rooms[name.module], re.M), name.path
 
 
 def test_the_reference_has_types_errors_and_examples(site):
@@ -332,7 +351,7 @@ def test_pages_fit_a_phone_and_the_dark(site, browser):
     assert errors == []
 
 
-# canvases ----------------------------------------------------------------------------------------
+# canvases -----------------------------------------------------------------------------------------
 
 #: Runs the chain of a page on its picture; returns how far the result is from the still.
 RUN = """async () => {
@@ -408,94 +427,3 @@ def test_all_canvases_run_in_a_browser(tmp_path, browser):
                 tried += 1
     page.close()
     assert tried > 50
-
-
-# the parts ---------------------------------------------------------------------------------------
-
-
-def test_a_crawl_finds_what_is_wrong(tmp_path):
-    (tmp_path / "index.html").write_text(
-        '<title>a</title><a href="b.html#c">x</a><a href="d.html">y</a>'
-        '<img src="e.png"><script src="https://f.example/g.js"></script><p id="h"><p id="h">'
-        '<a href="../index.html">z</a><p>One:\n2. two</p><code>a \\| b</code>',
-        encoding="utf-8",
-    )
-    (tmp_path / "b.html").write_text("<title></title>", encoding="utf-8")
-    (tmp_path / "s.css").write_text("a { b: url(https://i.example/j) }", encoding="utf-8")
-    (tmp_path / "llms.txt").write_text("- [k](l.md)", encoding="utf-8")
-    assert set(crawl.problems(tmp_path)) == {
-        "b.html: no title",
-        "index.html: no anchor b.html#c",
-        "index.html: a link leads nowhere: d.html",
-        "index.html: a link leads nowhere: ../index.html",
-        "index.html: picture without alternative text: e.png",
-        "index.html: nothing at e.png",
-        "index.html: loads https://f.example/g.js",
-        "index.html: id 'h' is there 2 times",
-        "index.html: an item of a list is text: 2. two",
-        "index.html: a backslash before a pipe is shown: <code>a \\| b</code>",
-        "s.css: loads https://i.example/j",
-        "b.md: no Markdown beside the page",
-        "b.md: not in llms.txt",
-        "index.md: no Markdown beside the page",
-        "index.md: not in llms.txt",
-        "llms.txt: nothing at l.md",
-    }
-
-
-@pytest.mark.parametrize(
-    "module", [docstrings, examples, links, llms, pages, reference, transitions, versions]
-)
-def test_examples_of_the_generator(module):
-    assert doctest.testmod(module).failed == 0
-
-
-def test_links_out_of_docs():
-    assert (
-        links.rewrite("[`a` b](../x.py) `[c](../d)` [e](f.md)", "g.md", "https://r", {})
-        == "[`a` b](https://r/blob/HEAD/x.py) `[c](../d)` [e](f.md)"
-    )
-    assert links.move("[a](docs/b.md#c)", "X.md", "project/x.md") == "[a](../b.md#c)"
-
-
-def test_docstrings_become_markdown():
-    found = docstrings.parse(
-        """Add two.
-
-        More of ``it``::
-
-            add(1, 2)
-
-        Args:
-            a, b (pixels): the numbers, which
-                are added.
-
-        Raises:
-            ParameterError: one is not.
-
-        >>> add(1, 2)
-        3
-        """
-    )
-    assert found.summary == "Add two."
-    assert found.items["Args"] == {"a, b": "pixels; the numbers, which are added."}
-    assert found.items["Raises"] == {"ParameterError": "one is not."}
-    assert found.body.splitlines() == [
-        "More of `it`:", "", "```python", "add(1, 2)", "```", "", "```pycon", ">>> add(1, 2)", "3",
-        "```",
-    ]  # fmt: skip
-
-
-def test_long_signatures_have_a_line_for_each_parameter():
-    def call(
-        first: int, *, second: str = "x", third: dict[str, tuple[float, float]] | None = None
-    ) -> None: ...
-
-    assert reference.shown_signature("call", inspect.signature(call)).splitlines() == [
-        "call(",
-        "    first: int,",
-        "    *,",
-        "    second: str = 'x',",
-        "    third: dict[str, tuple[float, float]] | None = None,",
-        ") -> None",
-    ]

@@ -281,6 +281,16 @@ def test_read_only_memory_is_never_written(engine_id):
     assert a.tolist() == list(range(64))
 
 
+def test_a_plan_of_writable_memory_does_not_write_to_read_only_memory(engine_id):
+    image = buffer_zeros((4, 4), "u8")
+    shared, fixed = (np.full((4, 4), 7, np.uint8) for _ in range(2))
+    fixed.flags.writeable = False
+    run_kernel("blur", [image], from_dlpack(shared), {"radius": 1})
+    with suppress(dala.DalaError):
+        run_kernel("blur", [image], from_dlpack(fixed), {"radius": 1})
+    assert (fixed == 7).all()
+
+
 def test_buffer_keeps_shared_memory_alive(engine_id):
     a = np.arange(10_000, dtype="<i4")
     expected = a.tobytes()

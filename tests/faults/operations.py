@@ -23,7 +23,6 @@ from urllib.parse import urlsplit
 import numpy as np
 
 import dala
-from dala.cli import main
 from dala.gpu import compute, create_surface
 from dala.gpu.compute import Pipeline, Stream, buffer, buffer_zeros, kernel
 from dala.media import (
@@ -456,80 +455,3 @@ MEDIA: tuple[Operation, ...] = (
     pictures, videos, native_videos, deep_videos, animations, async_videos, tables, texts, scenes,
     sounding_scenes, scene_outputs, models, model_pictures,
 )  # fmt: skip
-
-
-# commands -----------------------------------------------------------------------------------------
-class CommandFailed(OSError):
-    """A command that ended with 2 and one line."""
-
-
-#: Arguments of each command. None: it needs weights that are not on every machine, or a window.
-COMMANDS: dict[str, Callable[[Path], list[str]] | None] = {
-    "background": None,
-    "batch": None,  # its work is done in processes of their own
-    "classify": lambda folder: [str(picture(folder)), "--model", str(weights(folder))],
-    "compose": lambda folder: [
-        str(scene_file(folder)),
-        "--frame",
-        "0",
-        "-o",
-        str(folder / "out.png"),
-    ],
-    "concat": lambda folder: [str(clip(folder)), str(clip(folder)), "-o", str(folder / "out.mp4")],
-    "cut": lambda folder: [
-        str(clip(folder)),
-        "--from",
-        "0",
-        "--to",
-        "0.1",
-        "-o",
-        str(folder / "out.mp4"),
-    ],
-    "demo": None,
-    "detect": None,
-    "doctor": lambda folder: [],
-    "export": lambda folder: ["--invert", "-o", str(folder / "page")],
-    "faces": lambda folder: [str(picture(folder)), "--out", str(folder / "out.png")],
-    "filter": lambda folder: [str(clip(folder)), str(folder / "out.mp4"), "--invert"],
-    "hands": None,
-    "info": lambda folder: [],
-    "kernels": lambda folder: ["blur"],
-    "live": None,
-    "models": lambda folder: [],
-    "poses": None,
-    "segment": None,
-    "selftest": None,  # it runs what other rows run
-    "studio": None,
-    "view": None,
-}
-
-
-def scene_file(folder: Path) -> Path:
-    path = folder / "in.json"
-    if not path.exists():
-        with Scene(16, 16) as scene:
-            scene.add_image(str(picture(folder)))
-            scene.add_text("ab", size=8)
-            scene.save(path)
-    return path
-
-
-def command_operation(name: str) -> Operation:
-    """Return the operation of a command, run in this process."""
-    arguments = COMMANDS[name]
-    assert arguments is not None
-
-    def run(folder: Path) -> object:
-        out, err = io.StringIO(), io.StringIO()
-        given = arguments(folder)
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = main([name, *given])
-        if code == 0:
-            return name
-        lines = err.getvalue().splitlines()
-        assert code == 2, (code, lines)
-        assert lines[-1].startswith(f"dala {name}: "), lines
-        assert "--debug shows where" not in lines[-1], lines[-1]
-        raise CommandFailed(lines[-1])
-
-    return run

@@ -23,13 +23,14 @@ __all__ = ["dala_device", "pytest_generate_tests"]
 pytest.importorskip("av")
 pytest.importorskip("onnxruntime")
 
+from tests.faults import commands
 from tests.faults import operations as all_operations
 
 COMPUTE, MEDIA, SURFACES = (
     {each.__name__: each for each in group}
     for group in (all_operations.COMPUTE, all_operations.MEDIA, all_operations.SURFACES)
 )
-COMMANDS = [name for name, arguments in all_operations.COMMANDS.items() if arguments is not None]
+COMMANDS = [name for name, arguments in commands.COMMANDS.items() if arguments is not None]
 FILTERS = [name for name in gpu.filters() if name not in all_operations.WITH_MODEL]
 
 #: Faults that may change a result, with the reason.
@@ -96,7 +97,7 @@ def test_faults_in_filters(name, drive):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_faults_in_commands(name, drive, monkeypatch):
     monkeypatch.setenv("DALA_DEVICE", "cpu")
-    found = drive(all_operations.command_operation(name), exempt=EXEMPT)
+    found = drive(commands.command_operation(name), exempt=EXEMPT)
     assert found or name in ("kernels", "models")
 
 

@@ -13,14 +13,14 @@ from dala.media import Scene, effects, gpu
 pytest.importorskip("av")
 pytest.importorskip("onnxruntime")
 
-from tests.faults import operations
+from tests.faults import commands, operations
 from tests.support import borders
 
 TEXT = inspect.getsource(operations)
 
 
 def test_every_command():
-    assert set(operations.COMMANDS) == set(cli.COMMANDS)
+    assert set(commands.COMMANDS) == set(cli.COMMANDS)
 
 
 def test_every_filter():

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dala.ml.convert.tflite import _HANDLERS, convert_tflite
+from dala.ml.convert.tflite import RULES, convert_tflite
 from dala.ml.convert.tflite_file import read_tflite
 from tests.fuzz import reach, targets
 from tests.fuzz.flatbuffer import tflite_network
@@ -79,7 +79,7 @@ def test_network_of_tflite_is_intact():
     """The file that is mutated has every operator, and ONNX Runtime runs what becomes of it."""
     onnxruntime = pytest.importorskip("onnxruntime")
     session = onnxruntime.InferenceSession(convert_tflite(tflite_network()))
-    assert {op.code for op in read_tflite(tflite_network()).ops} == set(_HANDLERS)
+    assert {op.code for op in read_tflite(tflite_network()).ops} == set(RULES)
     (out,) = session.run(None, {"input": np.ones((1, 8, 8, 3), np.float32)})
     assert out.shape == (1, 288)
     assert np.isfinite(out).all()

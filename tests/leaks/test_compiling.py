@@ -10,6 +10,7 @@ from collections import Counter
 
 import pytest
 
+from dala.errors import UnknownKernel
 from dala.gpu.compute import Kernel, buffer, kernel, run_kernel
 from dala.gpu.compute.call.plans import CallPlan
 from dala.gpu.compute.engines.cpu import engine as cpu_engine
@@ -63,7 +64,7 @@ def test_plans_do_not_keep_pipelines(engine_id, monkeypatch):
     if engine_id in ("cpu", "reference"):
         pytest.skip("has no pipelines")
     source = buffer([1.0])
-    monkeypatch.setattr(source.engine.device._pipelines, "_most", KEPT)
+    monkeypatch.setattr(source.engine.device.pipelines, "_most", KEPT)
     held = [kernel(f"def held(x): return x * {n}.5 + 0.375") for n in range(5_000, 5_000 + MANY)]
     for _ in range(2):  # the second time, those that were dropped are compiled again
         for number, each in enumerate(held, 5_000):
@@ -81,7 +82,7 @@ def test_the_number_of_pipelines_is_bounded(engine_id):
         pytest.skip("has no pipelines")
     engine = buffer([1.0]).engine
     most = MAX_SOFTWARE_NATIVE if engine.adapter.software else MAX_NATIVE
-    assert engine.device._pipelines._most == most <= 1024
+    assert engine.device.pipelines._most == most <= 1024
     assert not engine.adapter.software or most <= 256
 
 
@@ -125,6 +126,44 @@ def test_kernels_of_many_names_are_freed(engine_id, monkeypatch):
             source = buffer([1.0])
     finally:
         for name in [name for name in kernels.names() if name.startswith("many")]:
+            Kernel.unregister(name)
+
+
+def test_names_of_dropped_kernels_are_forgotten(engine_id, monkeypatch):
+    """Each name kept its text, seven objects, for good."""
+    monkeypatch.setattr(kernels._custom, "_most", KEPT)
+    monkeypatch.setattr(kernels._custom, "_most_passing", KEPT)
+    monkeypatch.setattr(kernels._custom, "_passing", {})  # those of other tests are held
+    monkeypatch.setattr(cpu_engine, "MAX_PROGRAMS", KEPT)
+    source = buffer([1.0])
+    if engine_id not in ("cpu", "reference"):
+        from dala.gpu.compute.engines.webgpu import engine as webgpu_engine
+
+        monkeypatch.setattr(webgpu_engine, "MAX_PIPELINES", KEPT)
+        monkeypatch.setattr(source.engine.device.pipelines, "_most", KEPT)
+    held = kernel("def passing_held(x): return x * 0.5")
+    registered = Kernel.register("passing_registered", "def f(x): return x * 0.25")
+    del registered
+    counts = []
+    try:
+        for first in (100, 200, 300, 400):
+            for number in range(first, first + 3 * MANY):
+                text = f"def passing{number}(x): return x * {number}.5 + 0.125"
+                assert kernel(text)(source).read_list() == [number + 0.625]
+            gc.collect()
+            known = [name for name in kernels.names() if name.startswith("passing")]
+            counts.append((len(known), len(gc.get_objects())))
+        assert counts[2][0] == counts[3][0] <= 2 * KEPT + 2
+        assert counts[3][1] - counts[2][1] < 3 * MANY  # not one object for each
+        assert {"passing_held", "passing_registered", "passing435"} <= set(known)
+        run_kernel("passing_held", [source], source)
+        run_kernel("passing_registered", [source], source)
+        assert source.read_list() == [0.125]
+        assert held(source).read_list() == [0.0625]
+        with pytest.raises(UnknownKernel, match="no kernel 'passing100'"):
+            run_kernel("passing100", [source], source)
+    finally:
+        for name in [name for name in kernels.names() if name.startswith("passing")]:
             Kernel.unregister(name)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dala.media import Frame, parts, video
-from dala.media.live.playlist import complete_playlist
+from dala.media.live.muxing import complete_playlist
 from dala.media.parts import PartFile
 
 posix = pytest.mark.skipif(parts.fcntl is None, reason="locks of POSIX")

@@ -122,7 +122,7 @@ def main(folder):
             x = rng.normal(size=(1, 3, 4, 6)).astype(np.float32)
             same = np.abs(one.run(x)["y"].reshape(-1) - two.run(x)["y"].reshape(-1)).max()
             found["two models"] = float(same)
-        session = one._session._runs._session
+        session = one._session._runs.session
         works = session.run_with_iobinding
         for text, kind in (("the device was lost", DeviceLostError), ("out of luck", ModelError)):
 
@@ -157,7 +157,7 @@ def streams(path, rng):
         (*_, last) = gpu.stream(iter(frames), "latest")
         apart = max(float(np.abs(a - b).max()) for a, b in zip(every, wanted, strict=True))
         made = {"every": apart, "latest": float(np.abs(last.result["y"] - wanted[-1]).max())}
-        session = gpu._session._runs._session
+        session = gpu._session._runs.session
         works, seen = session.run_with_iobinding, 0
 
         def fail(*args):

@@ -8,6 +8,7 @@ import pytest
 from dala.errors import ModelError
 from dala.ml.models import deeplab, posenet
 from dala.ml.prepare import Placement
+from dala.ml.spec import RawResult
 
 SIDE, STRIDE = 25, 16
 OPTIONS = dict(posenet.MODEL.options)
@@ -43,7 +44,7 @@ def person(row, column):
 
 def found(outputs, **options):
     size = (SIDE - 1) * STRIDE + 1
-    return posenet.decode(outputs, placement(size, size), (), {**OPTIONS, **options})
+    return posenet.decode(RawResult(outputs, placement(size, size), (), {**OPTIONS, **options}))
 
 
 def test_people_are_found_where_they_are():
@@ -73,10 +74,12 @@ def test_classes_of_pixels():
     logits[1, :, :3] = 3
     logits[3, :, 3:] = 3
     kept = logits.copy()
-    seen = deeplab.segment(logits, placement(5, 6), tuple("abcd"), {})
+    seen = deeplab.segment(logits, RawResult({}, placement(5, 6), tuple("abcd"), {}))
     assert np.array_equal(logits, kept)
     assert seen.classes.tolist() == [[1, 1, 1, 3, 3]] * 6
-    larger = deeplab.segment(logits, Placement((10, 12), (0.5, 0.5), (0, 0), (5, 6)), (), {})
+    larger = deeplab.segment(
+        logits, RawResult({}, Placement((10, 12), (0.5, 0.5), (0, 0), (5, 6)), (), {})
+    )
     assert larger.classes.tolist() == [[1] * 6 + [3] * 4] * 12
 
 
@@ -84,7 +87,7 @@ def test_many_classes_of_equal_probability():
     """No class of 150 has a probability of 0.05 here."""
     logits = np.zeros((150, 3, 3), np.float32)
     logits[140] += 0.01
-    seen = deeplab.segment(logits, placement(3, 3), (), {})
+    seen = deeplab.segment(logits, RawResult({}, placement(3, 3), (), {}))
     assert seen.classes.tolist() == [[140] * 3] * 3
 
 
@@ -93,4 +96,4 @@ def test_classes_from_nan(value):
     logits = np.zeros((3, 4, 4), np.float32)
     logits[1, 2, 2] = value
     with pytest.raises(ModelError, match="NaN"):
-        deeplab.segment(logits, placement(4, 4), (), {})
+        deeplab.segment(logits, RawResult({}, placement(4, 4), (), {}))

@@ -15,6 +15,7 @@ from dala.ml.prepare import kernel
 from dala.ml.results import Face, Faces, Hand, Hands, Keypoint
 from dala.ml.results.names import MESH_POINTS
 from dala.ml.runtime.session import Session
+from dala.ml.spec import RawResult
 from dala.ml.weights.find import ensure_weights
 from tests.ml.answers import KNOWN
 
@@ -103,12 +104,12 @@ def test_a_mesh_by_hand():
     rows[:3] = 0, 192, -8  # point 0
     outputs = {"output_mesh": rows, "output_faceflag": np.array([0.9])}
     region = Region(50, 40, 96, 0, (192, 192))  # half a pixel per pixel of the input
-    (face,) = facemesh.decode(outputs, region, (), {"score": 0.5})
+    (face,) = facemesh.decode(RawResult(outputs, region, (), {"score": 0.5}))
     assert np.allclose(face.mesh[0], (2, 88, -4))
     assert np.allclose(face.mesh[1:], (50, 40, 2))
     assert face.box == (2, 40, 50, 88)
     assert [p.name for p in face.keypoints] == list(MESH_POINTS)
-    assert facemesh.decode(outputs, region, (), {"score": 0.95}) == []
+    assert facemesh.decode(RawResult(outputs, region, (), {"score": 0.95})) == []
 
 
 def test_hands_by_hand():
@@ -118,7 +119,7 @@ def test_hands_by_hand():
         "Identity:0": rows, "Identity_1:0": np.array([0.8]), "Identity_2:0": np.array([0.3])
     }  # fmt: skip
     region = Region(100, 100, 448, np.pi / 2, (224, 224))
-    (hand,) = hands.decode(outputs, region, (), {"score": 0.5})
+    (hand,) = hands.decode(RawResult(outputs, region, (), {"score": 0.5}))
     assert np.allclose(tuple(hand.point("thumb_cmc")), (324, 324))
     assert np.isclose(hand.point("thumb_cmc").z, 20)
     assert (hand.side, round(hand.side_score, 6), hand.score) == ("left", 0.7, 0.8)
@@ -143,7 +144,7 @@ def test_heatmaps_refine_points():
         "ld_3d": rows, "activation_heatmap": maps, "output_poseflag": np.array([0.9])
     }  # fmt: skip
     whole = Region(128, 128, 256, 0, (256, 256))
-    (person,) = blazepose.decode(outputs, whole, (), {"score": 0.5})
+    (person,) = blazepose.decode(RawResult(outputs, whole, (), {"score": 0.5}))
     assert np.allclose(tuple(person["nose"]), (20.5 * 4, 10 * 4))
     assert np.allclose(tuple(person["left_eye_inner"]), (80, 40))  # its heatmap is not sure
 

@@ -11,6 +11,7 @@ from dala.ml.convert.tfjs import convert_tfjs
 from dala.ml.models import movenet, movenet_multi
 from dala.ml.models.posenet import PARTS
 from dala.ml.prepare import Placement
+from dala.ml.spec import RawResult
 
 
 def run(nodes, arrays, outputs, x, dtype="DT_FLOAT"):
@@ -232,13 +233,13 @@ def test_points_by_hand():
     rows = np.full((1, 17, 3), 0.5, np.float32)
     rows[0, 0] = 0.25, 0.75, 0.9  # y, x, score of the nose
     place = Placement.of(192, 384, (192, 192), "letterbox")
-    (person,) = movenet.decode({"y": rows}, place, (), {"score": 0.2})
+    (person,) = movenet.decode(RawResult({"y": rows}, place, (), {"score": 0.2}))
     assert np.allclose(tuple(person["nose"]), (288, 0))
     assert np.allclose(tuple(person["left_ankle"]), (192, 96))
     assert np.isclose(person["nose"].score, 0.9)
     assert np.isclose(person.score, (0.9 + 16 * 0.5) / 17)
     assert tuple(p.name for p in person.keypoints) == PARTS
-    assert movenet.decode({"y": rows}, place, (), {"score": 0.6}) == []
+    assert movenet.decode(RawResult({"y": rows}, place, (), {"score": 0.6})) == []
 
 
 def test_several_people_by_hand():
@@ -247,7 +248,7 @@ def test_several_people_by_hand():
         rows[k, :51] = np.tile([0.5, k / 10, 0.6], 17)
         rows[k, 55] = score
     place = Placement((512, 256), (0.5, 0.5), (0, 64), (256, 256))
-    found = movenet_multi.decode({"y": rows}, place, (), {"score": 0.2})
+    found = movenet_multi.decode(RawResult({"y": rows}, place, (), {"score": 0.2}))
     assert np.allclose([p.score for p in found], [0.8, 0.3, 0.25])
     assert np.allclose([tuple(p["nose"]) for p in found], [(102.4, 128), (0, 128), (153.6, 128)])
     assert np.isclose(found[0]["nose"].score, 0.6)

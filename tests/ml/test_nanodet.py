@@ -10,6 +10,7 @@ import dala
 from dala.ml.convert.tfjs import convert_tfjs
 from dala.ml.models import nanodet
 from dala.ml.prepare import Placement
+from dala.ml.spec import RawResult
 
 
 def graph(nodes, arrays, outputs):
@@ -85,7 +86,7 @@ def decoded(found, placement=None, **options):
     placement = placement or Placement((416, 416), (1.0, 1.0), (0, 0), (416, 416))
     labels = tuple(f"k{k}" for k in range(80))
     chosen = {**nanodet.MODEL.options, **options}
-    return nanodet.decode(outputs_of(found), placement, labels, chosen)
+    return nanodet.decode(RawResult(outputs_of(found), placement, labels, chosen))
 
 
 def test_boxes_by_hand():
@@ -110,7 +111,7 @@ def test_distances_are_expected_values():
     outputs = outputs_of([(169, 84, 0, 0.9, (2, 2, 2, 2))])
     outputs["d169"][84, 4] = 100  # left: 2 or 4 cells
     place = Placement((416, 416), (1.0, 1.0), (0, 0), (416, 416))
-    (found,) = nanodet.decode(outputs, place, (), nanodet.MODEL.options)
+    (found,) = nanodet.decode(RawResult(outputs, place, (), nanodet.MODEL.options))
     assert np.allclose(found.box, (208 - 96, 144, 272, 272))
     assert found.label == "0"
 

@@ -109,7 +109,7 @@ def test_the_input_of_a_named_model(real, photo, monkeypatch, name):
     monkeypatch.setattr(Session, "run", stop)
     with pytest.raises(InterruptedError):
         # Models of regions are fed what their detector finds; alone they take a whole picture.
-        (Model.predict if spec.steps else type(model).predict)(model, picture)
+        (Model._one if spec.steps else type(model)._one)(model, picture, model.options)
     (tensor,) = fed
     for given in (name, model):
         ours = preprocess(picture, model=given)

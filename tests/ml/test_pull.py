@@ -20,9 +20,9 @@ import dala
 from dala.cli import main
 from dala.ml.convert.onnx_file import Graph
 from dala.ml.models import NAMES, blazeface, docs_table, find_model
+from dala.ml.spec import Origin
 from dala.ml.weights import find as weights
 from dala.ml.weights import pull
-from dala.ml.weights.origin import Origin
 
 
 def small_model():

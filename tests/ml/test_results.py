@@ -10,12 +10,14 @@ import dala
 from dala.media import effects
 from dala.media.frame import Frame
 from dala.ml import results as r
-from dala.ml.background import Background
+from dala.ml.background import Background, TemporalSmoother
 from dala.ml.boxes import iou, non_max_suppression
-from dala.ml.draw import palette
-from dala.ml.masks import TemporalSmoother, refine
+from dala.ml.landmarks.anchors import anchor_centers
 from dala.ml.models import blazeface, yolo_v5
 from dala.ml.prepare import Placement
+from dala.ml.results.draw import palette
+from dala.ml.spec import RawResult
+from tests.support.guided_filter import refine
 
 LABELS = ("background", "cat", "dog")
 
@@ -104,14 +106,14 @@ def test_yolo_rows():
     rows[9, 5 + 2] = 0.4  # below the minimum score: 0.2
     options = yolo_v5.MODEL.options
     placement = Placement((1280, 1280), (0.5, 0.5), (0, 0), (640, 640))
-    (found,) = yolo_v5.decode({"out": rows}, placement, ("a",) * 80, options)
+    (found,) = yolo_v5.decode(RawResult({"out": rows}, placement, ("a",) * 80, options))
     assert np.allclose(found.box, (160, 180, 240, 220))
     assert found.index == 7
     assert found.score == pytest.approx(0.72)
 
 
 def test_blazeface_anchors():
-    anchors = blazeface.anchors()
+    anchors = anchor_centers(blazeface.GRIDS)
     assert anchors.shape == (896, 2)
     assert anchors[0].tolist() == [1 / 32, 1 / 32]
     assert anchors[2].tolist() == [3 / 32, 1 / 32]

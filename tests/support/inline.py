@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable
 
 from dala.batch.events import Event, Failed, Finished, Progressed, Started
-from dala.batch.tasks import BatchTask, run_task
-from dala.batch.worker import FINAL, error_text
+from dala.batch.tasks import FINAL, BatchTask, run_task
+from dala.errors import error_line
 
 
 class InlineRunner:
@@ -44,7 +44,7 @@ class InlineRunner:
             return [*events, Failed(task.id, str(lost), "inline", lost=True)]
         except Exception as error:
             final = isinstance(error, FINAL)
-            return [*events, Failed(task.id, error_text(error), "inline", final=final)]
+            return [*events, Failed(task.id, error_line(error), "inline", final=final)]
         return [*events, Finished(task.id, result)]
 
     def stop(self, cancel: bool) -> None:

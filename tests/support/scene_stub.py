@@ -8,10 +8,12 @@ from __future__ import annotations
 import inspect
 import pathlib
 
-from dala.media.scene import builder_methods
-from dala.media.scene.nodes import builtin
+from dala.media.scene import builder_methods, nodes
+from dala.media.scene.nodes import builtin  # noqa: F401
+from dala.media.scene.nodes.group import GroupNode
+from dala.media.scene.nodes.nested import SceneNode
 from dala.media.scene.nodes.node import Node
-from dala.media.scene.nodes.registry import signature_of
+from dala.media.scene.nodes.registry import NODE_TYPES, signature_of
 
 PATH = pathlib.Path(builder_methods.__file__).with_suffix(".pyi")
 
@@ -52,7 +54,8 @@ class BuilderMethods:
 def stub() -> str:
     """Return the text of the stub file."""
     classes = sorted(
-        (getattr(builtin, name) for name in builtin.__all__), key=lambda c: (c.__module__, c.type)
+        (c for c in NODE_TYPES.values() if c.__module__.startswith(nodes.__name__)),
+        key=lambda c: (c.__module__, c.type),
     )
     modules: dict[str, list[str]] = {}
     for cls in [Node, *classes]:
@@ -71,10 +74,10 @@ def names(text: str) -> str:
 
 def _methods(cls: type[Node]) -> str:
     """Return the method of a class; ``add_group`` has two, because it also takes a scene."""
-    if cls is not builtin.GroupNode:
+    if cls is not GroupNode:
         return _method(cls, cls.type)
     group = _method(cls, "group").replace("scene: Scene | None = None", "scene: None = None")
-    return f"    @overload\n{group}    @overload\n{_method(builtin.SceneNode, 'group')}"
+    return f"    @overload\n{group}    @overload\n{_method(SceneNode, 'group')}"
 
 
 def _method(cls: type[Node], name: str) -> str:

@@ -87,9 +87,6 @@ TOLERANCES: dict[str, dict[str, dict[str, Tolerance]]] = {
 #: Steps by which a stored u8 may differ: a value on the edge between two may fall to either side.
 U8_STEPS = {"exact": 0, "div": 1, "exp": 1, "trig": 1, "pow": 1, "program": 1}
 
-#: Steps by which composited pictures may differ, and the share of them that may by more than one.
-COMPOSED_STEPS = (2.0, 0.005)
-
 #: Engines that may take numbers nearer to zero than the smallest normal one for zero.
 FLUSHES_DENORMALS = frozenset({"webgpu"})
 

@@ -89,7 +89,7 @@ VALUES = {
     "u32": st.integers(0, 2**32 - 1),
     "i32": st.integers(-(2**31), 2**31 - 1),
     "u64": st.integers(0, 2**64 - 1),
-    "u8": st.booleans(),
+    "flag": st.booleans(),
     "rgba": st.tuples(*[st.integers(0, 255)] * 4),
     "text": st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
     "data": st.binary(max_size=20),
@@ -105,12 +105,12 @@ def one_command(draw, depth=2):
         return DrawCommand("batch", 0, {"commands": tuple(inner)})
     fields = {}
     for name, kind in layout.fields:
-        if kind == "pixels":
+        if kind.name == "pixels":
             fields["w"], fields["h"] = draw(st.integers(0, 5)), draw(st.integers(0, 5))
             size = fields["w"] * fields["h"] * 4
             fields[name] = draw(st.binary(min_size=size, max_size=size))
         else:
-            fields[name] = draw(VALUES[kind])
+            fields[name] = draw(VALUES[kind.name])
     return DrawCommand(layout.name, 0, fields)
 
 

@@ -1,5 +1,6 @@
 """``import dala`` is light: public names exist, and their modules load on first use."""
 
+import importlib
 import json
 import math
 import subprocess
@@ -111,3 +112,42 @@ def test_the_new_name_does_not_warn(package, recwarn):
 def test_renamed_names_of_dala_exist():
     assert set(dala._RENAMED.values()) <= set(dir(dala))
     assert not set(dala._RENAMED) & set(dir(dala))
+
+
+def test_a_stub_is_the_list_of_a_package(tmp_path, monkeypatch):
+    (tmp_path / "stubbed").mkdir()
+    (tmp_path / "stubbed" / "__init__.py").write_text(
+        "from dala.lazy import attach_stub\n"
+        '__getattr__, __dir__, __all__ = attach_stub(__name__, renamed={"root": "sqrt"})\n'
+    )
+    (tmp_path / "stubbed" / "__init__.pyi").write_text(
+        "from math import sqrt as sqrt\nfrom stubbed import room as room\n"
+    )
+    (tmp_path / "stubbed" / "room.py").write_text("size = 3\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import stubbed
+
+    try:
+        assert stubbed.__all__ == ["room", "sqrt"]
+        assert stubbed.sqrt is math.sqrt
+        assert stubbed.room.size == 3
+        assert {"room", "sqrt"} <= {*dir(stubbed)}
+        with pytest.warns(DeprecationWarning, match=r"^stubbed\.root is deprecated"):
+            assert stubbed.root is math.sqrt
+        with pytest.raises(AttributeError, match=r"^module 'stubbed' has no attribute 'squrt'$"):
+            _ = stubbed.squrt
+    finally:
+        for name in ("stubbed", "stubbed.room"):
+            sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", ".audio", ".live", ".microphone", ".scene", ".sources", ".text", ".text.fonts",
+     ".transitions", ".video"],
+)  # fmt: skip
+def test_every_name_of_a_stub_exists(name):
+    package = importlib.import_module(f"dala.media{name}")
+    assert package.__all__
+    for one in package.__all__:
+        assert getattr(package, one) is not None

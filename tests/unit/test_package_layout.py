@@ -27,8 +27,10 @@ ENGINES_KNOW = {
     "dala.typing",
     f"{COMPUTE}.dtypes",
     f"{COMPUTE}.lang.ir",
+    f"{COMPUTE}.lang.rewrite",
     f"{COMPUTE}.lang.exact.exponential",
     f"{COMPUTE}.lang.exact.fixed_point",
+    f"{COMPUTE}.lang.exact.uniform",
 }
 
 

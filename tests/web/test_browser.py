@@ -357,7 +357,7 @@ def test_page_plays_videos(web: WebPage, shown: str, tmp_path: Path) -> None:
 
 def test_one_file(web: WebPage) -> None:
     path = web.folder / "one.html"
-    made = dala.web.export([("gamma", {"value": 2.0})], path)
+    made = dala.web.export(["invert"], path)
     assert made.files == ("one.html",)
     page = web.page
     page.goto(path.as_uri())  # from the disk, without a server

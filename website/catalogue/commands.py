@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from unittest import mock
 
-from dala.cli import COMMANDS, help_line
+from dala.cli import COMMANDS, configure, help_line
 from website.catalogue.pictures import Pictures
 from website.docstrings import parse, table
 from website.reference import linker
@@ -89,5 +89,5 @@ def help_text(name: str) -> str:
     module = importlib.import_module(f"dala.cli.{name}")
     with mock.patch.dict(os.environ, {"COLUMNS": "82", "NO_COLOR": "1"}):
         parser = argparse.ArgumentParser(prog=f"dala {name}", allow_abbrev=False)
-        module.configure(parser)
+        configure(parser, module)
         return parser.format_help()

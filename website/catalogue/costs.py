@@ -47,13 +47,16 @@ def rows(name: str) -> Iterator[tuple[str, str, str]]:
             words = row.removeprefix("4K ").replace(",", " ").split()
             if not words or words[0] != name or "->" in row or row.startswith("4K blur,"):
                 continue
-            times = result.get("times", result)
+            levels = result.get("levels", {"": result})
+            times = next(iter(levels.values()))
+            times = times.get("times", times)
+            ours = [f"{_ms(own.get('times', own).get('dala'))} {at}" for at, own in levels.items()]
             peers = [
                 f"{peer} {_ms(times[peer])}"
                 for peer in times
                 if peer != "dala" and _ms(times[peer])
             ]
-            yield f"{row}: {where}", _ms(times.get("dala")), ", ".join(peers)
+            yield f"{row}: {where}", ", ".join(ours).strip(), ", ".join(peers)
 
 
 def _ms(times: Any) -> str:

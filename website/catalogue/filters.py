@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Iterator
 
 from dala.cli.common import chain
+from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.kernels.filter import CATEGORIES, FilterSpec
 from dala.media.filters.calls import module_of
 from dala.media.filters.declarations import declared
@@ -173,7 +174,7 @@ def notes(spec: FilterSpec) -> Iterator[str]:
         yield "**Color**: values are used as stored, without linearizing; u8 results are rounded and clamped."
     if spec.is_recipe:
         yield "**Runs** as a recipe of several kernels; pipelines fuse them with their neighbors where they can."
-    elif spec.is_operation:
+    elif not isinstance(spec.kernel, Kernel):
         yield "**Runs** as an operation with code of its own for each engine."
     else:
         yield (

@@ -12,8 +12,8 @@ import numpy as np
 from dala.answers import material, scenes
 from dala.answers.settings import STORED, Settings, settings
 from dala.gpu.compute.kernels.filter import FilterParam, FilterSpec
-from dala.media.filters.calls import call, module_of
-from dala.media.filters.declarations import declared
+from dala.media.filters.calls import call
+from dala.media.filters.declarations import declared, module_of
 from dala.media.filters.plans import FilterValue
 from dala.typing import NDArray
 
@@ -59,18 +59,22 @@ class Row:
         """Return the result on a device."""
         if not self.kind:
             return scenes.draw(self.name, self.setting, device)
-        spec = declared()[self.name]
-        given = dict(self.parameters())
-        image = self.source()
-        for p in spec.parameters:
+        run = call(self.name, module_of(declared()[self.name]))
+        return np.asarray(run(self.source(), device=device, **self.arguments()))
+
+    def arguments(self) -> dict[str, FilterValue]:
+        """Return the parameters with inputs."""
+        given, image = self.parameters(), self.source()
+        for p in declared()[self.name].parameters:
             if p.is_input and (p.required or p.name == "mask" or given.get(p.name) == STORED):
                 given[p.name] = self.input(p, image)
-        run = call(self.name, module_of(spec))
-        return np.asarray(run(image, device=device, **given))
+        return given
 
     def source(self) -> NDArray:
         """Return the picture that the filter is applied to."""
         image = material.picture(self.picture, KINDS[self.kind])
+        if self.name in PLANAR and self.picture == "wide":
+            image = np.concatenate([image, image[:, ::-1]], 1)  # their blocks are of 1,024 pixels
         height, width = image.shape[0] & ~1, image.shape[1] & ~1
         if self.name not in PLANAR or self.parameters().get("format") == "yuv444":
             return image

@@ -10,11 +10,11 @@ from typing import Final, get_args
 import dala
 from dala import Device
 from dala.answers.cases import Row, Share, names, rows
-from dala.answers.known import KNOWN
-from dala.answers.run import check
-from dala.errors import ParameterError, counted, did_you_mean
+from dala.answers.table import check
+from dala.arguments import Selection
+from dala.errors import counted
 from dala.machine.processor import cpu_level
-from dala.machine.report import Json, doctor
+from dala.machine.report import Json, doctor, system_line
 
 #: Devices that are not tested unless they are named: the table is the reference engine's own.
 _QUIET: Final = ("reference", "null")
@@ -32,8 +32,6 @@ class Differing:
     of: int
     #: The first of them, with its first differing pixel.
     first: str
-    #: Why that is known; "" if it is not.
-    known: str
     #: The ids of all of them.
     rows: tuple[str, ...]
 
@@ -51,8 +49,8 @@ class DeviceResult:
 
     @property
     def ok(self) -> bool:
-        """True if every row gives the stored bytes, or is known to differ."""
-        return all(d.known for d in self.differing)
+        """True if every row gives the stored bytes."""
+        return not self.differing
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,7 +64,7 @@ class SelfTest:
 
     @property
     def ok(self) -> bool:
-        """True if no device differs in a way that is not known."""
+        """True if no device differs."""
         return all(d.ok for d in self.devices)
 
     def as_dict(self) -> dict[str, Json]:
@@ -80,18 +78,14 @@ class SelfTest:
         }
 
     def __str__(self) -> str:
-        s = self.system
-        libc = f", {s['libc']}" if s["libc"] else ""
         installed = ", ".join(f"{name} {self.versions[name]}" for name in _ENGINES)
         page = [
-            f"Dala {s['dala']}, Python {s['python']}, {s['system']} ({s['machine']}{libc})",
+            system_line(self.system),
             f"with {installed}",
         ]
         for d in self.devices:
             page += ["", *_lines(d)]
-        known = any(d.differing for d in self.devices)
-        fine = "No difference but those that are known." if known else "All bytes are equal."
-        page += ["", fine if self.ok else "Some rows DIFFER. Please report this."]
+        page += ["", "All bytes are equal." if self.ok else "Some rows DIFFER. Please report this."]
         return "\n".join(page)
 
     __repr__ = __str__
@@ -105,8 +99,7 @@ def _lines(d: DeviceResult) -> list[str]:
         f"  {counted(d.rows - wrong, 'rows')} equal, {wrong} differ; {d.seconds:.1f} s",
     ]
     for f in d.differing:
-        why = f" (known: {f.known})" if f.known else ""
-        lines += [f"  {f.filter}: {f.count} of {f.of} rows{why}", f"    {f.first}"]
+        lines += [f"  {f.filter}: {f.count} of {f.of} rows", f"    {f.first}"]
     return lines
 
 
@@ -133,12 +126,9 @@ def selftest(
     >>> selftest("cpu", only=["invert"]).ok
     True
     """
-    if share not in get_args(Share):
-        raise ParameterError.invalid("selftest", "share", "'all', 'most' or 'few'", share)
+    Selection(*get_args(Share), expected="'all', 'most' or 'few'").check("selftest", "share", share)
     for name in only:
-        if name not in names():
-            hint = did_you_mean(name, names())
-            raise ParameterError.invalid("selftest", "only", "names of filters", name, hint)
+        Selection(*names(), expected="names of filters").check("selftest", "only", name)
     if device is None:
         chosen = [d for d in dala.devices() if d.id not in _QUIET]
     else:
@@ -163,13 +153,9 @@ def _test(device: Device, some: Sequence[Row]) -> DeviceResult:
         total[row.name] = total.get(row.name, 0) + 1
         if problem:
             wrong.setdefault(row.name, []).append((row.id, problem))
-    known = KNOWN.get(device.backend, {})
     differing = tuple(
-        Differing(
-            name, len(found), total[name], ": ".join(found[0]), known.get(name, ""),
-            tuple(id for id, _ in found),
-        )
+        Differing(name, len(found), total[name], ": ".join(found[0]), tuple(id for id, _ in found))
         for name, found in wrong.items()
-    )  # fmt: skip
+    )
     level = cpu_level() if device.backend == "cpu" else ""
     return DeviceResult(device, level, len(here), time.monotonic() - begun, differing)

@@ -6,6 +6,7 @@ The rasterizer runs on the processor only, so its rows have one result on all de
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -55,6 +56,14 @@ def _sizes(scene: Scene) -> None:
     scene.add_image(picture("wide", 3), position=(2, 60), size=(90, 9))
 
 
+def _halved(scene: Scene) -> None:
+    opaque = second(58, 92, 4)
+    opaque[..., 3] = 255
+    for n, image in enumerate((second(58, 92, 3), opaque, second(58, 92, 1))):
+        scene.add_image(image, position=(1 + 48 * (n % 2), 1 + 31 * (n // 2)), size=(46, 29))
+    scene.add_image(second(34, 60, 3), position=(55, 40), size=(30, 17), opacity=0.6)
+
+
 def _covered(scene: Scene) -> None:
     scene.add_image(picture("gradient", 3), size=(WIDTH, HEIGHT))
     scene.add_overlay(color=(31, 138, 140, 120), position=(5, 5), size=(80, 60), radius=6)
@@ -71,8 +80,8 @@ def _turned(scene: Scene) -> None:
     scene.add_image(photo, position=(20, 60), rotation=90, scale=0.5, radius=7, anchor="center")
 
 
-def _blends(scene: Scene) -> None:
-    scene.add_image(picture("photo", 3), size=(WIDTH, HEIGHT))
+def _blends(scene: Scene, below: int = 3) -> None:
+    scene.add_image(picture("photo", below), size=(WIDTH, HEIGHT))
     for number, blend in enumerate(BLENDS):
         down, across = divmod(number, 4)
         scene.add_image(second(16, 22, 4), position=(1 + 24 * across, 1 + 17 * down), blend=blend)
@@ -99,6 +108,25 @@ def _groups(scene: Scene) -> None:
     plain.add_overlay(color="black", position=(70, 45), size=(30, 9))
 
 
+def _smaller(scene: Scene) -> None:
+    photo, noise = picture("photo", 3), picture("random", 4)
+    for n, scale in enumerate((0.45, 0.3, 0.2, 0.13, 0.07)):
+        for image, y, turn in ((photo, 12.5, 13), (noise, 35.5, -29)):
+            scene.add_image(image, position=(9 + 18.25 * n, y), rotation=turn * n, scale=scale,
+                            radius=3.0 * n, anchor="center")  # fmt: skip
+    scene.add_image(picture("wide", 4), position=(48, 58), rotation=175, size=(70, 5),
+                    anchor="center", border=(1, "#f6c14b"))  # fmt: skip
+
+
+def _fractions(scene: Scene) -> None:
+    photo, noise = picture("photo", 3), picture("random", 4)
+    scene.add_image(photo, position=(1.3, 2.7))
+    scene.add_image(noise, position=(41.55, 3.2), opacity=0.7)
+    scene.add_image(noise, position=(3, 35), size=(50, 31), crop=(3, 2, 20.5, 11), blend="screen")
+    scene.add_image(photo, position=(70, 50), size=(44, 30), rotation=8, crop=(5.5, 0, 22, 19),
+                    anchor="center", radius=9, shadow=(3, 2, 3, "#203040"))  # fmt: skip
+
+
 _Build = Callable[[Scene], None]
 _SCENES: Final[Mapping[str, tuple[_Build, Mapping[str, str]]]] = {
     "boxes": (_boxes, {"background": "#f3efe6"}),
@@ -109,26 +137,32 @@ _SCENES: Final[Mapping[str, tuple[_Build, Mapping[str, str]]]] = {
     "scaled": (_scaled, {"background": "#26304a"}),
     "sizes": (_sizes, {"background": "#26304a"}),
     "sizes-linear": (_sizes, {"background": "#26304a", "blend_space": "linear"}),
+    "halved": (_halved, {"background": "#26304a"}),
     "covered": (_covered, {"background": "white"}),
     "turned": (_turned, {"background": "#26304a"}),
     "turned-clear": (_turned, {"background": "transparent"}),
     "blends": (_blends, {"background": "black"}),
+    "blends-clear": (partial(_blends, below=4), {"background": "transparent"}),
     "blends-linear": (_blends, {"background": "black", "blend_space": "linear"}),
     "shadows": (_shadows, {"background": "#cfd8dc"}),
     "shadows-clear": (_shadows, {"background": "transparent"}),
+    "smaller": (_smaller, {"background": "#26304a"}),
+    "smaller-clear": (_smaller, {"background": "transparent"}),
+    "fractions": (_fractions, {"background": "#cfd8dc"}),
+    "fractions-linear": (_fractions, {"background": "#cfd8dc", "blend_space": "linear"}),
     "groups": (_groups, {"background": "black"}),
 }
 
 
 # commands -----------------------------------------------------------------------------------------
-def _shapes(alpha: int) -> bytes:
+def _shapes(alpha: int, ground: int = 200) -> bytes:
     red, sun, leaf = (220, 40, 50, alpha), (250, 180, 30, alpha), (60, 180, 75, alpha)
     lines = (
         command.encode_draw_line(48, 35, 4 + 9 * k, 70 * (k % 2), (20 * k, 90, 200, alpha))
         for k in range(11)
     )
     return b"".join([
-        command.encode_clear((245, 245, 240, 200)),
+        command.encode_clear((245, 245, 240, ground)),
         command.encode_fill_rect(3, 4, 30, 20, red),
         command.encode_fill_circle(40, 20, 14, sun),
         command.encode_draw_circle(50, 30, 21, leaf),
@@ -155,6 +189,7 @@ def _images(alpha: int) -> bytes:
 _COMMANDS: Final[Mapping[str, tuple[Callable[[int], bytes], int]]] = {
     "shapes": (_shapes, 255),
     "shapes-blended": (_shapes, 110),
+    "shapes-over-opaque": (partial(_shapes, ground=255), 110),
     "images": (_images, 255),
     "images-blended": (_images, 90),
 }

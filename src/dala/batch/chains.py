@@ -22,6 +22,7 @@ from dala.batch import storage
 from dala.batch.tasks import Json, JsonObject, object_of, text_of
 from dala.errors import ParameterError
 from dala.gpu.compute.kernel import Kernel, KernelFunction, kernel, registered
+from dala.gpu.compute.lang.declaration import KernelDecl
 from dala.gpu.compute.runnable import Runnable
 from dala.media.filters.declarations import declared
 from dala.media.filters.plans import Filter, FilterValue, check
@@ -127,28 +128,23 @@ def kernel_text(made: Kernel) -> str:
     """
     parts: dict[str, str] = {}
 
-    def add(decl: object) -> None:
-        helpers: Mapping[str, object] = getattr(decl, "helpers")  # noqa: B009 - of KernelDecl
-        for helper in helpers.values():
+    def add(decl: KernelDecl) -> None:
+        for helper in decl.helpers.values():
             add(helper)
-        name = str(getattr(decl, "name"))  # noqa: B009
-        parts.setdefault(name, _inlined(decl))
+        parts.setdefault(decl.name, _inlined(decl))
 
     add(made.decl)
     return "\n\n".join(parts.values())
 
 
-def _inlined(decl: object) -> str:
-    constants: Mapping[str, float] = getattr(decl, "constants")  # noqa: B009
-    text: str = getattr(decl, "source").text  # noqa: B009
-
+def _inlined(decl: KernelDecl) -> str:
     class Inline(ast.NodeTransformer):
         def visit_Name(self, node: ast.Name) -> ast.expr:
-            if node.id not in constants:
+            if node.id not in decl.constants:
                 return node
-            return ast.parse(repr(constants[node.id]), mode="eval").body
+            return ast.parse(repr(decl.constants[node.id]), mode="eval").body
 
-    tree = ast.parse(text)
+    tree = ast.parse(decl.source.text)
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     for function in functions:
         function.decorator_list = []
@@ -255,6 +251,26 @@ def _file(name: str, type: str, max_pixels: int) -> FilterValue:
     picture = load(path, max_pixels)
     picture.load()
     return picture
+
+
+def stage_outside(chain: Sequence[Json]) -> str:
+    """Return the first stage of a packed chain outside the contract of bytes, and why; or "".
+
+    Declared filters and kernels of users give the same bytes at every level of the processor.
+
+    >>> stage_outside([{"filter": "blur", "params": {}}, {"kernel": "def f(x): ...", "name": "f"}])
+    ''
+    >>> stage_outside([{"filter": "background", "params": {}}])
+    "'background' is a model"
+    """
+    for item in chain:
+        assert isinstance(item, dict)
+        name = item.get("filter")
+        if name == BACKGROUND:
+            return f"{name!r} is a model"
+        if name is not None and name not in declared():
+            return f"{name!r} is an operation that is no filter"
+    return ""
 
 
 def names_of(chain: Sequence[Json]) -> list[str]:

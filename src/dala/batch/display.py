@@ -23,12 +23,12 @@ class Display:
 
     Args:
         shows: whether to write to standard error; by default if it is a terminal.
-        total: the weight of all tasks; None if unknown.
     """
 
-    def __init__(self, shows: bool | None = None, total: float | None = None) -> None:
+    def __init__(self, shows: bool | None = None) -> None:
         self._shows = sys.stderr.isatty() if shows is None else shows
-        self._total = total
+        #: The weight of all tasks; None if unknown.
+        self._total: float | None = None
         self._start = time.monotonic()
         self._drawn = 0.0
         self._weight = self._before = 0.0
@@ -44,9 +44,6 @@ class Display:
     def skipped(self, task: BatchTask) -> None:
         """Count a task that an earlier run has done."""
         self._before += task.weight
-
-    def submitted(self, task: BatchTask) -> None:
-        """Note a task that waits for a worker."""
 
     def started(self, task: BatchTask, worker: str) -> None:
         """Note a task that a worker began."""
@@ -66,7 +63,7 @@ class Display:
         self._seconds += result.seconds
 
     def retried(self, task: BatchTask, event: Failed) -> None:
-        """Tell why a task is tried again."""
+        """Say why a task is tried again."""
         self._running.pop(task.id, None)
         self._note(f"{task.label}: {event.error} It is tried again.")
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dala.batch.display import Display
 from dala.batch.events import Event, Failed, Finished, Progressed, Started
@@ -18,6 +18,9 @@ from dala.batch.report import BatchReport, Failure
 from dala.batch.runners import Runner
 from dala.batch.tasks import BatchTask, Result
 
+if TYPE_CHECKING:
+    from dala.batch.jobs import BatchJob
+
 #: What a job yields: tasks, and files that fail before there is a task.
 Step: TypeAlias = "BatchTask | Failure"
 
@@ -25,22 +28,6 @@ Step: TypeAlias = "BatchTask | Failure"
 _LOSSES: Final = 5
 #: Notices that a report keeps.
 _NOTICES: Final = 200
-
-
-class Work(Protocol):
-    """What the driver needs to know of a job."""
-
-    def tasks(self, manifest: Manifest) -> Iterator[Step]:
-        """Yield the first tasks, lazily and in an order that does not change."""
-
-    def follow(self, task: BatchTask, result: Result, manifest: Manifest) -> Iterable[Step]:
-        """Return the tasks that a finished one makes possible."""
-
-    def finished(self, task: BatchTask, manifest: Manifest) -> Result | None:
-        """Return the result of a task that an earlier run has done; None to do it."""
-
-    def files_of(self, task: BatchTask, result: Result) -> int:
-        """Return how many results a finished task completes."""
 
 
 @dataclass
@@ -56,7 +43,7 @@ class Driver:
     """Runs the tasks of a job on a runner.
 
     Args:
-        work: the job.
+        job: says what is to be done.
         runner: where tasks run; it is started.
         manifest: the records.
         retries: how often a task that failed is tried again.
@@ -64,9 +51,9 @@ class Driver:
     """
 
     def __init__(
-        self, work: Work, runner: Runner, manifest: Manifest, retries: int, display: Display
+        self, job: BatchJob, runner: Runner, manifest: Manifest, retries: int, display: Display
     ) -> None:
-        self._work = work
+        self._job = job
         self._runner = runner
         self._manifest = manifest
         self._retries = retries
@@ -84,7 +71,7 @@ class Driver:
     def run(self) -> BatchReport:
         """Run all tasks. Failures are part of the report."""
         start = time.monotonic()
-        self._steps = self._work.tasks(self._manifest)
+        self._steps = self._job.tasks(self._manifest)
         more = True
         try:
             while more or self._flights or self._next:
@@ -113,14 +100,13 @@ class Driver:
                 continue
             if step.group and step.group in self._given_up:
                 continue
-            before = self._work.finished(step, self._manifest)
+            before = self._job.finished(step, self._manifest)
             if before is not None:
                 self.report.resumed += 1
                 self._display.skipped(step)
                 self._complete(step, before)
                 continue
             self._flights[step.id] = _Flight(step)
-            self._display.submitted(step)
             self._runner.submit(step)
         return True
 
@@ -143,18 +129,12 @@ class Driver:
         elif isinstance(event, Progressed):
             self._display.progressed(flight.task, event.frames)
         elif isinstance(event, Finished):
-            if event.result.failures:
-                self._partly_failed(flight, event.result)
-                return
-            del self._flights[event.id]
-            self._count(event.result)
-            self._display.finished(flight.task, event.result)
-            self._complete(flight.task, event.result)
+            self._finished(flight, event.result)
         else:
             self._failed(flight, event)
 
-    def _partly_failed(self, flight: _Flight, result: Result) -> None:
-        """Try a group again of which some files failed, or report these."""
+    def _finished(self, flight: _Flight, result: Result) -> None:
+        """Count a task. If some files of a group failed, try it again, or report these."""
         task, failures = flight.task, result.failures
         if flight.tries <= self._retries and not all(f.final for f in failures):
             self._again(flight, Failed(task.id, failures[0].error, result.worker))
@@ -165,7 +145,9 @@ class Driver:
         self._complete(task, result)
         for one in failures:
             self._fail(Failure(one.label, one.error, flight.tries), "")
-        self._manifest.record_failure(task.id, task.label, "; ".join(f.error for f in failures))
+        if failures:
+            error = "; ".join(f.error for f in failures)
+            self._manifest.record_failure(task.id, task.label, error)
 
     def _again(self, flight: _Flight, event: Failed) -> None:
         self.report.retries += 1
@@ -204,9 +186,9 @@ class Driver:
                 report.notices.append(notice)
 
     def _complete(self, task: BatchTask, result: Result) -> None:
-        self.report.files += self._work.files_of(task, result)
+        self.report.files += self._job.files_of(task, result)
         # Depth first: what completes a file comes before what begins another.
-        follow = list(self._work.follow(task, result, self._manifest))
+        follow = list(self._job.follow(task, result, self._manifest))
         self._next.extendleft(reversed(follow))
         for step in follow:
             self._seen(step)

@@ -1,9 +1,14 @@
-"""What the plan fixes about workers, so that all of them make the same bytes."""
+"""The environment that a plan fixes for workers, so that all of them make the same bytes.
+
+Stages inside the contract of bytes compute the same at every level of the processor, so a plan of
+such stages fixes no level. Files of more than 8 bits are computed in floats there too: the plan has
+a level for them alone, which is asked for when a worker meets one.
+"""
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib import import_module
 from typing import Final
@@ -14,8 +19,10 @@ from dala.errors import BatchError
 _PACKAGES: Final = {"pictures": {"Pillow": "PIL"}, "tables": {"ONNX Runtime": "onnxruntime"}}
 #: What computes on devices that every machine has.
 _COMPILERS: Final = {"cpu": "llvmlite", "reference": "numpy"}
-#: The key of the level of instructions that filters on the CPU are compiled for.
+#: The key of the level of instructions that filters on the CPU are compiled for, in plans with a
+#: stage outside the contract of bytes; and the key in all others, for files outside of it.
 _LEVEL: Final = "CPU level"
+_FLOATS: Final = "CPU level of floats"
 
 
 @lru_cache(maxsize=8)
@@ -86,16 +93,21 @@ def _device(device: str) -> str:
     return f"no {device}" if found is None else f"{found.backend} {found.name} {found.api}"
 
 
-def environment(device: str = "", encoder: str = "", kind: str = "") -> dict[str, str]:
+def environment(
+    device: str = "", encoder: str = "", kind: str = "", *, exact: bool = False
+) -> dict[str, str]:
     """Return what this machine would compute and encode with.
 
     Args:
         device: the id of the device that filters run on; "" for none.
         encoder: FFmpeg's name of the encoder; "" for none.
         kind: "pictures" or "tables" for the packages that only these need.
+        exact: whether all stages are inside the contract of bytes.
 
     >>> environment("cpu")["device"].startswith("cpu (llvmlite ")
     True
+    >>> [key for key in environment("cpu", exact=True) if "level" in key]
+    ['CPU level of floats']
     """
     made = {**dict(_facts(device, encoder, kind)), "device id": device, "encoder name": encoder}
     if kind:
@@ -103,8 +115,19 @@ def environment(device: str = "", encoder: str = "", kind: str = "") -> dict[str
     if device == "cpu":
         from dala.machine.processor import cpu_level
 
-        made[_LEVEL] = cpu_level()
+        made[_FLOATS if exact else _LEVEL] = cpu_level()
     return made
+
+
+def resumed_environment(own: Mapping[str, str], before: object) -> dict[str, str]:
+    """Return what a resumed plan fixes: floats keep the level that they were begun with.
+
+    >>> before = {"CPU level of floats": "avx2"}
+    >>> resumed_environment({"CPU level of floats": "avx512"}, before)
+    {'CPU level of floats': 'avx2'}
+    """
+    found = before.get(_FLOATS) if isinstance(before, dict) else None
+    return {**own, _FLOATS: found} if isinstance(found, str) and _FLOATS in own else {**own}
 
 
 def adopt_environment(wanted: Mapping[str, str]) -> None:
@@ -116,7 +139,7 @@ def adopt_environment(wanted: Mapping[str, str]) -> None:
     """
     from dala.machine.processor import choose_cpu_level
 
-    choose_cpu_level(wanted.get(_LEVEL, ""))
+    choose_cpu_level(wanted.get(_LEVEL) or wanted.get(_FLOATS, ""))
 
 
 def check_environment(wanted: Mapping[str, str]) -> None:
@@ -132,12 +155,13 @@ def check_environment(wanted: Mapping[str, str]) -> None:
     if not wanted:
         return
     here = environment(
-        wanted.get("device id", ""), wanted.get("encoder name", ""), wanted.get("kind", "")
-    )
+        wanted.get("device id", ""), wanted.get("encoder name", ""), wanted.get("kind", ""),
+        exact=_FLOATS in wanted,
+    )  # fmt: skip
     different = [
         f"{name} is {here.get(name, 'missing')!r}, the plan has {value!r}"
         for name, value in wanted.items()
-        if here.get(name) != value
+        if here.get(name) != value and name != _FLOATS
     ]
     if not different:
         return
@@ -148,3 +172,45 @@ def check_environment(wanted: Mapping[str, str]) -> None:
     raise BatchError(
         f"batch: the worker {worker_name()} cannot take part: {'; '.join(different)}. {advice}"
     )
+
+
+def check_level(wanted: Mapping[str, str], floats: Callable[[], str]) -> None:
+    """Check that this worker may do what a file needs, where the plan has a level for floats only.
+
+    Args:
+        wanted: what the plan fixes.
+        floats: returns what in the file is outside the contract of bytes, "" for nothing. It is
+            called only if this worker's level is another one.
+
+    Raises:
+        BatchError: something is, and levels differ.
+
+    >>> check_level({}, lambda: "HDR")
+    """
+    from dala.batch.tasks import worker_name
+    from dala.machine.processor import cpu_level
+
+    planned = wanted.get(_FLOATS)
+    if planned is None or cpu_level() == planned or not (found := floats()):
+        return
+    raise BatchError(
+        f"batch: {found} is computed in floats, which the plan fixes for CPU level {planned!r}; "
+        f"the worker {worker_name()} has {cpu_level()!r}. DALA_CPU={cpu_level()} in the driver "
+        "makes a plan for it."
+    )
+
+
+def processor_text(fixed: Mapping[str, str], outside: str) -> str:
+    """Return which processors can take part in a plan, and why, for its user.
+
+    >>> processor_text({"CPU level of floats": "avx2"}, "")
+    'any processor level: all stages are exact in bytes (files of more than 8 bits: avx2)'
+    >>> processor_text({"CPU level": "avx2"}, "'background' is a model")
+    "processor level avx2 or above: 'background' is a model"
+    >>> processor_text({}, "")
+    ''
+    """
+    if _FLOATS in fixed:
+        deep = f" (files of more than 8 bits: {fixed[_FLOATS]})" if fixed[_FLOATS] else ""
+        return f"any processor level: all stages are exact in bytes{deep}"
+    return f"processor level {fixed[_LEVEL]} or above: {outside}" if fixed.get(_LEVEL) else ""

@@ -1,4 +1,4 @@
-"""What runners tell the driver while tasks run."""
+"""Events that runners report to the driver while tasks run."""
 
 from __future__ import annotations
 

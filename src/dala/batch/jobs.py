@@ -5,21 +5,27 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import ClassVar, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, Final, Unpack, cast
 
 from dala.batch.chains import Assets
 from dala.batch.display import Display
 from dala.batch.driver import Driver, Step
-from dala.batch.environment import environment
+from dala.batch.environment import environment, processor_text, resumed_environment
 from dala.batch.manifest import Manifest
+from dala.batch.options import RunOptions
 from dala.batch.places import STATE, Template, digest, root_of
 from dala.batch.planning.plans import BatchPlan
 from dala.batch.report import BatchReport
 from dala.batch.runners import Resources, Runner, make_runner
-from dala.batch.storage import join
-from dala.batch.tasks import BatchTask, JsonObject, Result
-from dala.errors import ParameterError
+from dala.batch.storage import Facts, join, shown
+from dala.batch.tasks import BatchTask, Json, JsonObject, Result
+from dala.errors import counted
 from dala.media.notices import notify
+from dala.options import takes
+
+if TYPE_CHECKING:
+    from dala.batch.keywords import RunKeywords
 
 #: The version of the folder of a job.
 _VERSION: Final = 1
@@ -43,6 +49,7 @@ class BatchJob(ABC):
         device: the id of the device that filters run on; "" for none.
         encoder: FFmpeg's name of the encoder; "" for none.
         threads: of the encoder.
+        outside: which stage is outside the contract of bytes, and why; "" if none is.
     """
 
     #: The kind of results, if packages of their own decide their bytes.
@@ -59,12 +66,14 @@ class BatchJob(ABC):
         device: str = "",
         encoder: str = "",
         threads: int = 1,
+        outside: str = "",
     ) -> None:
         self.call = call
         self.patterns = patterns
         self.out = out
         self.spec = spec
-        self.environment = environment(device, encoder, self.kind)
+        self.environment = environment(device, encoder, self.kind, exact=not outside)
+        self._outside = outside
         self._assets = assets or Assets()
         self._device = device
         self._threads = threads
@@ -126,6 +135,11 @@ class BatchJob(ABC):
                 this machine would have, to estimate the time and the bytes of the results.
         """
 
+    @property
+    def processors(self) -> str:
+        """Which processors can take part, and why; "" if filters run elsewhere."""
+        return processor_text(self.environment, self._outside)
+
     def write_assets(self, folder: str | None = None) -> None:
         """Write pictures and files of the chain into the folder of the job, for workers."""
         self._assets.write(self.work if folder is None else folder)
@@ -135,49 +149,29 @@ class BatchJob(ABC):
         return Resources(threads=self._threads, device=self._device or "cpu")
 
     # running ----------------------------------------------------------------------------------
-    def run(
-        self,
-        on: str = "local",
-        *,
-        workers: int | None = None,
-        gpus: float | None = None,
-        cpus: float | None = None,
-        memory: int | str | None = None,
-        resume: bool = False,
-        retries: int = 2,
-        progress: bool | None = None,
-    ) -> BatchReport:
+    @takes(RunOptions)
+    def run(self, on: str = "local", **given: Unpack[RunKeywords]) -> BatchReport:
         """Run the job; return what was done. Files that failed are in ``report.failures``.
 
         Args:
             on: "local" for processes of this machine, "ray" for the Ray cluster that is there, or
                 the address of one.
-            workers: processes of a local run; by default as many as the threads of encoders leave
-                room for.
-            gpus: the share of a GPU that a task takes.
-            cpus: the CPUs that a task takes; by default the threads of its encoder.
-            memory: the memory that a task takes, in bytes or such as "2GB".
-            resume: go on with what an earlier run of the same job has left, instead of starting
-                over.
-            retries: how often a task that failed is tried again.
-            progress: show a line of progress; by default if standard error is a terminal.
 
         Raises:
             ParameterError: an argument is invalid.
             BatchError: another driver runs the job, or the job cannot be resumed.
             FileNotFoundError: no file matches.
         """
-        if not isinstance(resume, bool):
-            raise ParameterError.invalid("Job.run", "resume", "True or False", resume)
-        if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
-            raise ParameterError.invalid("Job.run", "retries", "an int of at least 0", retries)
-        resources = _resources(workers, gpus, cpus, memory, self._threads, self._device)
+        options = RunOptions.checked("Job.run", given)
+        resources = replace(
+            self.resources(), workers=options.workers, gpus=options.gpus, cpus=options.cpus,
+            memory=cast("int | None", options.memory),  # as it is after the check
+        )  # fmt: skip
         runner = make_runner(on, resources)
         manifest = Manifest(self.work)
-        display = Display(progress)
         try:
             with manifest.hold():
-                report, where = self._driven(runner, manifest, retries, display, resume)
+                report, where = self._driven(runner, manifest, options)
         except FileNotFoundError:
             manifest.discard()  # no file matches: there is no job
             raise
@@ -185,10 +179,11 @@ class BatchJob(ABC):
         return report
 
     def _driven(
-        self, runner: Runner, manifest: Manifest, retries: int, display: Display, resume: bool
+        self, runner: Runner, manifest: Manifest, options: RunOptions
     ) -> tuple[BatchReport, str]:
         """Run all tasks; return the report, and where they ran."""
-        cancel = True
+        cancel, resume = True, options.resume
+        display = Display(options.progress)
         try:
             where = runner.start()  # first: if it fails, the job has not begun
             if not resume and manifest.is_unfinished():
@@ -196,9 +191,12 @@ class BatchJob(ABC):
                     f"{self.call}: what an earlier run has left in {self.work!r} is done again. "
                     "resume=True goes on with it."
                 )
+            if resume and (before := manifest.header()) is not None:
+                fixed = before.get("environment")
+                self.environment = resumed_environment(self.environment, fixed)
             manifest.begin(self.header(), resume)
             self.write_assets()
-            report = Driver(self, runner, manifest, retries, display).run()
+            report = Driver(self, runner, manifest, options.retries, display).run()
             manifest.end(report.ok)
             cancel = False
         finally:
@@ -207,44 +205,26 @@ class BatchJob(ABC):
         return report, where
 
 
-def _resources(
-    workers: int | None,
-    gpus: float | None,
-    cpus: float | None,
-    memory: int | str | None,
-    threads: int,
-    device: str,
-) -> Resources:
-    call = "Job.run"
-    if workers is not None and (
-        isinstance(workers, bool) or not isinstance(workers, int) or workers < 1
-    ):
-        raise ParameterError.invalid(call, "workers", "an int of at least 1, or None", workers)
-    for name, value in (("gpus", gpus), ("cpus", cpus)):
-        if value is not None and (
-            isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e6
-        ):
-            raise ParameterError.invalid(call, name, "a number of at least 0, or None", value)
-    limit = None if memory is None else _bytes(call, memory)
-    return Resources(workers, gpus, cpus, limit, threads, device or "cpu")
+class GroupedJob(BatchJob):
+    """A job with tasks over groups of pictures, whose records are not read again."""
+
+    def group(
+        self, kind: str, files: list[Facts], root: str, weight: float, **more: Json
+    ) -> BatchTask:
+        """Return a task over pictures below a root."""
+        key = digest(root, *(f"{f.name}\0{f.size}\0{f.stamp}" for f in files))
+        label = f"{counted(len(files), 'pictures')} from {shown(files[0].name)}"
+        part: JsonObject = {"root": root, "names": [f.inside(root) for f in files], **more}
+        return self.task(key, kind, label, part, weight=weight)
+
+    def finished(self, task: BatchTask, manifest: Manifest) -> Result | None:
+        """Return the result of a task that has a record: all its files were made."""
+        if not manifest.is_done(task.id):
+            return None
+        return Result(task.id, pictures_in(task), 0.0, 0.0)
 
 
-_UNITS: Final = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1 << 20,
-                 "GIB": 1 << 30}  # fmt: skip
-
-
-def _bytes(call: str, given: int | str) -> int:
-    """Return a number of bytes.
-
-    >>> _bytes("Job.run", "2GB"), _bytes("Job.run", 1024)
-    (2000000000, 1024)
-    """
-    if isinstance(given, str):
-        text = given.strip().upper().replace(" ", "")
-        unit = text.lstrip("0123456789.")
-        number = text[: len(text) - len(unit)]
-        if unit in _UNITS and number.replace(".", "", 1).isdigit():
-            return round(float(number) * _UNITS[unit])
-    elif isinstance(given, int) and not isinstance(given, bool) and given > 0:
-        return given
-    raise ParameterError.invalid(call, "memory", "bytes, or a text such as '2GB'", given)
+def pictures_in(task: BatchTask) -> int:
+    """Return how many pictures a task has; 0 for one of a video."""
+    names = task.part.get("names")
+    return len(names) if isinstance(names, list) else 0

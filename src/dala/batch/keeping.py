@@ -1,4 +1,4 @@
-"""What a worker keeps from task to task: compiled filters, which take long to build."""
+"""Compiled filters, which take long to build, kept by a worker from task to task."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from dala import forks
 from dala.batch import storage
-from dala.batch.tasks import Json, JsonObject, Result, json_object
+from dala.batch.tasks import JsonObject, Result, json_object
 from dala.errors import BatchError, ParameterError
 from dala.typing import NDArray
 
@@ -94,7 +94,7 @@ class Manifest:
 
     def _records(self) -> Iterator[str]:
         """Yield the ids of the tasks that are done: one listing, not a request for each."""
-        for facts in storage.current().list(self.file("done")):
+        for facts in storage.list_folder(self.file("done")):
             yield storage.name_of(facts.name).removesuffix(".json")
 
     def is_unfinished(self) -> bool:
@@ -116,7 +116,7 @@ class Manifest:
 
     def discard(self) -> None:
         """Remove the folder of a job that has done nothing."""
-        if not storage.exists(self.file("done")) and not storage.exists(self.file("parts")):
+        if not storage.is_folder(self.file("done")) and not storage.is_folder(self.file("parts")):
             storage.remove_tree(self.work)
 
     # records ------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ class Manifest:
         False
         """
         if self._before is None:
-            return storage.current().exists(self.file("done", f"{id}.json"))
+            return storage.exists(self.file("done", f"{id}.json"))
         wanted = _digests([id])[0]
         at = int(np.searchsorted(self._before, wanted))
         return at < len(self._before) and bool(self._before[at] == wanted)
@@ -142,10 +142,8 @@ class Manifest:
             return None
         try:
             return Result.from_json(storage.read_bytes(self.file("done", f"{id}.json")))
-        except FileNotFoundError:
-            return None
-        except ParameterError:
-            return None  # the task is done again
+        except (FileNotFoundError, ParameterError):
+            return None  # it is done, again if its record is damaged
 
     def forget(self, id: str) -> None:
         """Remove the record of a task, so that it is done again."""
@@ -193,8 +191,7 @@ class Manifest:
 
         def beat() -> None:
             while not ended.wait(_BEAT):
-                found = self._driver(name)
-                if found is not None and found.get("token") == token:
+                if self._holds(name, token):
                     storage.write_bytes(name, _sign(token, began))
 
         thread = forks.thread(beat, name="dala batch driver")
@@ -204,9 +201,12 @@ class Manifest:
         finally:
             ended.set()
             thread.join()
-            found = self._driver(name)
-            if found is not None and found.get("token") == token:
+            if self._holds(name, token):
                 storage.remove(name)
+
+    def _holds(self, name: str, token: str) -> bool:
+        found = self._driver(name)
+        return found is not None and found.get("token") == token
 
     def _driver(self, name: str) -> JsonObject | None:
         """Return the sign of a driver; None if there is none that can be read."""
@@ -216,7 +216,12 @@ class Manifest:
             return None
         texts = all(isinstance(found.get(key), str) for key in ("machine", "token"))
         most = {"process": 2**31, "since": time.time() + _DAY, "beat": time.time() + _DAY}
-        numbers = all(_is_number(found.get(key), end) for key, end in most.items())
+        numbers = all(
+            isinstance(value := found.get(key), int | float)
+            and type(value) is not bool
+            and 0 <= value < end
+            for key, end in most.items()
+        )
         return found if texts and numbers else None
 
 
@@ -232,10 +237,6 @@ def _sign(token: str, since: float | None = None) -> bytes:
         "machine": socket.gethostname(), "process": os.getpid(), "token": token,
         "since": since or now, "beat": now,
     }).encode()  # fmt: skip
-
-
-def _is_number(value: Json, end: float) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < end
 
 
 def _number(values: JsonObject, key: str) -> float:

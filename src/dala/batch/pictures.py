@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import io
-import itertools
 import json
 import os
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Final, cast
+from functools import partial
+from typing import TYPE_CHECKING, Final, Unpack
 
 from dala import forks
 from dala.batch import storage
-from dala.batch.chains import Assets, ChainItem, pack_chain, unpack_chain
+from dala.batch.chains import Assets, ChainItem, pack_chain, stage_outside, unpack_chain
 from dala.batch.driver import Step
-from dala.batch.jobs import BatchJob
+from dala.batch.environment import check_level
+from dala.batch.jobs import BatchJob, GroupedJob
 from dala.batch.keeping import kept
 from dala.batch.manifest import Manifest
+from dala.batch.options import PictureJobOptions
 from dala.batch.places import (
     Patterns,
     Template,
     check_name,
     check_target,
     digest,
-    find_files,
+    find_targets,
     patterns_of,
 )
 from dala.batch.planning.calibration import Sampled
@@ -39,20 +41,17 @@ from dala.batch.tasks import (
     PartFailure,
     ProgressReport,
     Result,
-    int_of,
     list_of,
     text_of,
 )
-from dala.batch.worker import FINAL, error_text
-from dala.errors import ParameterError, counted
-from dala.typing import ColorLike, PathLike
+from dala.media.video.suffixes import PICTURE_SUFFIXES
+from dala.options import takes
+from dala.typing import PathLike
+
+if TYPE_CHECKING:
+    from dala.batch.keywords import PictureJobKeywords
 
 _CALL: Final = "batch.images"
-#: Suffixes of the files of a folder that are read as pictures.
-SUFFIXES: Final = frozenset((
-    ".avif", ".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm",
-    ".tga", ".tif", ".tiff", ".webp",
-))  # fmt: skip
 #: A group ends after a file whose name has a digest that this divides, or after the most files.
 #: So a file that is added changes one group, and the others of a resumed job stay as they are.
 _MEAN: Final = 48
@@ -69,16 +68,12 @@ _SAMPLE: Final = 256
 _BYTES: Final = 256 << 20
 
 
+@takes(PictureJobOptions)
 def images(
     pattern: Patterns,
     out: PathLike,
     chain: Sequence[ChainItem],
-    *,
-    quality: int | None = None,
-    device: str | None = None,
-    max_pixels: int = 1 << 27,
-    color: str = "srgb",
-    background: ColorLike = "white",
+    **given: Unpack[PictureJobKeywords],
 ) -> BatchJob:
     """Filter many pictures.
 
@@ -89,11 +84,6 @@ def images(
             folders below the pattern's root and the stem), ``{parent}``, ``{stem}``, ``{name}``
             and ``{suffix}``. A folder stands for the same names in it.
         chain: filters, as for ``FramePipeline``.
-        quality: of JPEG, WebP and AVIF.
-        device: where filters run; by default the current device.
-        max_pixels: the most pixels of a picture.
-        color: "srgb" converts pictures with an ICC profile, "raw" keeps their values.
-        background: below transparent pixels in formats without alpha.
 
     Example::
 
@@ -102,24 +92,11 @@ def images(
     """
     from dala.gpu.command import color_to_rgba
 
-    if quality is not None and (
-        isinstance(quality, bool) or not isinstance(quality, int) or not 1 <= quality <= 100
-    ):
-        raise ParameterError.invalid(_CALL, "quality", "an int from 1 to 100, or None", quality)
-    if isinstance(max_pixels, bool) or not isinstance(max_pixels, int) or max_pixels < 1:
-        raise ParameterError.invalid(_CALL, "max_pixels", "an int of at least 1", max_pixels)
-    if not isinstance(color, str) or color not in ("srgb", "raw"):
-        raise ParameterError.invalid(_CALL, "color", "'srgb' or 'raw'", color)
-    below = color_to_rgba(background).hex()
+    options = PictureJobOptions.checked(_CALL, given)
+    below = f"#{color_to_rgba(options.background).hex()}"
+    options = replace(options, background=below, device=device_id(options.device))
     assets = Assets()
-    spec: JsonObject = {
-        "chain": pack_chain(chain, assets.keep, _CALL),
-        "quality": quality,
-        "device": device_id(device),
-        "max_pixels": max_pixels,
-        "color": color,
-        "background": f"#{below}",
-    }
+    spec: JsonObject = {**options.to_json(), "chain": pack_chain(chain, assets.keep, _CALL)}
     return PictureJob(
         _CALL,
         patterns_of(pattern, _CALL),
@@ -127,6 +104,7 @@ def images(
         spec,
         assets=assets,
         device=text_of(spec, "device"),
+        outside=stage_outside(list_of(spec, "chain")),
     )
 
 
@@ -142,7 +120,7 @@ def device_id(device: str | None) -> str:
         return probe.device
 
 
-class PictureJob(BatchJob):
+class PictureJob(GroupedJob):
     """A job over pictures, in groups of some dozens."""
 
     kind = "pictures"
@@ -150,33 +128,13 @@ class PictureJob(BatchJob):
     def tasks(self, manifest: Manifest) -> Iterator[Step]:
         """Yield a task for each group of pictures."""
         for files, root in self._groups():
-            names: list[Json] = [facts.name[len(root) :].strip("/") for facts in files]
-            key = digest(root, *(f"{f.name}\0{f.size}\0{f.stamp}" for f in files))
-            part: JsonObject = {"root": root, "names": names, "out": self.out.text}
-            label = f"{counted(len(files), 'pictures')} from {files[0].name}"
-            yield self.task(key, "pictures", label, part, weight=float(len(files)))
+            yield self.group("pictures", files, root, float(len(files)), out=self.out.text)
 
     def _groups(self) -> Iterator[tuple[list[storage.Facts], str]]:
-        seen: set[int] = set()
         group: list[storage.Facts] = []
         before, size, count = "", 0, 0.0
-        apart, folder = self.out.keeps_folders and len(self.patterns) == 1, ""
-        for facts, root in find_files(self.patterns, SUFFIXES, self.call):
-            if apart and (home := facts.name.rpartition("/")[0]) != folder:
-                folder = home  # folders are listed one by one: memory does not grow with them
-                seen.clear()
-            target = self.out.name_of(facts.name, root)
-            if target == facts.name:
-                raise ParameterError(
-                    f"{self.call}: {facts.name!r} is an input and is not overwritten. Change out."
-                )
-            key = hash(target)
-            if key in seen:
-                raise ParameterError(
-                    f"{self.call}: two pictures would become {target!r}. Use {{path}} or "
-                    "{name} in out."
-                )
-            seen.add(key)
+        found = find_targets(self.patterns, PICTURE_SUFFIXES, self.out, self.call, "pictures")
+        for facts, root, _ in found:
             if group and root != before:
                 yield group, before
                 group, size, count = [], 0, 0.0
@@ -193,12 +151,6 @@ class PictureJob(BatchJob):
         if group:
             yield group, before
 
-    def finished(self, task: BatchTask, manifest: Manifest) -> Result | None:
-        """Return the result of a group that has a record: all its pictures were made."""
-        if not manifest.is_done(task.id):
-            return None
-        return Result(task.id, len(list_of(task.part, "names")), 0.0, 0.0)
-
     def files_of(self, task: BatchTask, result: Result) -> int:
         """Return how many pictures a group has made."""
         return result.frames
@@ -210,19 +162,18 @@ class PictureJob(BatchJob):
             calibrate: filter some of the pictures for a few seconds, in as many processes as a run
                 on this machine would have, to estimate the time and the bytes of the results.
         """
-        plan = BatchPlan("pictures")
+        plan = BatchPlan("pictures", processors=self.processors)
         sampled = Sampled[tuple[str, str]](_SAMPLE)
         for files, root in self._groups():
             plan.chunks += 1
             plan.files += len(files)
             plan.bytes_read += sum(facts.size for facts in files)
             for facts in files:
-                sampled.add((root, facts.name[len(root) :].strip("/")))
+                sampled.add((root, facts.inside(root)))
         found = sampled.kept
         if calibrate and found:
-            numbers = itertools.count()
 
-            def sample(folder: str) -> BatchTask:
+            def sample(number: int, folder: str) -> BatchTask:
                 self.write_assets(folder)
                 end = "{suffix}" if self.out.text.endswith(("{suffix}", "{name}")) else ""
                 end = end or os.path.splitext(self.out.text)[1]
@@ -231,8 +182,7 @@ class PictureJob(BatchJob):
                 part: JsonObject = {
                     "root": root, "names": names, "out": f"{folder}/out/{{path}}{end}",
                 }  # fmt: skip
-                task = self.task(f"plan-{next(numbers)}", "pictures", "plan", part)
-                return replace(task, work=folder, roots=(*task.roots, folder))
+                return self.task("plan", "pictures", "plan", part)
 
             speed = measure(self.resources(), plan.chunks, sample)
             if speed is not None:
@@ -253,7 +203,7 @@ def filter_group(task: BatchTask, report: ProgressReport) -> Made:
     chain = unpack_chain(packed, task.work)
     root = text_of(part, "root")
     template = Template(text_of(part, "out"), _CALL)
-    quality = cast("int | None", spec.get("quality"))
+    options = PictureJobOptions.from_json(_CALL, spec)
     names = [
         check_name(storage.join(root, str(name)), task.roots, _CALL)
         for name in list_of(part, "names")
@@ -267,12 +217,10 @@ def filter_group(task: BatchTask, report: ProgressReport) -> Made:
         for source in names:
             target = check_target(template.name_of(source, root), task.roots, _CALL)
             try:
-                made = io.BytesIO()
-                filter_picture(
-                    pipeline, chain, traffic.read(source), made, os.path.splitext(target)[1],
-                    max_pixels=int_of(spec, "max_pixels"), quality=quality,
-                    color=text_of(spec, "color"), background=text_of(spec, "background"),
-                )  # fmt: skip
+                made, data = io.BytesIO(), traffic.read(source)
+                check_level(task.environment, partial(_deep, data, source, options.max_pixels))
+                suffix = os.path.splitext(target)[1]
+                filter_picture(pipeline, chain, data, made, suffix, options)
             except Exception as error:
                 traffic.failed(source, error)
                 continue
@@ -280,6 +228,14 @@ def filter_group(task: BatchTask, report: ProgressReport) -> Made:
         traffic.finish()
     failures = tuple(traffic.failures[name] for name in names if name in traffic.failures)
     return Made(traffic.done, traffic.bytes_read, traffic.bytes_written, failures=failures)
+
+
+def _deep(data: bytes, name: str, most: int) -> str:
+    """Return the name of a picture of more than 8 bits; "" for others."""
+    from dala.media.files import read_picture
+
+    found = read_picture(data, most, color="raw", depth="stored")
+    return f"{name!r}, a picture of {found.bits} bits," if found.bits > 8 else ""
 
 
 class _Traffic:
@@ -332,7 +288,7 @@ class _Traffic:
 
     def failed(self, name: str, error: Exception) -> None:
         """Note a picture that cannot be read, filtered or written."""
-        self.failures[name] = PartFailure(name, error_text(error), isinstance(error, FINAL))
+        self.failures[name] = PartFailure.of(name, error)
 
     def finish(self) -> None:
         """Wait for all results."""

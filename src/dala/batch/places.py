@@ -189,6 +189,41 @@ def find_files(
             raise FileNotFoundError(f"{call}: no file matches {pattern!r}.")
 
 
+def find_targets(
+    patterns: Sequence[str], suffixes: frozenset[str], out: Template, call: str, what: str
+) -> Iterator[tuple[Facts, str, str]]:
+    """Yield the files of patterns, each with the root of its pattern and the name of its result.
+
+    Args:
+        patterns: absolute names, folders or patterns.
+        suffixes: the files of a folder that are taken.
+        out: the names of the results.
+        call: for messages.
+        what: what the files are, such as "videos".
+
+    Raises:
+        FileNotFoundError: a pattern matches nothing.
+        ParameterError: a result would replace an input or another result.
+    """
+    seen: set[int] = set()
+    apart, folder = out.keeps_folders and len(patterns) == 1, ""
+    for facts, root in find_files(patterns, suffixes, call):
+        if apart and (home := facts.name.rpartition("/")[0]) != folder:
+            folder = home  # folders are listed one by one: memory does not grow with them
+            seen.clear()
+        target = out.name_of(facts.name, root)
+        if target == facts.name:
+            raise ParameterError(
+                f"{call}: {facts.name!r} is an input and is not overwritten. Change out."
+            )
+        if hash(target) in seen:
+            raise ParameterError(
+                f"{call}: two {what} would become {target!r}. Use {{path}} or {{name}} in out."
+            )
+        seen.add(hash(target))
+        yield facts, root, target
+
+
 def digest(*parts: str) -> str:
     """Return a short name for a combination of texts.
 

@@ -1,4 +1,4 @@
-"""What a job did: counts, times, and each failure with its file and time."""
+"""Reports of jobs: counts, times, and each failure with its file and time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Failure:
 
 @dataclass
 class BatchReport:
-    """What :meth:`BatchJob.run` returns.
+    """The report that :meth:`BatchJob.run` returns.
 
     >>> report = BatchReport(on="local", frames=300, seconds=10.0, files=1)
     >>> print(report)
@@ -86,12 +86,10 @@ class BatchReport:
             f"{counted(self.files, 'files')}, {counted(self.frames, 'frames')} in "
             f"{self.seconds:.1f} s{speed} on {self.on}"
         ]
-        if self.resumed:
-            were = "was" if self.resumed == 1 else "were"
-            parts.append(f"{counted(self.resumed, 'tasks')} {were} done before")
-        if self.lost:
-            were = "was" if self.lost == 1 else "were"
-            parts.append(f"{counted(self.lost, 'workers')} {were} lost")
+        ends = (self.resumed, "tasks", "done before"), (self.lost, "workers", "lost")
+        for count, what, became in ends:
+            if count:
+                parts.append(f"{counted(count, what)} {'was' if count == 1 else 'were'} {became}")
         if self.retries:
             parts.append(f"{counted(self.retries, 'tasks')} tried again")
         if self.failures:

@@ -9,15 +9,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from time import perf_counter, process_time
-from types import UnionType
 from typing import Any, Final, Self, TypeAlias, cast
 
-from dala.errors import ParameterError
+from dala.errors import MissingPackage, ParameterError, error_line
 
 #: A value of JSON.
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 #: An object of JSON.
 JsonObject: TypeAlias = "dict[str, Json]"
+
+#: Errors that another try cannot change.
+FINAL: Final = (ParameterError, MissingPackage)
 
 #: Is called with the number of frames (or pictures) that a task has finished so far.
 ProgressReport: TypeAlias = "Callable[[int], None]"
@@ -36,8 +38,16 @@ HANDLERS: Final = {
 }
 
 
+class Record:
+    """A dataclass that travels as JSON."""
+
+    def to_json(self) -> str:
+        """Return it as text."""
+        return json.dumps(asdict(cast("Any", self)), separators=(",", ":"))
+
+
 @dataclass(frozen=True)
-class BatchTask:
+class BatchTask(Record):
     """A piece of a job: a few hundred bytes that a worker on any machine can act on.
 
     >>> task = BatchTask("a-0", "pictures", "2 pictures", "/out/.dala-batch/1", {"chain": []}, {})
@@ -66,10 +76,6 @@ class BatchTask:
     #: The file that it is a part of: if a task is given up, the others of its group are not begun.
     group: str = ""
 
-    def to_json(self) -> str:
-        """Return the task as text."""
-        return json.dumps(asdict(self), separators=(",", ":"))
-
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
         """Return the task of a text.
@@ -86,7 +92,7 @@ class BatchTask:
 
 @dataclass(frozen=True)
 class Made:
-    """What the function of a task returns."""
+    """The result of the function of a task."""
 
     #: Frames, pictures or rows.
     frames: int
@@ -94,8 +100,6 @@ class Made:
     bytes_written: int = 0
     #: What later tasks and the report need.
     facts: JsonObject = field(default_factory=dict)
-    #: What was converted, repaired or left out.
-    notices: tuple[str, ...] = ()
     #: Files of a group that failed, while others were made.
     failures: tuple[PartFailure, ...] = ()
 
@@ -109,9 +113,18 @@ class PartFailure:
     #: Whether another try cannot change it.
     final: bool = False
 
+    @classmethod
+    def of(cls, label: str, error: Exception) -> PartFailure:
+        """Return the failure of a file by an exception.
+
+        >>> PartFailure.of("a.png", ValueError("no"))
+        PartFailure(label='a.png', error='ValueError: no', final=False)
+        """
+        return cls(label, error_line(error), isinstance(error, FINAL))
+
 
 @dataclass(frozen=True)
-class Result:
+class Result(Record):
     """The record of a finished task, kept in the manifest.
 
     >>> made = Result("a-0", 30, 1.5, 2.0, facts={"digest": "00"})
@@ -131,10 +144,6 @@ class Result:
     notices: tuple[str, ...] = ()
     failures: tuple[PartFailure, ...] = ()
 
-    def to_json(self) -> str:
-        """Return the result as text."""
-        return json.dumps(asdict(self), separators=(",", ":"))
-
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
         """Return the result of a text.
@@ -150,21 +159,19 @@ class Result:
             made = cls(**found, notices=notices, failures=failures)
         except TypeError as error:
             raise ParameterError(f"{call}: {error}.") from None
-        for names, kind, expected in _KINDS:
-            for name in names:
-                value = getattr(made, name)
-                if not isinstance(value, kind) or isinstance(value, bool):
-                    raise ParameterError.invalid(call, name, expected, value)
+        for name, kind in _KINDS.items():
+            _of(call, vars(made), name, kind)
         return made
 
 
 #: The types of a result's values.
-_KINDS: Final[tuple[tuple[tuple[str, ...], type | UnionType, str], ...]] = (
-    (("id", "worker"), str, "a text"),
-    (("frames", "bytes_read", "bytes_written"), int, "an int"),
-    (("seconds", "cpu_seconds"), int | float, "a number"),
-    (("facts",), dict, "an object"),
-)
+_KINDS: Final[dict[str, type]] = {
+    "id": str, "worker": str, "frames": int, "bytes_read": int, "bytes_written": int,
+    "seconds": float, "cpu_seconds": float, "facts": dict,
+}  # fmt: skip
+_WORDS: Final = {
+    str: "a text", int: "an int", float: "a number", dict: "an object", list: "a list",
+}  # fmt: skip
 
 
 def json_object(text: str | bytes, call: str) -> dict[str, Any]:
@@ -215,26 +222,18 @@ def run_task(task: BatchTask, report: ProgressReport | None = None) -> Result:
     check_environment(task.environment)
     start, used = perf_counter(), process_time()
     with collected() as notices:
-        made = handler(task.kind)(task, report or _ignore)
+        made = handler(task.kind)(task, report or (lambda frames: None))
     result = Result(
         task.id,
-        made.frames,
-        round(perf_counter() - start, 4),
-        round(process_time() - used, 4),
-        made.bytes_read,
-        made.bytes_written,
-        worker_name(),
-        made.facts,
-        (*made.notices, *notices),
-        made.failures,
+        seconds=round(perf_counter() - start, 4),
+        cpu_seconds=round(process_time() - used, 4),
+        worker=worker_name(),
+        notices=tuple(notices),
+        **vars(made),
     )
     if not result.failures:
         Manifest(task.work).record(result)
     return result
-
-
-def _ignore(frames: int) -> None:
-    """BatchReport to no one."""
 
 
 def handler(kind: str) -> Callable[[BatchTask, ProgressReport], Made]:
@@ -250,16 +249,22 @@ def handler(kind: str) -> Callable[[BatchTask, ProgressReport], Made]:
     return cast("Callable[[BatchTask, ProgressReport], Made]", getattr(import_module(module), name))
 
 
+def _of(call: str, values: Mapping[str, Any], key: str, kind: type) -> Any:
+    """Return a value of a kind; ints are numbers too."""
+    found = values.get(key)
+    accepted = (int, float) if kind is float else kind
+    if not isinstance(found, accepted) or isinstance(found, bool):
+        raise ParameterError.invalid(call, key, _WORDS[kind], found)
+    return found
+
+
 def text_of(values: Mapping[str, Json], key: str) -> str:
     """Return a text of a task's settings.
 
     >>> text_of({"out": "a.mp4"}, "out")
     'a.mp4'
     """
-    found = values.get(key)
-    if not isinstance(found, str):
-        raise ParameterError.invalid("task", key, "a text", found)
-    return found
+    return cast("str", _of("task", values, key, str))
 
 
 def int_of(values: Mapping[str, Json], key: str) -> int:
@@ -268,10 +273,7 @@ def int_of(values: Mapping[str, Json], key: str) -> int:
     >>> int_of({"count": 3}, "count")
     3
     """
-    found = values.get(key)
-    if not isinstance(found, int) or isinstance(found, bool):
-        raise ParameterError.invalid("task", key, "an int", found)
-    return found
+    return cast("int", _of("task", values, key, int))
 
 
 def object_of(values: Mapping[str, Json], key: str) -> JsonObject:
@@ -280,10 +282,7 @@ def object_of(values: Mapping[str, Json], key: str) -> JsonObject:
     >>> object_of({"options": {"crf": "20"}}, "options")
     {'crf': '20'}
     """
-    found = values.get(key)
-    if not isinstance(found, dict):
-        raise ParameterError.invalid("task", key, "an object", found)
-    return found
+    return cast("JsonObject", _of("task", values, key, dict))
 
 
 def list_of(values: Mapping[str, Json], key: str) -> list[Json]:
@@ -292,7 +291,14 @@ def list_of(values: Mapping[str, Json], key: str) -> list[Json]:
     >>> list_of({"files": ["a.png"]}, "files")
     ['a.png']
     """
-    found = values.get(key)
-    if not isinstance(found, list):
-        raise ParameterError.invalid("task", key, "a list", found)
-    return found
+    return cast("list[Json]", _of("task", values, key, list))
+
+
+def objects_of(values: Mapping[str, Json], key: str) -> list[JsonObject]:
+    """Return a list of objects of a task's settings.
+
+    >>> objects_of({"videos": [{"frames": 3}]}, "videos")
+    [{'frames': 3}]
+    """
+    found = list_of(values, key)
+    return [_of("task", {key: one}, key, dict) for one in found]

@@ -16,11 +16,8 @@ import time
 from typing import IO, Final
 
 from dala.batch import storage
-from dala.batch.tasks import BatchTask, run_task
-from dala.errors import MissingPackage, ParameterError
-
-#: Errors that another try cannot change.
-FINAL: Final = (ParameterError, MissingPackage)
+from dala.batch.environment import adopt_environment
+from dala.batch.tasks import BatchTask, PartFailure, run_task
 
 #: Seconds between two reports of progress.
 _PAUSE: Final = 0.5
@@ -40,6 +37,7 @@ def main() -> int:
 
 def _work(line: str, out: IO[str]) -> None:
     task = BatchTask.from_json(line)
+    adopt_environment(task.environment)
     _say(out, {"event": "started", "id": task.id})
     said, began = time.monotonic(), time.process_time()
 
@@ -53,31 +51,11 @@ def _work(line: str, out: IO[str]) -> None:
     try:
         result = run_task(task, report)
     except Exception as error:
-        _say(
-            out,
-            {
-                "event": "failed",
-                "id": task.id,
-                "error": error_text(error),
-                "final": isinstance(error, FINAL),
-            },
-        )
+        failed = PartFailure.of(task.id, error)
+        why: dict[str, str | float | bool] = {"error": failed.error, "final": failed.final}
+        _say(out, {"event": "failed", "id": task.id, **why})
     else:
         _say(out, {"event": "finished", "id": task.id, "result": result.to_json()})
-
-
-def error_text(error: BaseException) -> str:
-    """Return an error as one line; errors that are not ours have their type.
-
-    >>> error_text(ValueError("no"))
-    'ValueError: no'
-    """
-    from dala.errors import DalaError
-
-    text = " ".join(str(error).split()) or type(error).__name__
-    if isinstance(error, DalaError | OSError) or text.startswith(type(error).__name__):
-        return text
-    return f"{type(error).__name__}: {text}"
 
 
 def _say(out: IO[str], what: dict[str, str | float | bool]) -> None:

@@ -3,9 +3,9 @@
 Folders hold parts of them.
 
 The first line of a command's docstring is its help line. The module has ``EXAMPLES``, the end of
-its help text, ``configure(parser)``, which adds its arguments, and ``run(args)``, which returns the
-exit code; some have ``prepare(arguments)``, which rewrites arguments for argparse. A module is
-imported only when its command is used.
+its help text, ``ARGUMENTS``, the rows of its arguments, and ``run(args)``, which returns the exit
+code; some have ``USAGE``. A command that takes filters names the paths before them as ``PATHS``. A
+module is imported only when its command is used.
 
 Exit codes: 0 success, 1 a negative answer (``dala doctor --strict``), 2 an error, reported in one
 line.
@@ -58,8 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code: int = module.run(args)
         sys.stdout.flush()
-    except KeyboardInterrupt:
-        return 130
+    except KeyboardInterrupt as stop:  # one of `stopping` has the number of its signal
+        return 128 + getattr(stop, "number", 2)
     except BrokenPipeError:  # the reader (`| head`) has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -83,7 +83,7 @@ def parse(arguments: Sequence[str]) -> tuple[str, ModuleType, argparse.Namespace
     ['a.jpg', 'b.png']
     """
     name = next((word for word in arguments if not word.startswith("-")), "")
-    module = _load(name)
+    module = import_module(f"{__name__}.{name}") if name in COMMANDS else None
     parser = _parser(name, module)
     args, rest = parser.parse_known_args(_prepared(list(arguments), name, module, parser))
     if rest:
@@ -98,10 +98,6 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}. `{self.prog} --help` has examples.\n")
-
-
-def _load(name: str) -> ModuleType | None:
-    return import_module(f"{__name__}.{name}") if name in COMMANDS else None
 
 
 def _parser(name: str, module: ModuleType | None) -> argparse.ArgumentParser:
@@ -125,18 +121,32 @@ def _parser(name: str, module: ModuleType | None) -> argparse.ArgumentParser:
         if module is not None:
             command.epilog = module.EXAMPLES
             command.formatter_class = argparse.RawDescriptionHelpFormatter
-            module.configure(command)
+            configure(command, module)
     return parser
+
+
+def configure(parser: argparse.ArgumentParser, module: ModuleType) -> None:
+    """Add the arguments of a command."""
+    from dala.cli.common import arguments, chain
+
+    parser.usage = getattr(module, "USAGE", None)
+    arguments.add_options(parser, module.ARGUMENTS)
+    if hasattr(module, "PATHS"):
+        chain.add_options(parser)
 
 
 def _prepared(
     arguments: list[str], name: str, module: ModuleType | None, parser: argparse.ArgumentParser
 ) -> list[str]:
-    prepare = getattr(module, "prepare", None)
-    if prepare is None:
+    """Return the arguments in a form that argparse can parse."""
+    if module is None or not hasattr(module, "PATHS"):
         return arguments
+    from dala.cli.common import chain
+    from dala.cli.common.arguments import flags
+
     at = arguments.index(name) + 1
     try:
-        return [*arguments[:at], *prepare(arguments[at:])]
+        joined = chain.join(arguments[at:], flags(module.ARGUMENTS), module.PATHS)
+        return [*arguments[:at], *joined]
     except dala.DalaError as error:
         parser.exit(2, f"dala {name}: {error}\n")

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from dala.cli.common import arguments, chain
-from dala.cli.common.signals import Stopped, stopping
+from dala.batch.options import (
+    ClassifyJobOptions,
+    ModelJobOptions,
+    PictureJobOptions,
+    RunOptions,
+    SceneJobOptions,
+    VideoJobOptions,
+)
+from dala.cli.common import arguments
+from dala.cli.common.arguments import argument, switch
+from dala.cli.common.signals import stopping
 from dala.errors import ParameterError, did_you_mean
+from dala.options import Options
 
 if TYPE_CHECKING:
-    from dala.batch import BatchJob, BatchReport
+    from dala.batch import BatchJob
 
 EXAMPLES: Final = """\
 examples:
@@ -35,121 +44,42 @@ the result is the same for any number of workers. Ctrl-C stops; --resume goes on
 _TABLES: Final = ("classify", "detect", "faces", "hands", "poses")
 KINDS: Final = ("videos", "images", "scenes", *_TABLES)
 
-#: Options that are not filters, and the kinds of jobs that have them.
-_VIDEO: Final[arguments.Options] = {
-    "--chunk": {"metavar": "S", "help": "least seconds of a part, such as 30 or 2min (60s)"},
-    "--crf": {
-        "type": arguments.integer(0, 63),
-        "metavar": "N",
-        "help": "quality of videos: lower is better and larger",
-    },
-    "--codec": {"help": "of videos: h264, hevc, av1, vp9, prores, ffv1, .."},
-    "--encoder": {"help": "hardware that every worker must have: nvenc, qsv, .."},
-    "--threads": {
-        "type": arguments.integer(1, 128),
-        "metavar": "N",
-        "help": "of each encoder (as dala filter); 1 if there is a worker for each core",
-    },
-    "--no-audio": {"action": "store_true", "help": "drop the sound"},
-}
-_FILTERED: Final[arguments.Options] = {
-    "--deinterlace": {"action": "store_true", "help": "make whole pictures of fields"},
-    "--hdr": {"choices": ("sdr", "keep"), "help": "tone-map HDR, or keep it (sdr)"},
-    "--on-resize": {
-        "choices": ("scale", "error"),
-        "help": "what to do where a video changes its size (scale)",
-    },
-}
-_PICTURES: Final[arguments.Options] = {
-    "--quality": {
-        "type": arguments.integer(1, 100),
-        "metavar": "N",
-        "help": "of JPEG and WebP (92)",
-    },
-    "--background": {
-        "metavar": "COLOR",
-        "help": "below transparent pixels in formats without alpha (white)",
-    },
-    "--color": {
-        "choices": ("srgb", "raw"),
-        "help": "convert pictures with an ICC profile to sRGB, or keep their values (srgb)",
-    },
-    **arguments.MAX_PIXELS,
-}
-_SCENES: Final[arguments.Options] = {
-    "--seconds": {"type": arguments.duration, "metavar": "S", "help": "of scenes (their own)"},
-    "--fps": {"type": arguments.rate, "metavar": "N", "help": "of scenes (their own)"},
-}
-_MODELS: Final[arguments.Options] = {
-    "--model": {"help": "the model, by its name or as an ONNX file"},
-    "--every": {"metavar": "S", "help": "seconds between two frames that are looked at (all)"},
-    "--score": {
-        "type": arguments.number(0, 1),
-        "metavar": "S",
-        "help": "the lowest score to report (the model's)",
-    },
-    "--top": {
-        "type": arguments.integer(1, 10_000),
-        "metavar": "N",
-        "help": "classes of each picture, for classify (1)",
-    },
-    "--provider": {"help": "of ONNX Runtime, on all workers: cuda, webgpu, cpu, .. (as here)"},
-}
 _RUN: Final[arguments.Options] = {
-    "--on": {
-        "default": "local",
-        "metavar": "WHERE",
-        "help": "local, ray, or the address of a Ray cluster (local)",
-    },
-    "--workers": {
-        "type": arguments.integer(1, 4096),
-        "metavar": "N",
-        "help": "processes of this machine (by its cores and --threads)",
-    },
-    "--gpus": {"type": arguments.seconds, "metavar": "X", "help": "GPUs of a task, such as 0.25"},
-    "--cpus": {"type": arguments.seconds, "metavar": "X", "help": "CPUs of a task"},
-    "--memory": {"metavar": "SIZE", "help": "memory of a task, such as 2GB"},
-    "--storage": {
-        "action": "append",
-        "metavar": "KEY=VALUE",
-        "help": "an option of storage, such as s3.endpoint_url=http://minio:9000; may be repeated",
-    },
-    "--resume": {"action": "store_true", "help": "go on with what an earlier run has left"},
-    "--retries": {
-        "type": arguments.integer(0, 100),
-        "metavar": "N",
-        "help": "how often a task that failed is tried again (2)",
-    },
-    "--plan": {"action": "store_true", "help": "say what would be done, and how long it takes"},
+    "--on": argument(
+        "local, ray, or the address of a Ray cluster (local)", default="local", metavar="WHERE"
+    ),
+    **RunOptions.command_line(),
+    "--storage": argument(
+        "an option of storage, such as s3.endpoint_url=http://minio:9000; may be repeated",
+        action="append",
+        metavar="KEY=VALUE",
+    ),
+    "--plan": switch("say what would be done, and how long it takes"),
 }
-OPTIONS: Final[arguments.Options] = {
-    **_RUN, **_VIDEO, **_FILTERED, **_PICTURES, **_SCENES, **_MODELS, **arguments.DEVICE,
-    **arguments.JSON,
-}  # fmt: skip
-
 #: The options of each kind, beside those of all.
-_OF_KIND: Final[dict[str, tuple[arguments.Options, ...]]] = {
-    "videos": (_VIDEO, _FILTERED),
-    "images": (_PICTURES,),
-    "scenes": (_VIDEO, _SCENES),
-    **dict.fromkeys(_TABLES, (_MODELS,)),
+_OF_KIND: Final[dict[str, type[Options]]] = {
+    "videos": VideoJobOptions,
+    "images": PictureJobOptions,
+    "scenes": SceneJobOptions,
+    **dict.fromkeys(_TABLES, ModelJobOptions),
+    "classify": ClassifyJobOptions,
 }
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add this command's arguments."""
-    parser.usage = "dala batch KIND IN [IN ..] OUT [--FILTER [VALUE] ..] [options]"
-    parser.add_argument(
-        "paths", nargs="+", metavar="KIND IN OUT",
-        help=f"{', '.join(KINDS)}; files, folders or patterns; and the names of the results",
-    )  # fmt: skip
-    arguments.add_options(parser, OPTIONS)
-    chain.add_options(parser)
-
-
-def prepare(words: Sequence[str]) -> list[str]:
-    """Return the arguments in a form that argparse can parse."""
-    return chain.join(words, arguments.flags(OPTIONS), "dala batch KIND IN OUT")
+#: Options that are not filters.
+OPTIONS: Final[arguments.Options] = {
+    **_RUN,
+    **{f: facts for group in _OF_KIND.values() for f, facts in group.command_line().items()},
+    **arguments.JSON,
+}
+USAGE: Final = "dala batch KIND IN [IN ..] OUT [--FILTER [VALUE] ..] [options]"
+PATHS: Final = "dala batch KIND IN OUT"
+ARGUMENTS: Final[arguments.Options] = {
+    "paths": argument(
+        f"{', '.join(KINDS)}; files, folders or patterns; and the names of the results",
+        nargs="+",
+        metavar="KIND IN OUT",
+    ),
+    **OPTIONS,
+}
 
 
 def run(args: argparse.Namespace) -> int:
@@ -169,23 +99,15 @@ def run(args: argparse.Namespace) -> int:
     job = _job(args, kind, rest[:-1], rest[-1])
     if args.plan:
         plan = job.plan()
-        print(json.dumps(plan.to_dict(), indent=2) if args.json else plan)
-        return 2 if plan.unreadable else 0
+        return arguments.show(args, plan.to_dict(), plan, code=2 if plan.unreadable else 0)
     try:
         with stopping():
-            report = job.run(
-                args.on,
-                workers=args.workers,
-                gpus=args.gpus,
-                cpus=args.cpus,
-                memory=args.memory,
-                resume=args.resume,
-                retries=2 if args.retries is None else args.retries,
-            )
-    except KeyboardInterrupt as stopped:
+            report = job.run(args.on, **RunOptions.given(args))
+    except KeyboardInterrupt:
         print("dala batch: stopped. The same command with --resume goes on.", file=sys.stderr)
-        return 128 + stopped.number if isinstance(stopped, Stopped) else 130
-    return _show(args, report)
+        raise
+    notes = [*report.notices, *map(str, report.failures)]
+    return arguments.show(args, report.to_dict(), report, notes, 2 if report.failures else 0)
 
 
 def _storage(given: list[str]) -> dict[str, dict[str, str]]:
@@ -206,48 +128,24 @@ def _storage(given: list[str]) -> dict[str, dict[str, str]]:
     return made
 
 
-def _show(args: argparse.Namespace, report: BatchReport) -> int:
-    if args.json:
-        print(json.dumps(report.to_dict(), indent=2))
-    else:
-        print(report)
-        for text in report.notices:
-            print(f"dala batch: {text}", file=sys.stderr)
-        for failure in report.failures:
-            print(f"dala batch: {failure}", file=sys.stderr)
-    return 2 if report.failures else 0
-
-
 def _job(args: argparse.Namespace, kind: str, patterns: list[str], out: str) -> BatchJob:
     from dala import batch
 
     _check(args, kind)
-    given = {
-        name: value
-        for options in _OF_KIND[kind]
-        for flag in options
-        if (value := getattr(args, name := flag.lstrip("-").replace("-", "_"))) not in (None, False)
-    }
-    if given.pop("no_audio", None):
-        given["audio"] = False
+    given = _OF_KIND[kind].given(args)
     if kind in ("videos", "images"):
         if not args.chain:
             raise ParameterError("name at least one filter, such as --denoise.")
         given["chain"] = args.chain
-    if args.device is not None:
-        given["device"] = args.device
     make: Callable[..., BatchJob] = getattr(batch, kind)
     return make(patterns, out=out, **given)
 
 
 def _check(args: argparse.Namespace, kind: str) -> None:
     """Refuse options and filters that a kind of job does not have."""
-    own = {flag for options in (*_OF_KIND[kind], _RUN) for flag in options}
+    own = {*_OF_KIND[kind].command_line(), *_RUN, *arguments.JSON}
     for flag, facts in OPTIONS.items():
-        value = getattr(args, flag.lstrip("-").replace("-", "_"))
-        if flag in own or flag in (*arguments.DEVICE, *arguments.JSON):
-            continue
-        if value not in (None, False, facts.get("default")):
+        if flag not in own and getattr(args, arguments.dest(flag, facts)) is not None:
             raise ParameterError(f"{flag}: `dala batch {kind}` has no such option.")
     if args.chain and kind not in ("videos", "images"):
         raise ParameterError(f"--{args.chain[0][0]}: `dala batch {kind}` applies no filters.")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Final
 
-from dala.cli.common import arguments, inference
+from dala.arguments import Integer
+from dala.cli.common import inference
+from dala.cli.common.arguments import Options, argument
 from dala.cli.common.chain import Json
 
 if TYPE_CHECKING:
@@ -19,17 +21,12 @@ examples:
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add this command's arguments."""
-    inference.add_common(parser, "mobilenet_v2")
-    inference.add_out(parser)
-    parser.add_argument(
-        "--top",
-        type=arguments.integer(1, 100000),
-        default=5,
-        metavar="N",
-        help="number of classes (5)",
-    )
+ARGUMENTS: Final[Options] = {
+    **inference.common("mobilenet_v2"),
+    "--top": argument(
+        "number of classes (5)", type=Integer(1, 100000).parse, default=5, metavar="N"
+    ),
+}
 
 
 def run(args: argparse.Namespace) -> int:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Final
 
+from dala.arguments import DURATION, SECONDS, Size
 from dala.cli.common import arguments, inputs
-from dala.cli.common.signals import Stopped, stopping
+from dala.cli.common.arguments import Report, argument, switch
+from dala.cli.common.signals import stopping
 from dala.errors import ParameterError
+from dala.media.scene.options import RenderOptions
 
 if TYPE_CHECKING:
     from dala.media import Scene
@@ -29,54 +33,24 @@ The length of a video is --seconds, else the file's "duration", else until every
 ended. Files are renamed into place when they are complete. See docs/media/scene-files.md.
 """
 
-#: The files and the work, as ``--json`` prints them.
-ComposeReport = TypedDict(
-    "ComposeReport",
-    {
-        "in": str,
-        "out": str,
-        "device": str,
-        "width": int,
-        "height": int,
-        "frames": int,
-        "nodes": int,
-        "errors": dict[str, str],
-        "seconds": float,
-    },
-)
-
 SHOW: Final = ("window", "browser", "terminal", "none")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add this command's arguments."""
-    parser.usage = "dala compose SCENE -o OUT [options]"
-    parser.add_argument("scene", nargs="?", metavar="SCENE", help="a scene file (JSON)")
-    parser.add_argument("-o", "--out", metavar="OUT", help="a video, or a picture with --frame")
-    parser.add_argument("--seconds", type=arguments.duration, metavar="S", help="the length")
-    parser.add_argument(
-        "--start", type=arguments.seconds, metavar="S", default=0.0, help="the first time (0)"
-    )
-    parser.add_argument(
-        "--fps", type=arguments.rate, metavar="N", help="frames per second (the file's)"
-    )
-    parser.add_argument(
-        "--size", type=arguments.size, metavar="WxH", help="of the result (the scene's)"
-    )
-    parser.add_argument(
-        "--frame", type=arguments.seconds, metavar="S", help="write one picture, of this time"
-    )
-    parser.add_argument("--audio", metavar="FROM", help="the sound: a video node, or a file")
-    parser.add_argument("--codec", help="h264, hevc, av1, vp9, ..; vp9 for .webm")
-    parser.add_argument(
-        "--crf", type=arguments.integer(0, 63), metavar="N", help="lower is better and larger"
-    )
-    arguments.add_options(parser, {**arguments.DEVICE, **arguments.JSON})
-    parser.add_argument("--watch", action="store_true", help="show it, and reload it after changes")
-    parser.add_argument("--show", choices=SHOW, help="where (a window if possible)")
-    parser.add_argument(
-        "--schema", action="store_true", help="print the JSON schema of scene files"
-    )
+USAGE: Final = "dala compose SCENE -o OUT [options]"
+ARGUMENTS: Final[arguments.Options] = {
+    "scene": argument("a scene file (JSON)", nargs="?", metavar="SCENE"),
+    "-o, --out": argument("a video, or a picture with --frame", metavar="OUT"),
+    "--seconds": argument("the length", type=DURATION.parse, metavar="S"),
+    "--size": argument("of the result (the scene's)", type=Size().parse, metavar="WxH"),
+    "--frame": argument("write one picture, of this time", type=SECONDS.parse, metavar="S"),
+    "--audio": argument("the sound: a video node, or a file", dest="audio_from", metavar="FROM"),
+    **RenderOptions.command_line(),
+    **arguments.DEVICE,
+    **arguments.JSON,
+    "--watch": switch("show it, and reload it after changes"),
+    "--show": argument("where (a window if possible)", choices=SHOW),
+    "--schema": switch("print the JSON schema of scene files"),
+}
 
 
 def run(args: argparse.Namespace) -> int:
@@ -92,12 +66,9 @@ def run(args: argparse.Namespace) -> int:
         from dala.cli.scenes import watch as compose_watch
 
         return compose_watch.run(args)
-    try:
-        with stopping():
-            report = _compose(args)
-    except Stopped as stopped:
-        return 128 + stopped.number
-    print(json.dumps(report, indent=2) if args.json else _summary(report))
+    with stopping():
+        report = _compose(args)
+    arguments.show(args, report, _summary(report))
     for id, text in report["errors"].items():
         print(f"dala compose: {id}: {text}", file=sys.stderr)
     return 0
@@ -123,19 +94,19 @@ def _check(args: argparse.Namespace) -> None:
         raise ParameterError(f"there is no folder '{Path(args.out).parent}'. Make it first.")
 
 
-def _compose(args: argparse.Namespace) -> ComposeReport:
+def _compose(args: argparse.Namespace) -> Report:
     from dala.media.scene.file.load import files_of, load_scene
 
     begin = perf_counter()
     with load_scene(args.scene, args.device) as scene:
         inputs.refuse_overwriting([Path(args.scene), *files_of(scene)], [Path(args.out)])
-        with Resized(scene, args.size) as shown:
+        with resized(scene, args.size) as shown:
             width, height, frames = shown.width, shown.height, 1
             if args.frame is not None:
                 shown.render(args.frame).save(args.out)
             else:
                 frames = _video(args, scene, shown)
-        report: ComposeReport = {
+        report: Report = {
             "in": args.scene,
             "out": args.out,
             "device": scene.device,
@@ -153,41 +124,26 @@ def _compose(args: argparse.Namespace) -> ComposeReport:
 def _video(args: argparse.Namespace, scene: Scene, shown: Scene) -> int:
     from dala.media.scene.output import render_to
 
-    audio = scene.nodes.get(args.audio, args.audio) if args.audio else None
-    return render_to(
-        shown, args.out, args.seconds, length_of=scene, fps=args.fps, start=args.start,
-        codec=args.codec, options={} if args.crf is None else {"crf": args.crf}, audio_from=audio,
-    )  # fmt: skip
+    if args.audio_from:
+        args.audio_from = scene.nodes.get(args.audio_from, args.audio_from)
+    options = RenderOptions.checked("dala compose", RenderOptions.given(args))
+    return render_to(shown, args.out, args.seconds, options, length_of=scene)
 
 
-class Resized:
-    """A scene, or a scene of another size that contains all of it."""
+@contextmanager
+def resized(scene: Scene, size: tuple[int, int] | None) -> Iterator[Scene]:
+    """Yield a scene, or a scene of another size that contains all of it."""
+    if size is None or size == (scene.width, scene.height):
+        yield scene
+        return
+    from dala.media import Scene
 
-    def __init__(self, scene: Scene, size: tuple[int, int] | None) -> None:
-        self.scene = scene
-        self.size = size
-        self.outer: Scene | None = None
-
-    def __enter__(self) -> Scene:
-        scene = self.scene
-        if self.size is None or self.size == (scene.width, scene.height):
-            return scene
-        from dala.media import Scene
-
-        self.outer = Scene(*self.size, fps=scene.fps, device=scene.device, background="black")
-        try:
-            self.outer.add_scene(scene, size=self.size, fit="contain")
-        except BaseException:
-            self.outer.close()
-            raise
-        return self.outer
-
-    def __exit__(self, *error: object) -> None:
-        if self.outer is not None:
-            self.outer.close()
+    with Scene(*size, fps=scene.fps, device=scene.device, background="black") as outer:
+        outer.add_scene(scene, size=size, fit="contain")
+        yield outer
 
 
-def _summary(report: ComposeReport) -> str:
+def _summary(report: Report) -> str:
     size, seconds = f"{report['width']}x{report['height']}", report["seconds"]
     if report["frames"] > 1:
         fps = report["frames"] / seconds if seconds else 0.0

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
-from time import perf_counter
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Final
 
-from dala.cli.common import arguments
-from dala.cli.common.joined import summary
+from dala.cli.common.arguments import Options, argument
+from dala.cli.common.joined import ENCODING, joined
 from dala.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -25,41 +23,18 @@ docs/media/transitions.md. The result has the size and frame rate of the first v
 fitted into it. Sound is kept, and cross-fades with a transition.
 """
 
-#: The files and the work, as ``--json`` prints them.
-ConcatReport = TypedDict(
-    "ConcatReport",
-    {
-        "in": list[str],
-        "out": str,
-        "transition": str | None,
-        "copied": bool,
-        "reason": str,
-        "frames": int,
-        "duration": float,
-        "seconds": float,
-    },
-)
 
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add this command's arguments."""
-    parser.usage = "dala concat A B [C ..] -o OUT [--transition NAME=SECONDS] [options]"
-    parser.add_argument("paths", nargs="+", metavar="VIDEO", help="at least two videos")
-    parser.add_argument("-o", "--out", metavar="OUT", help="the result")
-    parser.add_argument(
-        "--transition", metavar="NAME=SECONDS", help="between videos, such as dissolve=1"
-    )
-    parser.add_argument("--no-audio", action="store_true", help="drop the sound")
-    parser.add_argument("--codec", help="h264, hevc, av1, vp9, .. if it is encoded again")
-    parser.add_argument(
-        "--crf", type=arguments.integer(0, 63), metavar="N", help="lower is better and larger"
-    )
-    arguments.add_options(parser, {**arguments.DEVICE, **arguments.JSON})
+USAGE: Final = "dala concat A B [C ..] -o OUT [--transition NAME=SECONDS] [options]"
+ARGUMENTS: Final[Options] = {
+    "paths": argument("at least two videos", nargs="+", metavar="VIDEO"),
+    "-o, --out": argument("the result", metavar="OUT"),
+    "--transition": argument("between videos, such as dissolve=1", metavar="NAME=SECONDS"),
+    **ENCODING,
+}
 
 
 def run(args: argparse.Namespace) -> int:
     """Join the videos and print a report."""
-    from dala.cli.common.signals import Stopped, stopping
     from dala.media.scene.concat import concat_videos
 
     if args.out is None:
@@ -67,24 +42,14 @@ def run(args: argparse.Namespace) -> int:
     if len(args.paths) < 2:
         raise ParameterError("at least two videos are required: dala concat a.mp4 b.mp4 -o c.mp4.")
     transition = None if args.transition is None else parse_transition(args.transition)
-    begin = perf_counter()
-    try:
-        with stopping():
-            made = concat_videos(
-                args.paths, args.out, transition=transition, audio=not args.no_audio,
-                codec=args.codec, options=None if args.crf is None else {"crf": args.crf},
-                device=args.device, progress=not args.json,
-            )  # fmt: skip
-    except Stopped as stopped:
-        return 128 + stopped.number
-    seconds = perf_counter() - begin
-    report: ConcatReport = {
-        "in": args.paths, "out": args.out, "transition": args.transition, "copied": made.copied,
-        "reason": made.reason, "frames": made.frames, "duration": round(made.seconds, 6),
-        "seconds": round(seconds, 3),
-    }  # fmt: skip
-    print(json.dumps(report, indent=2) if args.json else summary(args.out, made, seconds))
-    return 0
+    return joined(
+        args,
+        {"in": args.paths, "out": args.out, "transition": args.transition},
+        lambda encoding: concat_videos(
+            args.paths, args.out, transition=transition, audio=not args.no_audio,
+            encoding=encoding, device=args.device, progress=not args.json,
+        ),
+    )  # fmt: skip
 
 
 def parse_transition(text: str) -> Transition:

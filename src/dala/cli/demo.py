@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import os
 import shlex
 import shutil
@@ -16,9 +15,11 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Final
 
+from dala.arguments import Quantity, Size
 from dala.cli.common import arguments
+from dala.cli.common.arguments import argument
 from dala.extras import pip_install
 
 if TYPE_CHECKING:
@@ -45,30 +46,16 @@ MOMENT: Final = 2.4
 BANDS: Final = (("drawn", 0.5), ("blur", 0.17), ("hue", 0.4), ("grade", 0.25), ("edges", 0.5))
 
 
-class VideoFacts(TypedDict, total=False):
-    """The video as ``--json`` reports it, or why there is none."""
-
-    path: str
-    width: int
-    height: int
-    frames: int
-    seconds: float
-    fps: float
-    left_out: str
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add this command's arguments."""
-    parser.add_argument(
-        "--out", type=Path, default=Path("out"), metavar="DIR", help="folder for the files (out)"
-    )
-    arguments.add_options(parser, {**arguments.DEVICE, **arguments.JSON})
-    parser.add_argument(
-        "--size", type=arguments.size, default=(1280, 720), metavar="WxH", help="(1280x720)"
-    )
-    parser.add_argument(
-        "--seconds", type=_seconds, default=5.0, metavar="S", help="of the video (5); 0 for none"
-    )
+ARGUMENTS: Final[arguments.Options] = {
+    "--out": argument("folder for the files (out)", type=Path, default=Path("out"), metavar="DIR"),
+    **arguments.DEVICE,
+    **arguments.JSON,
+    "--size": argument("(1280x720)", type=Size().parse, default=(1280, 720), metavar="WxH"),
+    "--seconds": argument(
+        "of the video (5); 0 for none", type=Quantity(0, 3600, "seconds").parse, default=5.0,
+        metavar="S",
+    ),
+}  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
@@ -97,11 +84,11 @@ def run(args: argparse.Namespace) -> int:
         no_text = demo_scene.why_no_text()
         if no_text:
             report["text"] = {"left_out": no_text}
-        made: VideoFacts = _video(args) if args.seconds else {}
+        made = _video(args) if args.seconds else {}
         if made:
             report["video"] = made
+    arguments.show(args, report)
     if args.json:
-        print(json.dumps(report, indent=2))
         return 0
     if made.get("path"):
         size = f"{made['width']}x{made['height']}"
@@ -135,7 +122,8 @@ def view_command(path: str) -> str:
     return f"{command} view {shlex.quote(path)}"
 
 
-def _video(args: argparse.Namespace) -> VideoFacts:
+def _video(args: argparse.Namespace) -> arguments.Report:
+    """Write the video; return its facts, or why there is none."""
     from dala.errors import MissingPackage
     from dala.media import video
 
@@ -148,14 +136,8 @@ def _video(args: argparse.Namespace) -> VideoFacts:
         return {"left_out": f"it needs PyAV: {pip_install('media')}"}
     with sink:
         seconds = write_frames(sink, width, height, count)
-    return {
-        "path": str(path),
-        "width": width,
-        "height": height,
-        "frames": count,
-        "seconds": seconds,
-        "fps": count / seconds,
-    }
+    facts = {"path": str(path), "width": width, "height": height, "frames": count}
+    return {**facts, "seconds": seconds, "fps": count / seconds}
 
 
 def write_frames(sink: Writer, width: int, height: int, count: int) -> float:
@@ -193,7 +175,3 @@ def draw(width: int, height: int) -> NDArray[np.uint8]:
         near = np.abs(slant - number) * width / len(BANDS)
         made[near < max(height / 480, 0.5)] = (255, 246, 226, 255)
     return demo_scene.labeled(made, [name for name, _ in BANDS])
-
-
-def _seconds(text: str) -> float:
-    return arguments.seconds(text, 3600)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Final
+
+from dala.cli.common import arguments
+from dala.cli.common.arguments import Report, argument, switch
 
 if TYPE_CHECKING:
     from dala.media.filters.plans import Filter
@@ -17,21 +19,11 @@ examples:
 """
 
 
-class DeviceTest(TypedDict):
-    """The result of the test of a device."""
-
-    device: str
-    ok: bool
-    what: str
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add this command's arguments."""
-    parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.add_argument(
-        "--strict", action="store_true", help="exit with 1 if there are problems (for scripts)"
-    )
-    parser.add_argument("--device", help="test this device too, with filters on a small picture")
+ARGUMENTS: Final[arguments.Options] = {
+    "--json": switch("print the report as JSON"),
+    "--strict": switch("exit with 1 if there are problems (for scripts)"),
+    "--device": argument("test this device too, with filters on a small picture"),
+}
 
 
 def run(args: argparse.Namespace) -> int:
@@ -40,18 +32,15 @@ def run(args: argparse.Namespace) -> int:
 
     report = doctor()
     tested = _test_device(args.device) if args.device else None
-    if args.json:
-        extra = {} if tested is None else {"tried": tested}
-        print(json.dumps({**report.as_dict(), **extra}, indent=2))
-    else:
-        print(report)
-        if tested is not None:
-            print(f"{tested['device']}: {tested['what']}")
+    page, facts = str(report), report.as_dict()
+    if tested is not None:
+        page += f"\n{tested['device']}: {tested['what']}"
+        facts["tried"] = tested
     fine = report.ok and (tested is None or tested["ok"])
-    return 1 if args.strict and not fine else 0
+    return arguments.show(args, facts, page, code=1 if args.strict and not fine else 0)
 
 
-def _test_device(device: str) -> DeviceTest:
+def _test_device(device: str) -> Report:
     """Compare a list of filters on a small picture with the reference engine."""
     import numpy as np
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import tempfile
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from dala.arguments import Integer
 from dala.cli.common import arguments, chain
+from dala.cli.common.arguments import argument, switch
 from dala.cli.common.signals import Stopped, stopping
 from dala.errors import ParameterError, counted
 
@@ -53,62 +53,39 @@ def slider(text: str) -> tuple[str, tuple[float, float] | None]:
         ) from None
 
 
-OPTIONS: Final[arguments.Options] = {
-    **arguments.DEVICE,
-    **arguments.JSON,
-    **arguments.MAX_PIXELS,
-    "--title": {"metavar": "TEXT", "help": "of the page (the names of the filters)"},
-    "--picture": {"metavar": "FILE", "help": "that the page shows at first (a photograph)"},
-    "--node": {
-        "metavar": "ID",
-        "help": "of a scene: an effect, or a node with effects (the only ones of the scene)",
-    },
-    "--yuv": {
-        "action": "store_true",
-        "help": "also export plans for video frames in NV12 and I420, converted as Dala does it",
-    },
-    "--serve": {
-        "action": "store_true",
-        "help": "serve the page, and print its address, until Ctrl-C",
-    },
-    "--host": {
-        "default": "127.0.0.1",
-        "metavar": "ADDRESS",
-        "help": "with --serve: 127.0.0.1 for this machine, 0.0.0.0 for phones in the network "
-        "(127.0.0.1)",
-    },
-    "--port": {
-        "type": arguments.integer(0, 65535),
-        "default": 0,
-        "metavar": "N",
-        "help": "with --serve: the port (a free one)",
-    },
-}
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add this command's arguments."""
-    parser.usage = "dala export [CHAIN.json | SCENE.json] [--FILTER [VALUE] ..] -o OUT [options]"
-    parser.add_argument("paths", nargs="*", metavar="CHAIN.json", help="filters, or a scene")
-    parser.add_argument(
-        "-o", "--out", metavar="OUT", help="the folder to write, or one file that ends in .html"
-    )
-    parser.add_argument(
-        "--slider",
+USAGE: Final = "dala export [CHAIN.json | SCENE.json] [--FILTER [VALUE] ..] -o OUT [options]"
+PATHS: Final = "dala export CHAIN.json"
+ARGUMENTS: Final[arguments.Options] = {
+    "paths": argument("filters, or a scene", nargs="*", metavar="CHAIN.json"),
+    "-o, --out": argument("the folder to write, or one file that ends in .html", metavar="OUT"),
+    "--slider": argument(
+        "the range of a control, or a parameter to make one of",
         type=slider,
         action="append",
         default=[],
         metavar="NAME[=LOW:HIGH]",
-        help="the range of a control, or a parameter to make one of",
-    )
-    arguments.add_options(parser, OPTIONS)
-    chain.add_options(parser)
-
-
-def prepare(words: Sequence[str]) -> list[str]:
-    """Return the arguments in a form that argparse can parse."""
-    flags = {"-o": True, "--out": True, "--slider": True, **arguments.flags(OPTIONS)}
-    return chain.join(words, flags, "dala export CHAIN.json")
+    ),
+    **arguments.DEVICE,
+    **arguments.JSON,
+    **arguments.MAX_PIXELS,
+    "--title": argument("of the page (the names of the filters)", metavar="TEXT"),
+    "--picture": argument("that the page shows at first (a photograph)", metavar="FILE"),
+    "--node": argument(
+        "of a scene: an effect, or a node with effects (the only ones of the scene)", metavar="ID"
+    ),
+    "--yuv": switch(
+        "also export plans for video frames in NV12 and I420, converted as Dala does it"
+    ),
+    "--serve": switch("serve the page, and print its address, until Ctrl-C"),
+    "--host": argument(
+        "with --serve: 127.0.0.1 for this machine, 0.0.0.0 for phones in the network (127.0.0.1)",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+    ),
+    "--port": argument(
+        "with --serve: the port (a free one)", type=Integer(0, 65535).parse, default=0, metavar="N"
+    ),
+}
 
 
 def run(args: argparse.Namespace) -> int:
@@ -129,11 +106,8 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace, held: ExitStack) -> int:
     from dala import web
 
-    filters: list[chain.Link] | Path
-    if args.paths and web.is_scene_file(args.paths[0]):
-        filters = Path(args.paths[0])
-    else:
-        filters = _loaded(args)
+    scene = args.paths and web.is_scene_file(args.paths[0])
+    filters = Path(args.paths[0]) if scene else _loaded(args)
     out = args.out or held.enter_context(tempfile.TemporaryDirectory(prefix="dala-web-"))
     made = web.export(
         filters,
@@ -146,10 +120,8 @@ def _run(args: argparse.Namespace, held: ExitStack) -> int:
         device=args.device or "cpu",
     )
     if not args.serve:
-        print(json.dumps(_report(made), indent=2) if args.json else _summary(made))
-        _print_notes(made, args.json)
-        return 0
-    _print_notes(made, args.json)
+        return arguments.show(args, _report(made), _summary(made), made.notes)
+    arguments.note(args, made.notes)
     try:
         with web.Server(made.path, host=args.host, port=args.port) as server:
             from dala.web.serving import announcement
@@ -209,8 +181,3 @@ def _summary(made: Export) -> str:
         f"{made.path}: {plan.name} in {counted(plan.dispatches, 'dispatches', 'dispatch')}; "
         f"controls: {controls}"
     )
-
-
-def _print_notes(made: Export, as_json: bool) -> None:
-    for note in () if as_json else made.notes:
-        print(f"dala export: {note}", file=sys.stderr)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Final
+
+from dala.cli.common import arguments
 
 EXAMPLES: Final = """\
 examples:
@@ -14,12 +15,10 @@ examples:
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add this command's arguments."""
-    parser.add_argument(
-        "--json", action="store_true", help="print as JSON, with everything `dala doctor` reports"
-    )
-    parser.add_argument("--device", help="only this device: auto, gpu, cpu, webgpu:N, ..")
+ARGUMENTS: Final[arguments.Options] = {
+    "--json": arguments.switch("print as JSON, with everything `dala doctor` reports"),
+    "--device": arguments.argument("only this device: auto, gpu, cpu, webgpu:N, .."),
+}
 
 
 def run(args: argparse.Namespace) -> int:
@@ -30,8 +29,7 @@ def run(args: argparse.Namespace) -> int:
     from dala.machine.report import doctor
 
     report = doctor()
-    print(json.dumps(report.as_dict(), indent=2) if args.json else report.facts())
-    return 0
+    return arguments.show(args, report.as_dict(), report.facts())
 
 
 def _device(args: argparse.Namespace) -> None:
@@ -40,10 +38,8 @@ def _device(args: argparse.Namespace) -> None:
 
     with dala.device(args.device):
         facts = compute.device_info()
-    if args.json:
-        print(json.dumps(facts, indent=2))
-        return
-    for name, value in facts.items():
+    arguments.show(args, facts)
+    for name, value in () if args.json else facts.items():
         if isinstance(value, dict):
             print(name)
             print("\n".join(f"  {key:46} {held:,}" for key, held in value.items()))

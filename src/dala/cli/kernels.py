@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import json
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Final
 
-from dala.cli.common import chain
+import dala
+from dala.cli.common import arguments, chain
+from dala.cli.common.arguments import Report, argument, switch
 from dala.errors import ParameterError, UnknownKernel, did_you_mean
+from dala.gpu import compute
+from dala.gpu.compute.kernel import Kernel, find
+from dala.gpu.compute.kernels.filter import parameter_of
+from dala.media.filters.declarations import declared
 
 if TYPE_CHECKING:
-    from dala.gpu.compute.kernel import Kernel
     from dala.typing import ParamValue
 
 EXAMPLES: Final = """\
@@ -23,36 +27,12 @@ examples:
 """
 
 
-class ParamFacts(TypedDict):
-    """A parameter of a kernel or filter."""
-
-    name: str
-    type: str
-    range: str
-    unit: str
-    doc: str
-    required: bool
-    default: ParamValue
-
-
-class KernelFacts(TypedDict):
-    """The inputs, parameters and documentation of a kernel or filter."""
-
-    name: str
-    filter: bool
-    inputs: list[str]
-    params: list[ParamFacts]
-    doc: str
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add this command's arguments."""
-    parser.add_argument("name", nargs="?", help="explain this kernel")
-    parser.add_argument("--json", action="store_true", help="print as JSON")
-    parser.add_argument(
-        "--source", choices=("python", "ir", "wgsl", "llvm"), help="print its code in this form"
-    )
-    parser.add_argument("--device", help="print its code as this device runs it")
+ARGUMENTS: Final[arguments.Options] = {
+    "name": argument("explain this kernel", nargs="?"),
+    "--json": switch("print as JSON"),
+    "--source": argument("print its code in this form", choices=("python", "ir", "wgsl", "llvm")),
+    "--device": argument("print its code as this device runs it"),
+}
 
 
 def run(args: argparse.Namespace) -> int:
@@ -63,38 +43,27 @@ def run(args: argparse.Namespace) -> int:
         if args.source or args.device:
             option = "--source" if args.source else "--device"
             raise ParameterError(f"{option} needs the name of a kernel.")
-        _list(args.json)
-        return 0
+        return _list(args)
     name = chain.SHORT.get(args.name, args.name)
     if args.source or args.device:
         form = args.source or _form(args.device)
         source = _kernel(name, "--source" if args.source else "--device").source(form)
-        facts_of = {"name": name, "form": form, "source": source}
-        print(json.dumps(facts_of, indent=2) if args.json else source)
-        return 0
+        return arguments.show(args, {"name": name, "form": form, "source": source}, source)
     facts = explain(name)
-    print(json.dumps(facts, indent=2) if args.json else _page(facts))
-    return 0
+    return arguments.show(args, facts, _page(facts))
 
 
 def _form(device: str) -> str:
     """Return the form of kernels on a device."""
-    import dala
-    from dala.gpu import compute
-
     with dala.device(device):
         return {"cpu": "llvm", "webgpu": "wgsl"}.get(str(compute.device_info()["backend"]), "ir")
 
 
 def _names() -> list[str]:
-    from dala.gpu.compute import kernels
-
-    return sorted({*kernels(), *chain.filters()})
+    return sorted({*compute.kernels(), *chain.filters()})
 
 
 def _kernel(name: str, option: str) -> Kernel:
-    from dala.gpu.compute.kernel import Kernel, find
-
     kernel = find(name)
     if kernel is None:
         _check_name(name)
@@ -110,26 +79,24 @@ def _check_name(name: str) -> None:
         raise UnknownKernel(f"there is no kernel {name!r}. {hint}")
 
 
-def _list(as_json: bool) -> None:
+def _list(args: argparse.Namespace) -> int:
     names = _names()
     filters = chain.filters()
     first = {name: _doc(name).splitlines()[0] for name in names}
-    if as_json:
-        listed = [{"name": n, "filter": n in filters, "doc": first[n]} for n in names]
-        print(json.dumps(listed, indent=2))
-        return
+    listed = [{"name": n, "filter": n in filters, "doc": first[n]} for n in names]
     wide = max(map(len, names))
-    print("Filters: dala filter --NAME, dala.media.gpu.NAME or dala.media.effects.NAME")
-    print("\n".join(f"  {n:{wide}}  {first[n]}" for n in names if n in filters))
-    print("\nOther kernels: dala.gpu.compute.run_kernel")
-    print("\n".join(f"  {n:{wide}}  {first[n]}" for n in names if n not in filters))
+    lines = {n: f"  {n:{wide}}  {first[n]}" for n in names}
+    page = [
+        "Filters: dala filter --NAME, dala.media.gpu.NAME or dala.media.effects.NAME",
+        *(line for n, line in lines.items() if n in filters),
+        "\nOther kernels: dala.gpu.compute.run_kernel",
+        *(line for n, line in lines.items() if n not in filters),
+    ]
+    return arguments.show(args, listed, "\n".join(page))
 
 
 def _doc(name: str) -> str:
     """Return the summary and the definition of a kernel or filter."""
-    from dala.gpu.compute.kernel import find
-    from dala.media.filters.declarations import declared
-
     spec = declared().get(name)
     if spec is not None:
         return f"{spec.summary}\n\n{spec.definition}".strip()
@@ -138,16 +105,12 @@ def _doc(name: str) -> str:
     return inspect.cleandoc(text).partition("\nArgs:")[0].partition("\n>>>")[0].strip()
 
 
-def explain(name: str) -> KernelFacts:
+def explain(name: str) -> Report:
     """Return the inputs, parameters (type, default, range) and documentation of a kernel or filter.
 
     Raises:
         UnknownKernel: there is no kernel of that name; the nearest is suggested.
     """
-    from dala.gpu.compute.kernel import find
-    from dala.gpu.compute.kernels.filter import parameter_of
-    from dala.media.filters.declarations import declared
-
     _check_name(name)
     spec, kernel = declared().get(name), find(name)
     if spec is not None:
@@ -174,7 +137,7 @@ def explain(name: str) -> KernelFacts:
     }
 
 
-def _page(facts: KernelFacts) -> str:
+def _page(facts: Report) -> str:
     name = facts["name"]
     lines = [facts["doc"], "", f"inputs      {', '.join(facts['inputs'])}"]
     for number, one in enumerate(facts["params"]):

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from dala.arguments import WAIT, Size
 from dala.cli.common import arguments, chain
-from dala.cli.common.signals import Stopped, stopping
+from dala.cli.common.arguments import RATE, argument, switch
+from dala.cli.common.signals import stopping
 from dala.errors import ParameterError, counted
+from dala.media.live.options import StreamOptions
 from dala.media.notices import collected
-from dala.media.video.arguments import check_seconds
 
 if TYPE_CHECKING:
     from dala.media.audio.arriving import LiveSound
@@ -36,77 +35,46 @@ picture) or screen. URL is rtmp, rtsp, udp, srt, whip+https, a folder for HLS, o
 --seconds it runs until the source ends or Ctrl-C. `dala kernels` lists the filters.
 """
 
-OPTIONS: Final[arguments.Options] = {
+USAGE: Final = "dala live IN --to URL [--FILTER [VALUE] ..] [options]"
+PATHS: Final = "dala live IN"
+ARGUMENTS: Final[arguments.Options] = {
+    "paths": argument("a video, a camera, a scene, ..", nargs=1, metavar="IN"),
     **arguments.DEVICE,
     **arguments.JSON,
     **arguments.MAX_PIXELS,
-    "--to": {"metavar": "URL", "required": True, "help": "where to send: a URL or a folder"},
-    "--seconds": {"type": float, "metavar": "N", "help": "how long to send"},
-    "--fps": {"type": arguments.rate, "metavar": "N", "help": "frames per second (the source's)"},
-    "--size": {"type": arguments.size, "metavar": "WxH", "help": "of a camera's pictures"},
-    "--bit-rate": {"metavar": "N", "help": "bits a second, such as 4M (by the size)"},
-    "--key-frames": {
-        "type": float,
-        "default": 2.0,
-        "metavar": "N",
-        "help": "seconds between key frames (2)",
-    },
-    "--microphone": {
-        "metavar": "NAME",
-        "help": "sound: default, a number, a name or test; a scene is heard with it",
-    },
-    "--no-audio": {"action": "store_true", "help": "drop the sound"},
-    "--encoder": {"help": "auto for hardware that works, or nvenc, qsv, videotoolbox, amf, vaapi"},
-    "--reconnect": {
-        "type": float,
-        "default": 300.0,
-        "metavar": "N",
-        "help": "seconds for which a lost receiver or source is tried again (300)",
-    },
+    "--to": argument("where to send: a URL or a folder", metavar="URL", required=True),
+    "--seconds": argument("how long to send", type=float, metavar="N"),
+    "--fps": argument("frames per second (the source's)", type=RATE.parse, metavar="N"),
+    "--size": argument("of a camera's pictures", type=Size().parse, metavar="WxH"),
+    **StreamOptions.command_line(),
+    "--microphone": argument(
+        "sound: default, a number, a name or test; a scene is heard with it", metavar="NAME"
+    ),
+    "--no-audio": switch("drop the sound"),
 }
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add this command's arguments."""
-    parser.usage = "dala live IN --to URL [--FILTER [VALUE] ..] [options]"
-    parser.add_argument("paths", nargs=1, metavar="IN", help="a video, a camera, a scene, ..")
-    arguments.add_options(parser, OPTIONS)
-    chain.add_options(parser)
-
-
-def prepare(words: Sequence[str]) -> list[str]:
-    """Return the arguments in a form that argparse can parse."""
-    return chain.join(words, arguments.flags(OPTIONS), "dala live IN")
 
 
 def run(args: argparse.Namespace) -> int:
     """Send until the end and print the figures."""
     begin = time.perf_counter()
-    try:
-        with stopping(), collected() as notices, ExitStack() as held:
-            live = _start(args, held)
-            try:
-                live.wait()
-            except KeyboardInterrupt:
-                live.close()
-                if args.seconds is not None:
-                    raise
-    except Stopped as stopped:
-        return 128 + stopped.number
+    with stopping(), collected() as notices, ExitStack() as held:
+        live = _start(args, held)
+        try:
+            live.wait()
+        except KeyboardInterrupt:
+            live.close()
+            if args.seconds is not None:
+                raise
     stats = live.stats
-    if args.json:
-        report = {"in": args.paths[0], "to": live.output.where.label, **stats, "notices": notices}
-        print(json.dumps(report, indent=2))
-        return 0
-    seconds = time.perf_counter() - begin
-    print(
-        f"{live.output.where.label}: {counted(int(stats['shown']), 'frames')} in {seconds:.1f} s, "
+    seconds, label = time.perf_counter() - begin, live.output.where.label
+    return arguments.show(
+        args,
+        {"in": args.paths[0], "to": label, **stats, "notices": notices},
+        f"{label}: {counted(int(stats['shown']), 'frames')} in {seconds:.1f} s, "
         f"{stats['dropped']:.0f} dropped, {stats['repeated']:.0f} repeated, "
-        f"{stats['bit_rate'] / 1e6:.2f} Mbit/s, latency {stats['latency_ms']:.0f} ms"
+        f"{stats['bit_rate'] / 1e6:.2f} Mbit/s, latency {stats['latency_ms']:.0f} ms",
+        notices,
     )
-    for text in notices:
-        print(f"dala live: {text}", file=sys.stderr)
-    return 0
 
 
 def _start(args: argparse.Namespace, held: ExitStack) -> LiveRun:
@@ -115,7 +83,7 @@ def _start(args: argparse.Namespace, held: ExitStack) -> LiveRun:
 
     name = args.paths[0]
     if args.seconds is not None:
-        check_seconds("live.send", "seconds", args.seconds)
+        WAIT.check("live.send", "seconds", args.seconds)
     if args.no_audio and args.microphone is not None:
         raise ParameterError("--no-audio drops the sound. Leave out --microphone.")
     if Path(name).suffix.lower() == ".json" and "://" not in name:
@@ -128,8 +96,7 @@ def _start(args: argparse.Namespace, held: ExitStack) -> LiveRun:
         audio = held.enter_context(named(args.microphone))
     return live.send(
         source, args.to, filters or None, seconds=args.seconds, device=args.device, fps=args.fps,
-        bit_rate=args.bit_rate, key_frames=args.key_frames, encoder=args.encoder, audio=audio,
-        reconnect=args.reconnect, wait=False,
+        audio=audio, wait=False, **StreamOptions.given(args),
     )  # fmt: skip
 
 
@@ -140,18 +107,18 @@ def _source(args: argparse.Namespace, name: str, format: str) -> Reader:
     from dala.media.video.source import source_of
 
     destination_of(args.to, "live.send")  # before a camera is switched on
+    wait = StreamOptions(**StreamOptions.given(args)).reconnect
     kind, _, which = name.partition(":")
     if kind == "camera" and not Path(name).exists():
         chosen = int(which) if which.isdecimal() else which or "default"
-        size, reconnect = args.size, args.reconnect
         return camera.open(
-            chosen, size=size, fps=args.fps, format=format, device=args.device, reconnect=reconnect
+            chosen, size=args.size, fps=args.fps, format=format, device=args.device, reconnect=wait
         )
     if args.size is not None:
         raise ParameterError("--size is for cameras. Use --resize for other sources.")
     if kind == "screen" and not Path(name).exists():
         return screen.open(which or None, fps=args.fps or 30, device=args.device)
-    lasting = args.reconnect if source_of(name).live and "://" in name else 0.0
+    lasting = wait if source_of(name).live and "://" in name else 0.0
     return video.open(name, format=format, device=args.device, reconnect=lasting)
 
 
@@ -164,6 +131,6 @@ def _scene(args: argparse.Namespace, name: str, held: ExitStack) -> LiveRun:
     if args.microphone is not None:
         scene.add_audio(f"microphone://{args.microphone}")
     return scene.live(
-        args.to, args.seconds, fps=args.fps, bit_rate=args.bit_rate, key_frames=args.key_frames,
-        encoder=args.encoder, audio=not args.no_audio, reconnect=args.reconnect, wait=False,
+        args.to, args.seconds, fps=args.fps, audio=not args.no_audio, wait=False,
+        **StreamOptions.given(args),
     )  # fmt: skip

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
-from typing import Final, TypedDict
+from pathlib import Path
+from typing import Final
 
-from dala.cli.common.signals import Stopped, stopping
-from dala.errors import ModelNotFound, ParameterError, UnknownModel
+from dala.cli.common import arguments
+from dala.cli.common.arguments import Report, argument, switch
+from dala.cli.common.signals import stopping
+from dala.errors import ModelNotFound, ParameterError, UnknownModel, did_you_mean
+from dala.ml.models import NAMES, find_model
+from dala.ml.weights.find import ensure_weights, find_weights, folders
 
 EXAMPLES: Final = """\
 examples:
@@ -20,49 +24,10 @@ examples:
 
 Models are searched in the folders of DALA_MODELS and in the cache, and downloaded otherwise.
 """
-ACTIONS: Final = ("list", "pull", "path", "verify", "check")
-
-
-class ModelFacts(TypedDict):
-    """A model as it is listed."""
-
-    name: str
-    task: str
-    title: str
-    license: str
-    licence: str
-    origin: str
-    path: str | None
-    bytes: int | None
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add this command's arguments."""
-    parser.add_argument("action", nargs="?", default="list", choices=ACTIONS)
-    parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="models; for check also ONNX files"
-    )
-    parser.add_argument("--all", action="store_true", help="pull every model")
-    parser.add_argument("--json", action="store_true", help="print as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the action."""
-    _check(args)
-    actions = {
-        "list": _list,
-        "pull": _pull,
-        "path": _path,
-        "verify": _verify,
-        "check": _check_files,
-    }
-    return int(actions[args.action](args))
-
-
-def _check(args: argparse.Namespace) -> None:
-    from dala.errors import did_you_mean
-    from dala.ml.models import NAMES
-
     for name in args.names if args.action != "check" else ():
         if name not in NAMES:
             hint = did_you_mean(name, NAMES) or f"There are: {', '.join(NAMES)}."
@@ -72,12 +37,10 @@ def _check(args: argparse.Namespace) -> None:
         raise ParameterError(f"{args.action} needs the name of a model{also}: {', '.join(NAMES)}.")
     if args.all:
         args.names = list(NAMES)
+    return ACTIONS[args.action](args)
 
 
-def _facts(name: str) -> ModelFacts:
-    from dala.ml.models import find_model
-    from dala.ml.weights.find import find_weights
-
+def _facts(name: str) -> Report:
     spec, path = find_model(name), find_weights(name)
     assert spec is not None
     return {
@@ -93,45 +56,32 @@ def _facts(name: str) -> ModelFacts:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from dala.ml.models import NAMES
-
     facts = [_facts(name) for name in args.names or NAMES]
-    if args.json:
-        print(json.dumps(facts, indent=2))
-        return 0
-    wide = max(len(f["name"]) for f in facts)
+    wide, lines = max(len(f["name"]) for f in facts), []
     for f in facts:
         size = "not here" if f["bytes"] is None else f"{f['bytes'] / 1e6:.1f} MB"
-        print(f"{f['name']:{wide}}  {f['task']:9} {size:>9}  {f['title']}")
-    return 0
+        lines.append(f"{f['name']:{wide}}  {f['task']:9} {size:>9}  {f['title']}")
+    return arguments.show(args, facts, "\n".join(lines))
 
 
 def _pull(args: argparse.Namespace) -> int:
-    from dala.ml.weights.progress import DownloadBar
-    from dala.ml.weights.pull import pull
+    from dala.ml.weights.pull import DownloadBar, pull
 
     made = []
-    try:
-        with stopping():
-            for name in args.names:
-                facts = _facts(name)
-                if not args.json:
-                    print(f"{name}: {facts['origin']}\n  license: {facts['license']}", flush=True)
-                with DownloadBar(name) as bar:
-                    path = pull(name, bar)
-                made.append({"name": name, "path": str(path), "license": facts["license"]})
-                if not args.json:
-                    print(f"  {path}")
-    except Stopped as stopped:
-        return 128 + stopped.number
-    if args.json:
-        print(json.dumps(made, indent=2))
-    return 0
+    with stopping():
+        for name in args.names:
+            facts = _facts(name)
+            if not args.json:
+                print(f"{name}: {facts['origin']}\n  license: {facts['license']}", flush=True)
+            with DownloadBar(name) as bar:
+                path = pull(name, bar)
+            made.append({"name": name, "path": str(path), "license": facts["license"]})
+            if not args.json:
+                print(f"  {path}")
+    return arguments.show(args, made)
 
 
 def _path(args: argparse.Namespace) -> int:
-    from dala.ml.weights.find import find_weights, folders
-
     for name in args.names:
         path = find_weights(name)
         if path is None:
@@ -144,28 +94,18 @@ def _path(args: argparse.Namespace) -> int:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    from dala.ml.models import NAMES
     from dala.ml.weights.pull import verify
 
     found = {name: verify(name) for name in args.names or NAMES}
     here = {name: result for name, result in found.items() if args.names or result != "not here"}
-    if args.json:
-        print(json.dumps(here, indent=2))
-    else:
-        for name, result in here.items():
-            print(f"{name}: {result}")
-        if not here:
-            print("no model is on this machine yet: dala models pull NAME")
-    bad = [s for s in here.values() if s != "ok" and not s.startswith("not pulled by dala")]
-    return 1 if bad else 0
+    lines = [f"{name}: {result}" for name, result in here.items()]
+    nothing = "no model is on this machine yet: dala models pull NAME"
+    bad = any(s != "ok" and not s.startswith("not pulled by dala") for s in here.values())
+    return arguments.show(args, here, "\n".join(lines) or nothing, code=int(bad))
 
 
 def _check_files(args: argparse.Namespace) -> int:
-    from pathlib import Path
-
-    from dala.ml.models import NAMES
     from dala.ml.runtime.check import check_model
-    from dala.ml.weights.find import ensure_weights
 
     reports = []
     for name in args.names:
@@ -173,10 +113,8 @@ def _check_files(args: argparse.Namespace) -> int:
         if not path.is_file():
             raise ModelNotFound(f"there is no file {str(path)!r}.")
         reports.append(check_model(path))
-    if args.json:
-        print(json.dumps(reports, indent=2))
-        return 0
-    for found in reports:
+    arguments.show(args, reports)
+    for found in () if args.json else reports:
         operators = ", ".join(f"{op} {count}" for op, count in found["operators"].items())
         versions = ", ".join(f"{domain} {n}" for domain, n in found["opsets"].items())
         weights = f"{found['weight_bytes'] / 1e6:.1f} MB of weights"
@@ -198,3 +136,14 @@ def _check_files(args: argparse.Namespace) -> int:
                 parts.append(f"captured: {facts['capture']}")
             print(f"  {provider:9} {', '.join(parts)}")
     return 0
+
+
+ACTIONS: Final = {
+    "list": _list, "pull": _pull, "path": _path, "verify": _verify, "check": _check_files,
+}  # fmt: skip
+ARGUMENTS: Final[arguments.Options] = {
+    "action": argument(nargs="?", default="list", choices=ACTIONS),
+    "names": argument("models; for check also ONNX files", nargs="*", metavar="NAME"),
+    "--all": switch("pull every model"),
+    "--json": switch("print as JSON"),
+}

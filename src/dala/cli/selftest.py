@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Final
+
+from dala.cli.common import arguments
+from dala.cli.common.arguments import argument
 
 EXAMPLES: Final = """\
 examples:
@@ -14,20 +16,18 @@ examples:
   dala selftest --only blur resize --share all
   dala selftest --json             for scripts
 
-Exit code 1: a result differs, and is not known to. Please report what is printed.
+Exit code 1: a result differs. Please report what is printed.
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add this command's arguments."""
-    parser.add_argument(
-        "--device", action="append", help="this device; may be given again (default: every device)"
-    )
-    parser.add_argument(
-        "--share", choices=("few", "most", "all"), default="most", help="how many of the rows"
-    )
-    parser.add_argument("--only", nargs="+", metavar="NAME", default=[], help="these filters")
-    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+ARGUMENTS: Final[arguments.Options] = {
+    "--device": argument(
+        "this device; may be given again (default: every device)", action="append"
+    ),
+    "--share": argument("how many of the rows", choices=("few", "most", "all"), default="most"),
+    "--only": argument("these filters", nargs="+", metavar="NAME", default=[]),
+    "--json": arguments.switch("print the report as JSON"),
+}
 
 
 def run(args: argparse.Namespace) -> int:
@@ -35,5 +35,4 @@ def run(args: argparse.Namespace) -> int:
     from dala.answers.report import selftest
 
     report = selftest(args.device, share=args.share, only=args.only)
-    print(json.dumps(report.as_dict(), indent=2) if args.json else report)
-    return 0 if report.ok else 1
+    return arguments.show(args, report.as_dict(), report, code=0 if report.ok else 1)

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Final
 
 from dala import forks
+from dala.arguments import Integer
 from dala.cli.common import arguments
-from dala.errors import MissingPackage, ParameterError
-from dala.extras import pip_install
+from dala.cli.common.arguments import argument, switch
+from dala.errors import ParameterError
+from dala.extras import needing
 
 EXAMPLES: Final = """\
 examples:
@@ -27,54 +29,34 @@ The first line is the address, with a secret: who has it can use the studio. Pag
 write files in the folder of SOURCE (or the current one) and in those of --folder. Ctrl-C ends it.
 """
 
-OPTIONS: Final[arguments.Options] = {
-    "--no-browser": {"action": "store_true", "help": "do not open the browser"},
-    "--host": {
-        "default": "127.0.0.1",
-        "metavar": "ADDRESS",
-        "help": "the address to listen on (127.0.0.1: only this machine)",
-    },
-    "--port": {
-        "type": arguments.integer(0, 65535),
-        "default": 0,
-        "metavar": "N",
-        "help": "the port (a free one)",
-    },
-    "--tls": {
-        "action": "store_true",
-        "help": "serve with a certificate made on the spot, and print a QR code: for phones",
-    },
-    "--folder": {
-        "action": "append",
-        "metavar": "FOLDER",
-        "help": "another folder whose files pages may open and write",
-    },
+ARGUMENTS: Final[arguments.Options] = {
+    "source": argument(
+        "a picture, a video, camera, a scene file or a kernel file", nargs="?", metavar="SOURCE"
+    ),
+    "--no-browser": switch("do not open the browser"),
+    "--host": argument(
+        "the address to listen on (127.0.0.1: only this machine)",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+    ),
+    "--port": argument(
+        "the port (a free one)", type=Integer(0, 65535).parse, default=0, metavar="N"
+    ),
+    "--tls": switch("serve with a certificate made on the spot, and print a QR code: for phones"),
+    "--folder": argument(
+        "another folder whose files pages may open and write", action="append", metavar="FOLDER"
+    ),
     **arguments.DEVICE,
     **arguments.JSON,
 }
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add this command's arguments."""
-    parser.add_argument(
-        "source",
-        nargs="?",
-        metavar="SOURCE",
-        help="a picture, a video, camera, a scene file or a kernel file",
-    )
-    arguments.add_options(parser, OPTIONS)
-
-
 def run(args: argparse.Namespace) -> int:
     """Serve until Ctrl-C or SIGTERM."""
-    try:
+    with needing("studio", "studio"):
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
         import websockets  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise MissingPackage(
-            f"studio: {error.name} is not installed. Run: {pip_install('studio')}"
-        ) from None
     from dala.studio.application import app
     from dala.studio.server import serve
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from dala.arguments import SECONDS
 from dala.cli.common import arguments, chain, inputs
+from dala.cli.common.arguments import argument, switch
 from dala.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -32,28 +33,17 @@ examples:
 """
 
 SHOW: Final = ("window", "browser", "terminal")
-#: Options that are not filters.
-OPTIONS: Final[arguments.Options] = {
-    "--show": {"choices": SHOW, "help": "where (a window if possible, else the browser)"},
-    "--loop": {"action": "store_true", "help": "repeat a video"},
-    "--seconds": {"type": arguments.seconds, "metavar": "S", "help": "close after this time"},
+USAGE: Final = "dala view IN [--FILTER [VALUE] ..] [options]"
+PATHS: Final = "dala view IN"
+ARGUMENTS: Final[arguments.Options] = {
+    "source": argument("a picture, a video, a URL or a camera (0)", metavar="IN"),
+    "--show": argument("where (a window if possible, else the browser)", choices=SHOW),
+    "--loop": switch("repeat a video"),
+    "--seconds": argument("close after this time", type=SECONDS.parse, metavar="S"),
     **arguments.JSON,
     **arguments.DEVICE,
     **arguments.MAX_PIXELS,
 }
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add this command's arguments."""
-    parser.usage = "dala view IN [--FILTER [VALUE] ..] [options]"
-    parser.add_argument("source", metavar="IN", help="a picture, a video, a URL or a camera (0)")
-    arguments.add_options(parser, OPTIONS)
-    chain.add_options(parser)
-
-
-def prepare(words: Sequence[str]) -> list[str]:
-    """Return the arguments in a form that argparse can parse."""
-    return chain.join(words, arguments.flags(OPTIONS), "dala view IN")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -76,11 +66,9 @@ def run(args: argparse.Namespace) -> int:
             pass  # the usual way to stop
         finally:
             frames.close()
-    if args.json:
-        report = {"in": name, "show": show, "device": shown.device, "frames": shown.frames}
-        report |= {"seconds": round(shown.seconds, 3), "filters": chain.as_json(args.chain)}
-        print(json.dumps(report, indent=2))
-    return 0
+    report = {"in": name, "show": show, "device": shown.device, "frames": shown.frames}
+    report |= {"seconds": round(shown.seconds, 3), "filters": chain.as_json(args.chain)}
+    return arguments.show(args, report)
 
 
 @dataclass

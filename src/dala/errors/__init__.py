@@ -465,3 +465,15 @@ class SceneFileError(ParameterError):
 
     def __reduce__(self) -> tuple[type[SceneFileError], tuple[str, list[str]]]:
         return type(self), (self.name, self.problems)
+
+
+def error_line(error: BaseException) -> str:
+    """Return an error as one line; errors that are not ours have their type.
+
+    >>> error_line(ValueError("no"))
+    'ValueError: no'
+    """
+    kind = type(error).__name__
+    text = " ".join(str(error).split()) or kind
+    clear = isinstance(error, DalaError | OSError) or text.startswith(kind)
+    return text if clear else f"{kind}: {text}"

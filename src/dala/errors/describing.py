@@ -1,4 +1,4 @@
-"""How messages describe values: short, printable, with names that are close to a misspelled one."""
+"""Descriptions of values in messages: short, printable, with suggestions for misspelled names."""
 
 from __future__ import annotations
 

@@ -10,16 +10,14 @@ b'\\xff\\x00\\x00\\xff'
 
 from __future__ import annotations
 
+from dala.gpu import command as command
 from dala.gpu.protocol import COMMANDS
 from dala.lazy import attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from dala.gpu import command as command
     from dala.gpu import compute as compute
     from dala.gpu.draw import *  # noqa: F403
-    from dala.gpu.pixels import *  # noqa: F403
-    from dala.gpu.shading import *  # noqa: F403
     from dala.gpu.surface import Surface as Surface
     from dala.gpu.surface import create_surface as create_surface
 
@@ -31,16 +29,13 @@ _HOMES = {
     "Surface": "dala.gpu.surface",
     "create_surface": "dala.gpu.surface",
     **dict.fromkeys((row.function for row in COMMANDS), "dala.gpu.draw"),
-    "dispatch_compute": "dala.gpu.shading",
-    "load_shader": "dala.gpu.shading",
-    "set_uniform": "dala.gpu.shading",
-    "supports_compute": "dala.gpu.shading",
     # the calls that are not commands
     "destroy_surface": "dala.gpu.draw",
+    "supports_compute": "dala.gpu.draw",
     "wait_closed": "dala.gpu.draw",
-    "get_pixels": "dala.gpu.pixels",
-    "set_pixels": "dala.gpu.pixels",
-    "with_pixels": "dala.gpu.pixels",
+    "get_pixels": "dala.gpu.draw",
+    "set_pixels": "dala.gpu.draw",
+    "with_pixels": "dala.gpu.draw",
 }
 
 __all__ = [*_ROOMS, *_HOMES]

@@ -1,8 +1,12 @@
-"""Encoders for the command protocol of surfaces.
+"""The commands of surfaces, one declaration each, and their encoders.
+
+A declaration's name, arguments and docstring are those of the command, the annotations the kinds of
+its fields (see ``dala.gpu.protocol``). From it are derived ``encode_<name>`` in this module, the
+call in ``dala.gpu`` and the method of ``Surface``, decoding, checks in native code, the type stubs
+and the table of the documentation.
 
 Each ``encode_*`` function returns the bytes of one command. Commands can be joined, batched, stored
-and sent; ``Surface.batch`` and ``Surface.submit`` execute them as they are. The protocol itself is
-the table in ``dala.gpu.protocol``.
+and sent; ``Surface.batch`` and ``Surface.submit`` execute them as they are.
 
 >>> encode_fill_rect(1, 2, 3, 4, "red").hex(" ", 4)
 '02 01000000 02000000 03000000 04000000 ff0000ff'
@@ -10,150 +14,405 @@ the table in ``dala.gpu.protocol``.
 [<fill_rect x=1 y=2 w=3 h=4 color=(255, 0, 0, 255) at 0>]
 """
 
-from __future__ import annotations
-
-import struct
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from dala.arguments import items_of
 from dala.errors import CommandError
-from dala.gpu.color import color_to_rgba, known
+from dala.gpu.color import color_to_rgba
+from dala.gpu.derive import encoders
 from dala.gpu.protocol import (
-    BY_NAME,
     COMMANDS,
     BytesLike,
     DrawCommand,
-    as_pixels,
+    command,
+    commands,
+    data,
     decode,
     encode_commands,
-    packer,
+    flag,
+    i32,
+    pixels,
+    rgba,
+    text,
+    u32,
+    u64,
 )
 
 if TYPE_CHECKING:
-    from dala.typing import ColorLike
-
-__all__ = [
-    "Command",
-    "DrawCommand",
-    "color_to_rgba",
-    "decode",
-    *(f"encode_{row.name}" for row in COMMANDS),
-]
+    from dala.typing import ColorLike as ColorLike
 
 #: The former name of :class:`DrawCommand`.
 Command = DrawCommand
 
-# Encoders of commands of fixed size first pack their values as they are, with a color that was
-# converted before. Values that this fails for are checked and converted one by one.
-_UNUSUAL: Final = (struct.error, TypeError, KeyError, OverflowError, ValueError)
-_clear = packer("clear")
-_fill_rect = packer("fill_rect")
-_draw_line = packer("draw_line")
-_blit = packer("blit")
-_draw_circle = packer("draw_circle")
-_fill_circle = packer("fill_circle")
-_draw_triangle = packer("draw_triangle")
-_fill_triangle = packer("fill_triangle")
-_draw_round_rect = packer("draw_round_rect")
-_fill_round_rect = packer("fill_round_rect")
-_draw_round_rect_signed = packer("draw_round_rect_signed")
-_fill_round_rect_signed = packer("fill_round_rect_signed")
-_image_blit = packer("image_blit")
 
-
-def _encode(name: str, *values: object) -> bytes:
-    return BY_NAME[name].encode(values)
-
-
-def encode_clear(color: ColorLike) -> bytes:
-    """Return a command that fills the clip with a color, alpha included, without blending.
+@command(0x01, draws="clear")
+def clear(color: rgba) -> None:
+    """Fill the clip with a color that replaces alpha and does not blend.
 
     >>> encode_clear("red").hex()
     '01ff0000ff'
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(2, 1) as s:
+    ...     gpu.clear(s, "#ff000080")
+    ...     gpu.get_pixels(s).hex(" ", 4)
+    'ff000080 ff000080'
     """
-    try:
-        return _clear(known[color])
-    except _UNUSUAL:
-        return _encode("clear", color)
 
 
-def encode_fill_rect(x: int, y: int, w: int, h: int, color: ColorLike) -> bytes:
-    """Return a command that fills a rectangle.
+@command(0x02, draws="rect")
+def fill_rect(x: u32, y: u32, w: u32, h: u32, color: rgba) -> None:
+    """Fill a rectangle. Its position may be negative.
 
     >>> encode_fill_rect(1, 2, 3, 4, "red").hex(" ", 4)
     '02 01000000 02000000 03000000 04000000 ff0000ff'
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(3, 1) as s:
+    ...     gpu.fill_rect(s, 1, 0, 2, 1, "red")
+    ...     gpu.get_pixels(s).hex(" ", 4)
+    '00000000 ff0000ff ff0000ff'
     """
-    try:
-        return _fill_rect(x, y, w, h, known[color])
-    except _UNUSUAL:
-        return _encode("fill_rect", x, y, w, h, color)
 
 
-def encode_draw_line(x1: int, y1: int, x2: int, y2: int, color: ColorLike) -> bytes:
-    """Return a command that draws a line, both ends included (Bresenham).
+@command(0x03, draws="line")
+def draw_line(x1: i32, y1: i32, x2: i32, y2: i32, color: rgba) -> None:
+    """Draw a line, both ends included (Bresenham).
 
     >>> encode_draw_line(-1, 0, 9, 4, "red").hex(" ", 4)
     '03 ffffffff 00000000 09000000 04000000 ff0000ff'
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(4, 4) as s:
+    ...     gpu.draw_line(s, 0, 0, 3, 3, "white")
+    ...     int(s.to_array()[..., 3].sum()) // 255
+    4
     """
-    try:
-        return _draw_line(x1, y1, x2, y2, known[color])
-    except _UNUSUAL:
-        return _encode("draw_line", x1, y1, x2, y2, color)
 
 
-def encode_blit(id: int, x: int, y: int) -> bytes:
-    """Return a command that draws a loaded sprite at its own size.
+@command(0x04)
+def blit(id: u64, x: i32, y: i32) -> None:
+    """Draw a sprite at its own size; see :func:`load_sprite`.
 
     >>> encode_blit(7, 10, 20).hex(" ", 4)
     '04 07000000 00000000 0a000000 14000000'
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(2, 1) as s:
+    ...     gpu.load_sprite(s, 7, bytes([0, 255, 0, 255]), 1, 1)
+    ...     gpu.blit(s, 7, 0, 0)
+    ...     gpu.get_pixels(s).hex(" ", 4)
+    '00ff00ff 00000000'
     """
-    try:
-        return _blit(id, x, y)
-    except _UNUSUAL:
-        return _encode("blit", id, x, y)
 
 
-def encode_present() -> bytes:
-    """Return a command that presents the frame.
+@command(0x05)
+def present() -> None:
+    """Present the frame. Drawing continues from its pixels.
 
     >>> encode_present()
     b'\\x05'
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(2, 1) as s:
+    ...     gpu.clear(s, "red")
+    ...     gpu.present(s)
+    ...     s.synchronize()
+    ...     s.stats["frames"]
+    1
     """
-    return b"\x05"
 
 
-def encode_resize(w: int, h: int) -> bytes:
-    """Return a command that resizes the surface.
+@command(0x06)
+def resize(w: u32, h: u32) -> None:
+    """Resize the surface.
 
     >>> encode_resize(640, 480).hex(" ", 4)
     '06 80020000 e0010000'
     """
-    return _encode("resize", w, h)
 
 
-def encode_load_sprite(id: int, pixels: BytesLike, w: int, h: int) -> bytes:
-    """Return a command that loads w x h RGBA pixels as a sprite.
+@command(0x07, call="load_sprite id rgba w h")
+def load_sprite(id: u64, pixels: pixels, w: u32, h: u32) -> None:
+    """Load w x h RGBA pixels as a sprite, to be drawn at their own size.
 
     >>> encode_load_sprite(7, b"RGBA", 1, 1).hex(" ", 4)
     '07 07000000 00000000 01000000 01000000 52474241'
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(2, 1) as s:
+    ...     gpu.load_sprite(s, 7, bytes([0, 255, 0, 255]), 1, 1)
+    ...     gpu.blit(s, 7, 1, 0)
+    ...     gpu.get_pixels(s).hex(" ", 4)
+    '00000000 00ff00ff'
     """
-    return _encode("load_sprite", id, w, h, as_pixels("load_sprite", pixels, w, h))
 
 
-def encode_remove_sprite(id: int) -> bytes:
-    """Return a command that removes a sprite.
+@command(0x08)
+def remove_sprite(id: u64) -> None:
+    """Remove a sprite. An unknown id is ignored.
 
     >>> encode_remove_sprite(7).hex(" ", 8)
     '08 0700000000000000'
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(2, 1) as s:
+    ...     gpu.load_sprite(s, 7, bytes(4), 1, 1)
+    ...     gpu.remove_sprite(s, 7)
     """
-    return _encode("remove_sprite", id)
 
 
+@command(0x09)
+def dispatch_compute(shader: text, params: data, x: u32, y: u32, z: u32) -> None:
+    """Run a shader, given by name or source, over the pixels."""
+
+
+@command(0x0A)
+def read_pixels(x: u32, y: u32, w: u32, h: u32) -> None:
+    """Read a rectangle of pixels; see ``Surface.take_reads``.
+
+    >>> decode(encode_read_pixels(0, 0, 8, 4))
+    [<read_pixels x=0 y=0 w=8 h=4 at 0>]
+    """
+
+
+@command(0x0B)
+def load_shader(name: text, source: text) -> None:
+    """Load a shader, WGSL or kernel text, under a name.
+
+    >>> decode(encode_load_shader("invert", "def invert(px: Pixel): ..."))
+    [<load_shader name='invert' source='def invert(px: Pixel): ...' at 0>]
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(1, 1) as s:
+    ...     gpu.clear(s, "white")
+    ...     gpu.load_shader(s, "dim", "def dim(px: Pixel): return rgba(px.r, px.g, 0.0, px.a)")
+    ...     gpu.dispatch_compute(s, "dim")
+    ...     gpu.get_pixels(s).hex()
+    'ffff00ff'
+    """
+
+
+@command(0x0C)
+def set_uniform(name: text, data: data) -> None:
+    """Set the bytes of a uniform, which shaders read by its name.
+
+    >>> decode(encode_set_uniform("tint", b"1234"))
+    [<set_uniform name='tint' data=<4 bytes> at 0>]
+
+    >>> import struct
+    >>> from dala import gpu
+    >>> with gpu.create_surface(1, 1) as s:
+    ...     gpu.set_uniform(s, "red", struct.pack("<f", 1.0))
+    ...     text = "def fill(px: Pixel, *, red=0.0): return rgba(red, 0.0, 0.0, 1.0)"
+    ...     gpu.dispatch_compute(s, text)
+    ...     gpu.get_pixels(s).hex()
+    'ff0000ff'
+    """
+
+
+@command(0x0D, draws="circle", call="draw_circle cx cy r color")
+def draw_circle(cx: i32, cy: i32, radius: u32, color: rgba) -> None:
+    """Draw the outline of a circle (midpoint).
+
+    >>> encode_draw_circle(8, 9, 5, "red").hex(" ", 4)
+    '0d 08000000 09000000 05000000 ff0000ff'
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(8, 8) as s:
+    ...     gpu.draw_circle(s, 4, 4, 3, "white")
+    ...     gpu.read_pixels(s, 7, 4, 1, 1), gpu.read_pixels(s, 4, 4, 1, 1)
+    (b'\\xff\\xff\\xff\\xff', b'\\x00\\x00\\x00\\x00')
+    """
+
+
+@command(0x0E, draws="circle", call="fill_circle cx cy r color")
+def fill_circle(cx: i32, cy: i32, radius: u32, color: rgba) -> None:
+    """Fill a circle: the outline of the same radius and everything inside it.
+
+    >>> encode_fill_circle(8, 9, 5, "red").hex(" ", 4)
+    '0e 08000000 09000000 05000000 ff0000ff'
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(8, 8) as s:
+    ...     gpu.fill_circle(s, 4, 4, 3, "white")
+    ...     gpu.read_pixels(s, 4, 4, 1, 1)
+    b'\\xff\\xff\\xff\\xff'
+    """
+
+
+@command(0x0F, draws="triangle")
+def draw_triangle(x1: i32, y1: i32, x2: i32, y2: i32, x3: i32, y3: i32, color: rgba) -> None:
+    """Draw the outline of a triangle.
+
+    >>> decode(encode_draw_triangle(0, 0, 9, 0, 0, 9, "red"))
+    [<draw_triangle x1=0 y1=0 x2=9 y2=0 x3=0 y3=9 color=(255, 0, 0, 255) at 0>]
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(5, 5) as s:
+    ...     gpu.draw_triangle(s, 0, 0, 4, 0, 0, 4, "white")
+    ...     int(s.to_array()[..., 3].sum()) // 255
+    12
+    """
+
+
+@command(0x10, draws="triangle")
+def fill_triangle(x1: i32, y1: i32, x2: i32, y2: i32, x3: i32, y3: i32, color: rgba) -> None:
+    """Fill a triangle. Triangles that share an edge neither overlap nor leave a gap.
+
+    >>> decode(encode_fill_triangle(0, 0, 9, 0, 0, 9, "red"))
+    [<fill_triangle x1=0 y1=0 x2=9 y2=0 x3=0 y3=9 color=(255, 0, 0, 255) at 0>]
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(4, 4) as s:
+    ...     gpu.fill_triangle(s, 0, 0, 4, 0, 0, 4, "white")
+    ...     gpu.fill_triangle(s, 4, 0, 4, 4, 0, 4, "white")
+    ...     int(s.to_array()[..., 3].sum()) // 255
+    16
+    """
+
+
+@command(0x11, draws="round_rect")
+def draw_round_rect(x: u32, y: u32, w: u32, h: u32, radius: u32, color: rgba) -> None:
+    """Draw the outline of a rectangle with round corners. Its position may be negative.
+
+    >>> decode(encode_draw_round_rect(0, 0, 20, 10, 3, "red"))
+    [<draw_round_rect x=0 y=0 w=20 h=10 radius=3 color=(255, 0, 0, 255) at 0>]
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(8, 8) as s:
+    ...     gpu.draw_round_rect(s, 0, 0, 8, 8, 3, "white")
+    ...     gpu.read_pixels(s, 4, 0, 1, 1), gpu.read_pixels(s, 0, 0, 1, 1)
+    (b'\\xff\\xff\\xff\\xff', b'\\x00\\x00\\x00\\x00')
+    """
+
+
+@command(0x12, draws="round_rect")
+def fill_round_rect(x: u32, y: u32, w: u32, h: u32, radius: u32, color: rgba) -> None:
+    """Fill a rectangle with round corners. Its position may be negative.
+
+    >>> decode(encode_fill_round_rect(0, 0, 20, 10, 3, "red"))
+    [<fill_round_rect x=0 y=0 w=20 h=10 radius=3 color=(255, 0, 0, 255) at 0>]
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(8, 8) as s:
+    ...     gpu.fill_round_rect(s, 0, 0, 8, 8, 3, "white")
+    ...     gpu.read_pixels(s, 4, 4, 1, 1), gpu.read_pixels(s, 0, 0, 1, 1)
+    (b'\\xff\\xff\\xff\\xff', b'\\x00\\x00\\x00\\x00')
+    """
+
+
+@command(0x13)
+def set_clip(x: u32, y: u32, w: u32, h: u32, enabled: flag = True) -> None:
+    """Limit the following drawing to a rectangle; ``enabled=False`` removes the clip.
+
+    >>> decode(encode_set_clip(4, 4, 8, 8))
+    [<set_clip x=4 y=4 w=8 h=8 enabled=True at 0>]
+
+    The position may be negative; the clip is the part of the rectangle on the surface.
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(3, 1) as s:
+    ...     gpu.set_clip(s, 0, 0, 1, 1)
+    ...     gpu.clear(s, "red")
+    ...     gpu.get_pixels(s).hex(" ", 4)
+    'ff0000ff 00000000 00000000'
+    """
+
+
+@command(0x14)
+def reset_clip() -> None:
+    """Remove the clip.
+
+    >>> encode_reset_clip()
+    b'\\x14'
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(3, 1) as s:
+    ...     gpu.set_clip(s, 0, 0, 1, 1)
+    ...     gpu.reset_clip(s)
+    ...     gpu.clear(s, "red")
+    ...     gpu.get_pixels(s).hex(" ", 4)
+    'ff0000ff ff0000ff ff0000ff'
+    """
+
+
+@command(0x15)
+def batch(commands: commands) -> None:
+    """Execute commands together: no reader sees only some of them."""
+
+
+@command(0x16, call="draw_image id x y dest_w dest_h")
+def image_blit(id: u64, x: i32, y: i32, w: u32, h: u32) -> None:
+    """Draw a loaded image, scaled to dest_w x dest_h; see :func:`load_image`.
+
+    >>> decode(encode_image_blit(7, 10, 20, 64, 48))
+    [<image_blit id=7 x=10 y=20 w=64 h=48 at 0>]
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(2, 1) as s:
+    ...     gpu.load_image(s, 1, bytes([255, 0, 0, 255]), 1, 1)
+    ...     gpu.draw_image(s, 1, 1, 0, 5, 5)
+    ...     gpu.get_pixels(s).hex(" ", 4)
+    '00000000 ff0000ff'
+    """
+
+
+@command(0x17, call="load_image id rgba w h")
+def load_image(id: u64, pixels: pixels, w: u32, h: u32) -> None:
+    """Load w x h RGBA pixels as an image, to be drawn at any size.
+
+    >>> decode(encode_load_image(7, b"RGBA", 1, 1))
+    [<load_image id=7 w=1 h=1 pixels=<4 bytes> at 0>]
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(2, 1) as s:
+    ...     gpu.load_image(s, 1, bytes([255, 0, 0, 255]), 1, 1)
+    ...     gpu.draw_image(s, 1, 0, 0, 2, 1)
+    ...     gpu.get_pixels(s).hex(" ", 4)
+    'ff0000ff ff0000ff'
+    """
+
+
+@command(0x18)
+def remove_image(id: u64) -> None:
+    """Remove a loaded image. An unknown id is ignored.
+
+    >>> encode_remove_image(7).hex(" ", 8)
+    '18 0700000000000000'
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(2, 1) as s:
+    ...     gpu.load_image(s, 1, bytes(4), 1, 1)
+    ...     gpu.remove_image(s, 1)
+    """
+
+
+# Opcodes up to 0x18 are fixed. The next two are the round rectangles with signed positions.
+@command(0x19, draws="round_rect")
+def draw_round_rect_signed(x: i32, y: i32, w: u32, h: u32, radius: u32, color: rgba) -> None:
+    """Outline a round rectangle whose position may be negative.
+
+    >>> decode(encode_draw_round_rect_signed(-4, 0, 20, 10, 3, "red"))
+    [<draw_round_rect_signed x=-4 y=0 w=20 h=10 radius=3 color=(255, 0, 0, 255) at 0>]
+    """
+
+
+@command(0x1A, draws="round_rect")
+def fill_round_rect_signed(x: i32, y: i32, w: u32, h: u32, radius: u32, color: rgba) -> None:
+    """Fill a round rectangle whose position may be negative.
+
+    >>> decode(encode_fill_round_rect_signed(-4, 0, 20, 10, 3, "red"))
+    [<fill_round_rect_signed x=-4 y=0 w=20 h=10 radius=3 color=(255, 0, 0, 255) at 0>]
+    """
+
+
+# encoders with arguments of their own -----------------------------------------------------------
 def encode_dispatch_compute(
-    shader: str, params: BytesLike = b"", workgroups: tuple[int, int, int] = (1, 1, 1)
+    shader: str, params: "BytesLike" = b"", workgroups: tuple[int, int, int] = (1, 1, 1)
 ) -> bytes:
-    """Return a command that runs a shader, given by name or source, over the pixels.
+    """Return the command to run a shader, given by name or source, over the pixels.
 
     >>> decode(encode_dispatch_compute("blur", b"1234", (8, 8, 1)))
     [<dispatch_compute shader='blur' params=<4 bytes> x=8 y=8 z=1 at 0>]
@@ -163,134 +422,11 @@ def encode_dispatch_compute(
         raise CommandError.invalid(
             "dispatch_compute", "workgroups", "three ints (x, y, z)", workgroups
         )
-    return _encode("dispatch_compute", shader, params, *sizes)
-
-
-def encode_read_pixels(x: int, y: int, w: int, h: int) -> bytes:
-    """Return a command that reads a rectangle of pixels; see ``Surface.take_reads``.
-
-    >>> decode(encode_read_pixels(0, 0, 8, 4))
-    [<read_pixels x=0 y=0 w=8 h=4 at 0>]
-    """
-    return _encode("read_pixels", x, y, w, h)
-
-
-def encode_load_shader(name: str, source: str) -> bytes:
-    """Return a command that loads a shader under a name.
-
-    >>> decode(encode_load_shader("invert", "def invert(px: Pixel): ..."))
-    [<load_shader name='invert' source='def invert(px: Pixel): ...' at 0>]
-    """
-    return _encode("load_shader", name, source)
-
-
-def encode_set_uniform(name: str, data: BytesLike) -> bytes:
-    """Return a command that sets the bytes of a uniform.
-
-    >>> decode(encode_set_uniform("tint", b"1234"))
-    [<set_uniform name='tint' data=<4 bytes> at 0>]
-    """
-    return _encode("set_uniform", name, data)
-
-
-def encode_draw_circle(cx: int, cy: int, radius: int, color: ColorLike) -> bytes:
-    """Return a command that draws the outline of a circle (midpoint).
-
-    >>> encode_draw_circle(8, 9, 5, "red").hex(" ", 4)
-    '0d 08000000 09000000 05000000 ff0000ff'
-    """
-    try:
-        return _draw_circle(cx, cy, radius, known[color])
-    except _UNUSUAL:
-        return _encode("draw_circle", cx, cy, radius, color)
-
-
-def encode_fill_circle(cx: int, cy: int, radius: int, color: ColorLike) -> bytes:
-    """Return a command that fills a circle.
-
-    >>> encode_fill_circle(8, 9, 5, "red").hex(" ", 4)
-    '0e 08000000 09000000 05000000 ff0000ff'
-    """
-    try:
-        return _fill_circle(cx, cy, radius, known[color])
-    except _UNUSUAL:
-        return _encode("fill_circle", cx, cy, radius, color)
-
-
-def encode_draw_triangle(
-    x1: int, y1: int, x2: int, y2: int, x3: int, y3: int, color: ColorLike
-) -> bytes:
-    """Return a command that draws the outline of a triangle.
-
-    >>> decode(encode_draw_triangle(0, 0, 9, 0, 0, 9, "red"))
-    [<draw_triangle x1=0 y1=0 x2=9 y2=0 x3=0 y3=9 color=(255, 0, 0, 255) at 0>]
-    """
-    try:
-        return _draw_triangle(x1, y1, x2, y2, x3, y3, known[color])
-    except _UNUSUAL:
-        return _encode("draw_triangle", x1, y1, x2, y2, x3, y3, color)
-
-
-def encode_fill_triangle(
-    x1: int, y1: int, x2: int, y2: int, x3: int, y3: int, color: ColorLike
-) -> bytes:
-    """Return a command that fills a triangle.
-
-    >>> decode(encode_fill_triangle(0, 0, 9, 0, 0, 9, "red"))
-    [<fill_triangle x1=0 y1=0 x2=9 y2=0 x3=0 y3=9 color=(255, 0, 0, 255) at 0>]
-    """
-    try:
-        return _fill_triangle(x1, y1, x2, y2, x3, y3, known[color])
-    except _UNUSUAL:
-        return _encode("fill_triangle", x1, y1, x2, y2, x3, y3, color)
-
-
-def encode_draw_round_rect(x: int, y: int, w: int, h: int, radius: int, color: ColorLike) -> bytes:
-    """Return a command that draws the outline of a rectangle with round corners.
-
-    >>> decode(encode_draw_round_rect(0, 0, 20, 10, 3, "red"))
-    [<draw_round_rect x=0 y=0 w=20 h=10 radius=3 color=(255, 0, 0, 255) at 0>]
-    """
-    try:
-        return _draw_round_rect(x, y, w, h, radius, known[color])
-    except _UNUSUAL:
-        return _encode("draw_round_rect", x, y, w, h, radius, color)
-
-
-def encode_fill_round_rect(x: int, y: int, w: int, h: int, radius: int, color: ColorLike) -> bytes:
-    """Return a command that fills a rectangle with round corners.
-
-    >>> decode(encode_fill_round_rect(0, 0, 20, 10, 3, "red"))
-    [<fill_round_rect x=0 y=0 w=20 h=10 radius=3 color=(255, 0, 0, 255) at 0>]
-    """
-    try:
-        return _fill_round_rect(x, y, w, h, radius, known[color])
-    except _UNUSUAL:
-        return _encode("fill_round_rect", x, y, w, h, radius, color)
-
-
-def encode_set_clip(x: int, y: int, w: int, h: int, enabled: bool = True) -> bytes:
-    """Return a command that limits drawing to a rectangle; ``enabled=False`` removes the clip.
-
-    >>> decode(encode_set_clip(4, 4, 8, 8))
-    [<set_clip x=4 y=4 w=8 h=8 enabled=True at 0>]
-    """
-    if not isinstance(enabled, bool | int):
-        raise CommandError.invalid("set_clip", "enabled", "True or False", enabled)
-    return _encode("set_clip", x, y, w, h, bool(enabled))
-
-
-def encode_reset_clip() -> bytes:
-    """Return a command that removes the clip.
-
-    >>> encode_reset_clip()
-    b'\\x14'
-    """
-    return b"\x14"
+    return dispatch_compute.encode((shader, params, *sizes))
 
 
 def encode_batch(commands: Iterable[bytes]) -> bytes:
-    """Return a command that executes commands together: no reader sees only some of them.
+    """Return the command to execute commands together: no reader sees only some of them.
 
     >>> encode_batch([encode_reset_clip(), encode_present()]).hex(" ")
     '15 02 00 00 00 14 05'
@@ -321,59 +457,11 @@ def command_list(commands: Iterable[bytes]) -> list[bytes]:
     return found
 
 
-def encode_image_blit(id: int, x: int, y: int, w: int, h: int) -> bytes:
-    """Return a command that draws a loaded image, scaled to w x h.
-
-    >>> decode(encode_image_blit(7, 10, 20, 64, 48))
-    [<image_blit id=7 x=10 y=20 w=64 h=48 at 0>]
-    """
-    try:
-        return _image_blit(id, x, y, w, h)
-    except _UNUSUAL:
-        return _encode("image_blit", id, x, y, w, h)
-
-
-def encode_load_image(id: int, pixels: BytesLike, w: int, h: int) -> bytes:
-    """Return a command that loads w x h RGBA pixels as an image.
-
-    >>> decode(encode_load_image(7, b"RGBA", 1, 1))
-    [<load_image id=7 w=1 h=1 pixels=<4 bytes> at 0>]
-    """
-    return _encode("load_image", id, w, h, as_pixels("load_image", pixels, w, h))
-
-
-def encode_remove_image(id: int) -> bytes:
-    """Return a command that removes an image.
-
-    >>> encode_remove_image(7).hex(" ", 8)
-    '18 0700000000000000'
-    """
-    return _encode("remove_image", id)
-
-
-def encode_draw_round_rect_signed(
-    x: int, y: int, w: int, h: int, radius: int, color: ColorLike
-) -> bytes:
-    """Return a command that outlines a round rectangle whose position may be negative.
-
-    >>> decode(encode_draw_round_rect_signed(-4, 0, 20, 10, 3, "red"))
-    [<draw_round_rect_signed x=-4 y=0 w=20 h=10 radius=3 color=(255, 0, 0, 255) at 0>]
-    """
-    try:
-        return _draw_round_rect_signed(x, y, w, h, radius, known[color])
-    except _UNUSUAL:
-        return _encode("draw_round_rect_signed", x, y, w, h, radius, color)
-
-
-def encode_fill_round_rect_signed(
-    x: int, y: int, w: int, h: int, radius: int, color: ColorLike
-) -> bytes:
-    """Return a command that fills a round rectangle whose position may be negative.
-
-    >>> decode(encode_fill_round_rect_signed(-4, 0, 20, 10, 3, "red"))
-    [<fill_round_rect_signed x=-4 y=0 w=20 h=10 radius=3 color=(255, 0, 0, 255) at 0>]
-    """
-    try:
-        return _fill_round_rect_signed(x, y, w, h, radius, known[color])
-    except _UNUSUAL:
-        return _encode("fill_round_rect_signed", x, y, w, h, radius, color)
+encoders(COMMANDS, globals())
+__all__ = [
+    "Command",
+    "DrawCommand",
+    "color_to_rgba",
+    "decode",
+    *(f"encode_{row.name}" for row in COMMANDS),
+]

@@ -1,12 +1,15 @@
 """The drawing calls. Each is a function that takes a surface first, and a method of ``Surface``.
 
-A call encodes one command of ``dala.gpu.protocol`` and appends it to the surface's queue.
+A call encodes one command and appends it to the surface's queue. Most calls are derived from the
+rows of ``dala.gpu.command``; here are those that do more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from dala.errors import CommandError
 from dala.gpu import command as encode
@@ -14,27 +17,49 @@ from dala.gpu.checks import (
     checked_size,
     clipped_rect,
     not_a_surface,
+    pixel_array,
     renderer_of,
     signed_position,
 )
-from dala.gpu.protocol import OPCODES, BytesLike, as_bytes, encode_commands
-from dala.typing import ColorLike
+from dala.gpu.derive import compiled, described
+from dala.gpu.protocol import (
+    BY_NAME,
+    COMMANDS,
+    OPCODES,
+    BytesLike,
+    CommandRow,
+    as_bytes,
+    encode_commands,
+    i32,
+    u32,
+)
+from dala.gpu.render.thread import check_pixels
+from dala.typing import ColorLike as ColorLike
+from dala.typing import NDArray, Params
 
 if TYPE_CHECKING:
+    from dala.gpu.compute.kernel import Kernel
     from dala.gpu.surface import Surface
 
 #: Bytes of a command above which it counts against the limit on queued bytes.
 LARGE: Final = 1 << 12
 _RESIZE: Final = OPCODES["resize"]
-
-
-def _put(s: Surface, call: str, data: bytes) -> None:
-    """Queue a small command."""
+_CALL: Final = """
+def {name}(s: Surface, {arguments}) -> None:
+    try:
+        data = {pack}
+    except unusual:
+        data = encode({values})
     try:
         put = s._put
     except AttributeError:
-        raise not_a_surface(call, s) from None
+        raise not_a_surface({name!r}, s) from None
     put(data)
+"""
+_LARGE_CALL: Final = """
+def {name}(s: Surface, {arguments}) -> None:
+    put_any(s, {name!r}, encode({values}))
+"""
 
 
 def put_any(s: Surface, call: str, data: bytes) -> None:
@@ -44,273 +69,6 @@ def put_any(s: Surface, call: str, data: bytes) -> None:
         renderer.put_large(data)
     else:
         renderer.put(data)
-
-
-def _again(
-    error: CommandError,
-    encoder: Callable[..., bytes],
-    place: tuple[int, ...] | None,
-    *rest: int | ColorLike,
-) -> bytes:
-    """Encode once more with another place; without one, raise the error of the first attempt."""
-    if place is None:
-        raise error
-    try:
-        return encoder(*place, *rest)
-    except CommandError as later:
-        raise later from None
-
-
-def _signed(call: str, x: int, y: int) -> tuple[int, int] | None:
-    """Return a position with a negative coordinate in the range of i32, and None for any other."""
-    place = signed_position(call, x, y)  # beyond i32, nothing is on any surface
-    return None if place is None else (min(place[0], 2**31 - 1), min(place[1], 2**31 - 1))
-
-
-# primitives -----------------------------------------------------------------------------------
-def clear(s: Surface, color: ColorLike) -> None:
-    """Fill the surface, within the clip, with a color; replaces alpha and does not blend.
-
-    >>> from dala import gpu
-    >>> with gpu.create_surface(2, 1) as s:
-    ...     gpu.clear(s, "#ff000080")
-    ...     gpu.get_pixels(s).hex(" ", 4)
-    'ff000080 ff000080'
-    """
-    _put(s, "clear", encode.encode_clear(color))
-
-
-def fill_rect(s: Surface, x: int, y: int, w: int, h: int, color: ColorLike) -> None:
-    """Fill a rectangle. Its position may be negative.
-
-    >>> from dala import gpu
-    >>> with gpu.create_surface(3, 1) as s:
-    ...     gpu.fill_rect(s, 1, 0, 2, 1, "red")
-    ...     gpu.get_pixels(s).hex(" ", 4)
-    '00000000 ff0000ff ff0000ff'
-    """
-    try:
-        _put(s, "fill_rect", encode.encode_fill_rect(x, y, w, h, color))
-    except CommandError as error:
-        rect = clipped_rect("fill_rect", x, y, w, h)
-        _put(s, "fill_rect", _again(error, encode.encode_fill_rect, rect, color))
-
-
-def draw_line(s: Surface, x1: int, y1: int, x2: int, y2: int, color: ColorLike) -> None:
-    """Draw a line, both ends included (Bresenham).
-
-    >>> from dala import gpu
-    >>> with gpu.create_surface(4, 4) as s:
-    ...     gpu.draw_line(s, 0, 0, 3, 3, "white")
-    ...     int(s.to_array()[..., 3].sum()) // 255
-    4
-    """
-    _put(s, "draw_line", encode.encode_draw_line(x1, y1, x2, y2, color))
-
-
-def draw_circle(s: Surface, cx: int, cy: int, r: int, color: ColorLike) -> None:
-    """Draw the outline of a circle (midpoint).
-
-    >>> from dala import gpu
-    >>> with gpu.create_surface(8, 8) as s:
-    ...     gpu.draw_circle(s, 4, 4, 3, "white")
-    ...     gpu.read_pixels(s, 7, 4, 1, 1), gpu.read_pixels(s, 4, 4, 1, 1)
-    (b'\\xff\\xff\\xff\\xff', b'\\x00\\x00\\x00\\x00')
-    """
-    _put(s, "draw_circle", encode.encode_draw_circle(cx, cy, r, color))
-
-
-def fill_circle(s: Surface, cx: int, cy: int, r: int, color: ColorLike) -> None:
-    """Fill a circle: the outline of the same radius and everything inside it.
-
-    >>> from dala import gpu
-    >>> with gpu.create_surface(8, 8) as s:
-    ...     gpu.fill_circle(s, 4, 4, 3, "white")
-    ...     gpu.read_pixels(s, 4, 4, 1, 1)
-    b'\\xff\\xff\\xff\\xff'
-    """
-    _put(s, "fill_circle", encode.encode_fill_circle(cx, cy, r, color))
-
-
-def draw_triangle(
-    s: Surface, x1: int, y1: int, x2: int, y2: int, x3: int, y3: int, color: ColorLike
-) -> None:
-    """Draw the outline of a triangle.
-
-    >>> from dala import gpu
-    >>> with gpu.create_surface(5, 5) as s:
-    ...     gpu.draw_triangle(s, 0, 0, 4, 0, 0, 4, "white")
-    ...     int(s.to_array()[..., 3].sum()) // 255
-    12
-    """
-    _put(s, "draw_triangle", encode.encode_draw_triangle(x1, y1, x2, y2, x3, y3, color))
-
-
-def fill_triangle(
-    s: Surface, x1: int, y1: int, x2: int, y2: int, x3: int, y3: int, color: ColorLike
-) -> None:
-    """Fill a triangle. Triangles that share an edge neither overlap nor leave a gap.
-
-    >>> from dala import gpu
-    >>> with gpu.create_surface(4, 4) as s:
-    ...     gpu.fill_triangle(s, 0, 0, 4, 0, 0, 4, "white")
-    ...     gpu.fill_triangle(s, 4, 0, 4, 4, 0, 4, "white")
-    ...     int(s.to_array()[..., 3].sum()) // 255
-    16
-    """
-    _put(s, "fill_triangle", encode.encode_fill_triangle(x1, y1, x2, y2, x3, y3, color))
-
-
-def draw_round_rect(
-    s: Surface, x: int, y: int, w: int, h: int, radius: int, color: ColorLike
-) -> None:
-    """Draw the outline of a rectangle with round corners. Its position may be negative.
-
-    >>> from dala import gpu
-    >>> with gpu.create_surface(8, 8) as s:
-    ...     gpu.draw_round_rect(s, 0, 0, 8, 8, 3, "white")
-    ...     gpu.read_pixels(s, 4, 0, 1, 1), gpu.read_pixels(s, 0, 0, 1, 1)
-    (b'\\xff\\xff\\xff\\xff', b'\\x00\\x00\\x00\\x00')
-    """
-    try:
-        _put(s, "draw_round_rect", encode.encode_draw_round_rect(x, y, w, h, radius, color))
-    except CommandError as error:
-        place = _signed("draw_round_rect", x, y)
-        _put(
-            s,
-            "draw_round_rect",
-            _again(error, encode.encode_draw_round_rect_signed, place, w, h, radius, color),
-        )
-
-
-def fill_round_rect(
-    s: Surface, x: int, y: int, w: int, h: int, radius: int, color: ColorLike
-) -> None:
-    """Fill a rectangle with round corners. Its position may be negative.
-
-    >>> from dala import gpu
-    >>> with gpu.create_surface(8, 8) as s:
-    ...     gpu.fill_round_rect(s, 0, 0, 8, 8, 3, "white")
-    ...     gpu.read_pixels(s, 4, 4, 1, 1), gpu.read_pixels(s, 0, 0, 1, 1)
-    (b'\\xff\\xff\\xff\\xff', b'\\x00\\x00\\x00\\x00')
-    """
-    try:
-        _put(s, "fill_round_rect", encode.encode_fill_round_rect(x, y, w, h, radius, color))
-    except CommandError as error:
-        place = _signed("fill_round_rect", x, y)
-        _put(
-            s,
-            "fill_round_rect",
-            _again(error, encode.encode_fill_round_rect_signed, place, w, h, radius, color),
-        )
-
-
-def set_clip(s: Surface, x: int, y: int, w: int, h: int, enabled: bool = True) -> None:
-    """Limit the following drawing to a rectangle; ``enabled=False`` removes the clip.
-
-    The position may be negative; the clip is the part of the rectangle on the surface.
-
-    >>> from dala import gpu
-    >>> with gpu.create_surface(3, 1) as s:
-    ...     gpu.set_clip(s, 0, 0, 1, 1)
-    ...     gpu.clear(s, "red")
-    ...     gpu.get_pixels(s).hex(" ", 4)
-    'ff0000ff 00000000 00000000'
-    """
-    try:
-        _put(s, "set_clip", encode.encode_set_clip(x, y, w, h, enabled))
-    except CommandError as error:
-        rect = clipped_rect("set_clip", x, y, w, h)
-        _put(s, "set_clip", _again(error, encode.encode_set_clip, rect, enabled))
-
-
-def reset_clip(s: Surface) -> None:
-    """Remove the clip.
-
-    >>> from dala import gpu
-    >>> with gpu.create_surface(3, 1) as s:
-    ...     gpu.set_clip(s, 0, 0, 1, 1)
-    ...     gpu.reset_clip(s)
-    ...     gpu.clear(s, "red")
-    ...     gpu.get_pixels(s).hex(" ", 4)
-    'ff0000ff ff0000ff ff0000ff'
-    """
-    _put(s, "reset_clip", encode.encode_reset_clip())
-
-
-# images and sprites ---------------------------------------------------------------------------
-def load_image(s: Surface, id: int, rgba: BytesLike, w: int, h: int) -> None:
-    """Load w x h RGBA pixels as an image, to be drawn at any size.
-
-    >>> from dala import gpu
-    >>> with gpu.create_surface(2, 1) as s:
-    ...     gpu.load_image(s, 1, bytes([255, 0, 0, 255]), 1, 1)
-    ...     gpu.draw_image(s, 1, 0, 0, 2, 1)
-    ...     gpu.get_pixels(s).hex(" ", 4)
-    'ff0000ff ff0000ff'
-    """
-    put_any(s, "load_image", encode.encode_load_image(id, rgba, w, h))
-
-
-def draw_image(s: Surface, id: int, x: int, y: int, dest_w: int, dest_h: int) -> None:
-    """Draw a loaded image, scaled to dest_w x dest_h; see :func:`load_image`.
-
-    >>> from dala import gpu
-    >>> with gpu.create_surface(2, 1) as s:
-    ...     gpu.load_image(s, 1, bytes([255, 0, 0, 255]), 1, 1)
-    ...     gpu.draw_image(s, 1, 1, 0, 5, 5)
-    ...     gpu.get_pixels(s).hex(" ", 4)
-    '00000000 ff0000ff'
-    """
-    _put(s, "draw_image", encode.encode_image_blit(id, x, y, dest_w, dest_h))
-
-
-def remove_image(s: Surface, id: int) -> None:
-    """Remove a loaded image. An unknown id is ignored.
-
-    >>> from dala import gpu
-    >>> with gpu.create_surface(2, 1) as s:
-    ...     gpu.load_image(s, 1, bytes(4), 1, 1)
-    ...     gpu.remove_image(s, 1)
-    """
-    _put(s, "remove_image", encode.encode_remove_image(id))
-
-
-def load_sprite(s: Surface, id: int, rgba: BytesLike, w: int, h: int) -> None:
-    """Load w x h RGBA pixels into the sprite atlas, to be drawn at their own size.
-
-    >>> from dala import gpu
-    >>> with gpu.create_surface(2, 1) as s:
-    ...     gpu.load_sprite(s, 7, bytes([0, 255, 0, 255]), 1, 1)
-    ...     gpu.blit(s, 7, 1, 0)
-    ...     gpu.get_pixels(s).hex(" ", 4)
-    '00000000 00ff00ff'
-    """
-    put_any(s, "load_sprite", encode.encode_load_sprite(id, rgba, w, h))
-
-
-def blit(s: Surface, id: int, x: int, y: int) -> None:
-    """Draw a sprite at its own size; see :func:`load_sprite`.
-
-    >>> from dala import gpu
-    >>> with gpu.create_surface(2, 1) as s:
-    ...     gpu.load_sprite(s, 7, bytes([0, 255, 0, 255]), 1, 1)
-    ...     gpu.blit(s, 7, 0, 0)
-    ...     gpu.get_pixels(s).hex(" ", 4)
-    '00ff00ff 00000000'
-    """
-    _put(s, "blit", encode.encode_blit(id, x, y))
-
-
-def remove_sprite(s: Surface, id: int) -> None:
-    """Remove a sprite. An unknown id is ignored.
-
-    >>> from dala import gpu
-    >>> with gpu.create_surface(2, 1) as s:
-    ...     gpu.load_sprite(s, 7, bytes(4), 1, 1)
-    ...     gpu.remove_sprite(s, 7)
-    """
-    _put(s, "remove_sprite", encode.encode_remove_sprite(id))
 
 
 # streams --------------------------------------------------------------------------------------
@@ -366,6 +124,53 @@ def _submit(s: Surface, call: str, data: bytes) -> None:
             s._note_resize()
 
 
+# compute --------------------------------------------------------------------------------------
+def dispatch_compute(
+    s: Surface,
+    shader: str | Kernel,
+    params: BytesLike | Params = b"",
+    workgroups: tuple[int, int, int] = (1, 1, 1),
+) -> None:
+    """Run a shader or kernel over the pixels; see :func:`load_shader`.
+
+    Args:
+        s: The surface.
+        shader: A kernel with one input, ``px: Pixel`` or ``img: Image``; or the name of a loaded
+            shader, or source text.
+        params: The parameters: a dict, or their bytes.
+        workgroups: The number of WGSL workgroups along x, y and z. Kernels ignore it.
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(1, 1) as s:
+    ...     gpu.clear(s, "red")
+    ...     gpu.dispatch_compute(s, "def swap(px: Pixel): return rgba(px.b, px.g, px.r, px.a)")
+    ...     dim = "def dim(px: Pixel, *, by): return rgba(px.r * by, px.g * by, px.b * by, px.a)"
+    ...     gpu.dispatch_compute(s, dim, {"by": 0.2})
+    ...     gpu.get_pixels(s).hex()
+    '000033ff'
+    """
+    if isinstance(shader, str) and not isinstance(params, Mapping):
+        put_any(s, "dispatch_compute", encode.encode_dispatch_compute(shader, params, workgroups))
+        return
+    from dala.gpu.shaders.dispatch import post_dispatch
+
+    post_dispatch(renderer_of(s, "dispatch_compute"), shader, params, workgroups)
+
+
+def supports_compute(s: Surface) -> bool:
+    """Return True if this machine can run WGSL shaders. Kernel text runs everywhere.
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(1, 1) as s:
+    ...     gpu.supports_compute(s) in (True, False)
+    True
+    """
+    from dala.gpu.shaders.dispatch import wgsl_available
+
+    renderer_of(s, "supports_compute")
+    return wgsl_available()
+
+
 # frames and the end ---------------------------------------------------------------------------
 def read_pixels(s: Surface, x: int, y: int, w: int, h: int) -> bytes:
     """Return the pixels of a rectangle as RGBA bytes; waits for the queued commands.
@@ -384,6 +189,67 @@ def read_pixels(s: Surface, x: int, y: int, w: int, h: int) -> bytes:
     return renderer.sync(lambda: renderer.read(int(x), int(y), int(w), int(h)))
 
 
+def get_pixels(s: Surface) -> bytes:
+    """Return all pixels as RGBA bytes, row by row; waits for the queued commands.
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(2, 1) as s:
+    ...     gpu.clear(s, "red")
+    ...     gpu.get_pixels(s).hex(" ", 4)
+    'ff0000ff ff0000ff'
+    """
+    return renderer_of(s, "get_pixels").copy_pixels(np.ndarray.tobytes)
+
+
+def set_pixels(s: Surface, rgba: BytesLike) -> None:
+    """Replace all pixels, in order with the drawing calls.
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(2, 1) as s:
+    ...     gpu.set_pixels(s, bytes([1, 2, 3, 255, 4, 5, 6, 255]))
+    ...     gpu.get_pixels(s).hex(" ", 4)
+    '010203ff 040506ff'
+
+    Args:
+        s: The surface.
+        rgba: Bytes, or a uint8 array of shape (height, width, 4).
+    """
+    renderer = renderer_of(s, "set_pixels")
+    pixels = pixel_array("set_pixels", "rgba", rgba)
+    check_pixels("set_pixels", pixels, *s.size)
+    if not isinstance(rgba, bytes):
+        pixels = pixels.copy()
+    renderer.post(lambda: renderer.write("set_pixels", pixels), pixels.nbytes)
+
+
+def with_pixels(s: Surface, fn: Callable[[NDArray], BytesLike | None]) -> None:
+    """Call a function with the pixels; nothing else is drawn while it runs.
+
+    >>> from dala import gpu
+    >>> with gpu.create_surface(2, 1) as s:
+    ...     gpu.clear(s, "white")
+    ...     gpu.with_pixels(s, lambda pixels: pixels // 2)
+    ...     gpu.get_pixels(s).hex(" ", 4)
+    '7f7f7f7f 7f7f7f7f'
+
+    Args:
+        s: The surface.
+        fn: A function of a uint8 array of shape (height, width, 4). It changes the array in place,
+            or returns other pixels of the same size. If it raises, the pixels stay unchanged.
+    """
+    renderer = renderer_of(s, "with_pixels")
+    if not callable(fn):
+        raise CommandError.invalid("with_pixels", "fn", "a function of an array", fn)
+    with renderer.exclusive() as canvas:
+        copy = canvas.pixels.copy()
+        returned = fn(copy)
+        pixels = copy
+        if returned is not None:
+            pixels = pixel_array("with_pixels", "the result of fn", returned)
+        renderer_of(s, "with_pixels")
+        renderer.write("with_pixels", pixels)
+
+
 def resize(s: Surface, w: int, h: int) -> None:
     """Change the size. Pixels that fit are kept, new ones are transparent, the clip is removed.
 
@@ -395,26 +261,12 @@ def resize(s: Surface, w: int, h: int) -> None:
     'ff0000ff ff0000ff 00000000'
     """
     w, h = checked_size("resize", "w", w), checked_size("resize", "h", h)
-    _put(s, "resize", encode.encode_resize(w, h))
+    put_any(s, "resize", encode.encode_resize(w, h))
     s._note_resize()
 
 
-def present(s: Surface) -> None:
-    """Present the frame. Drawing continues from its pixels.
-
-    >>> from dala import gpu
-    >>> with gpu.create_surface(2, 1) as s:
-    ...     gpu.clear(s, "red")
-    ...     gpu.present(s)
-    ...     s.synchronize()
-    ...     s.stats["frames"]
-    1
-    """
-    _put(s, "present", encode.encode_present())
-
-
 def wait_closed(s: Surface, timeout: float | None = None) -> bool:
-    """Wait until the viewer closes the window or page of a surface. Return True once it is closed.
+    """Wait until the viewer closes the surface's window or page. Return True once it is closed.
 
     >>> from dala import gpu
     >>> with gpu.create_surface(2, 1) as s:
@@ -445,3 +297,60 @@ def destroy_surface(s: Surface) -> None:
     if not hasattr(s, "_renderer"):
         raise not_a_surface("destroy_surface", s)
     s.close()
+
+
+# calls derived from rows ----------------------------------------------------------------------
+def _encode_anywhere(row: CommandRow) -> Callable[[Sequence[object]], bytes]:
+    """Return the encoder of a call: positions may be negative, unlike those of u32 fields.
+
+    Then the command ``<name>_signed`` is used, or the part at positions of 0 and above.
+    """
+    if [*row.kinds.items()][:4] != [(name, u32) for name in ("x", "y", "w", "h")]:
+        return row.encode
+    signed = BY_NAME.get(f"{row.name}_signed")
+
+    def encode(values: Sequence[Any]) -> bytes:
+        try:
+            return row.encode(values)
+        except CommandError:
+            x, y, w, h, *rest = values
+            if signed is not None:
+                place = signed_position(row.function, x, y)
+                if place is not None:  # beyond i32, nothing is on any surface
+                    place = min(place[0], i32.high), min(place[1], i32.high)
+                    return signed.encode((*place, w, h, *rest))
+            else:
+                rect = clipped_rect(row.function, x, y, w, h)
+                if rect is not None:
+                    return row.encode((*rect, *rest))
+            raise
+
+    return encode
+
+
+def add_calls(rows: Sequence[CommandRow], module: dict[str, Any]) -> None:
+    """Add to a module the calls of commands that it does not have."""
+    for row in rows:
+        if row.function not in module:
+            template, doc = _CALL if row.struct else _LARGE_CALL, "".join(described(row, ""))
+            module[row.function] = compiled(
+                template, row, row.function, row.call_arguments, doc, module, _encode_anywhere(row)
+            )
+
+
+add_calls(COMMANDS, globals())
+#: The names of the calls, each a method of ``Surface`` too.
+__all__ = [
+    *dict.fromkeys(row.function for row in COMMANDS),
+    "submit", "get_pixels", "set_pixels", "with_pixels", "supports_compute", "wait_closed",
+    "destroy_surface",
+]  # fmt: skip
+
+
+class DrawingCalls:
+    """The calls as methods."""
+
+
+for _name in __all__:
+    if _name != "destroy_surface":  # Surface.close
+        setattr(DrawingCalls, _name, globals()[_name])

@@ -1,18 +1,15 @@
-"""The command protocol of surfaces: one table, and the encoding and decoding derived from it.
+"""The command protocol of surfaces: kinds of fields, rows of commands, encoding and decoding.
 
 A command is one byte of opcode and its fields. All integers are little-endian, lengths are u32,
-text is UTF-8. Each row of ``COMMANDS`` declares a command: ``dala.gpu.command`` has a function that
-encodes it, and ``dala.gpu.draw`` one that encodes it and queues it on a surface. Tests check both
-against the table. ``dala.gpu.raster.stream`` executes the commands that draw.
+text is UTF-8. The rows are declared in ``dala.gpu.command``; encoders, drawing calls, methods of
+``Surface``, type stubs and the table of the documentation are derived from them.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
-from functools import partial
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 from dala import memory
 from dala.errors import CommandError, ProtocolError
@@ -30,14 +27,32 @@ FieldValue: TypeAlias = "int | bool | str | bytes | tuple[int, ...] | tuple[Draw
 #: How deep batches may be nested.
 MAX_DEPTH: Final = 16
 
-_FORMATS: Final = {"u32": "I", "i32": "i", "u64": "Q", "u8": "B", "rgba": "4s"}
-_RANGES: Final = {
-    "u32": (0, 2**32 - 1),
-    "i32": (-(2**31), 2**31 - 1),
-    "u64": (0, 2**64 - 1),
-    "u8": (0, 255),
-}
 _LENGTH: Final = struct.Struct("<I")
+
+
+class FieldKind(NamedTuple):
+    """The kind of a field: its name, its type in calls, its format if the size is fixed, a range.
+
+    ``pixels`` are w * h * 4 bytes after all other fields, ``text`` and ``data`` a u32 length and so
+    many bytes, ``commands`` a u32 count and so many commands.
+    """
+
+    name: str
+    python: str
+    format: str = ""
+    low: int = 0
+    high: int = 0
+
+
+u32: Final = FieldKind("u32", "int", "I", 0, 2**32 - 1)
+i32: Final = FieldKind("i32", "int", "i", -(2**31), 2**31 - 1)
+u64: Final = FieldKind("u64", "int", "Q", 0, 2**64 - 1)
+flag: Final = FieldKind("flag", "bool", "B")
+rgba: Final = FieldKind("rgba", "ColorLike", "4s")
+text: Final = FieldKind("text", "str")
+data: Final = FieldKind("data", "BytesLike")
+pixels: Final = FieldKind("pixels", "BytesLike")
+commands: Final = FieldKind("commands", "Iterable[bytes]")
 
 
 class CommandRow:
@@ -45,141 +60,102 @@ class CommandRow:
 
     Args:
         opcode: The first byte of the command.
-        name: The name; its encoder is ``encode_<name>``.
-        fields: The fields in order, as ``name:kind``. A kind is u8, i32, u32, u64; rgba, four
-            bytes; pixels, w * h * 4 bytes; text or data, a u32 length and so many bytes; commands,
-            a u32 count and so many commands.
-        arguments: The arguments of the encoder, where they are not the fields.
-        function: The name of the drawing call, where it is not ``name``.
-        call_arguments: The arguments of the drawing call, where they are not the encoder's.
+        declared: A function whose name, arguments and docstring are those of the command; the
+            annotations are kinds.
+        draws: The native function in ``dala.gpu.raster.commands`` that executes it; without one,
+            the render thread's method ``_do_<name>`` does.
+        call: The drawing call with its arguments, where it is not declared the same:
+            ``"draw_image id x y dest_w dest_h"``.
     """
 
-    __slots__ = ("arguments", "call_arguments", "fields", "function", "name", "opcode", "struct")
-
     def __init__(
-        self,
-        opcode: int,
-        name: str,
-        fields: str,
-        *,
-        arguments: str = "",
-        function: str = "",
-        call_arguments: str = "",
+        self, opcode: int, declared: Callable[..., None], draws: str = "", call: str = ""
     ) -> None:
-        pairs = [field.split(":") for field in fields.split()]
+        kinds: dict[str, FieldKind] = dict(declared.__annotations__)
+        kinds.pop("return", None)
         self.opcode = opcode
-        self.name = name
-        self.fields: list[tuple[str, str]] = [(field, kind) for field, kind in pairs]
-        self.arguments = arguments.split() or [field for field, _ in self.fields]
-        self.function = function or name
-        self.call_arguments = call_arguments.split() or self.arguments
+        self.draws = draws
+        self.name = declared.__name__
+        self.doc = declared.__doc__ or ""
+        #: The kinds of the encoder's arguments, in their order.
+        self.kinds: Mapping[str, FieldKind] = kinds
+        defaults = declared.__defaults__ or ()
+        #: The default values of the last arguments.
+        self.defaults = dict(zip([*kinds][len(kinds) - len(defaults) :], defaults, strict=True))
+        #: The fields in the order of their bytes.
+        self.fields = sorted(kinds.items(), key=lambda field: field[1] is pixels)
+        #: Where each field begins in a command of fixed size.
+        self.offsets: dict[str, int] = {}
+        form = "<B"
+        for field, kind in self.fields:
+            self.offsets[field] = struct.calcsize(form)
+            form += kind.format
+        #: The name of the drawing call, and of its arguments after the surface.
+        self.function, *renamed = call.split() or [self.name.removesuffix("_signed")]
+        self.call_arguments = renamed or [*kinds]
         #: Packs opcode and fields; None for a command of variable size.
         self.struct: struct.Struct | None = None
-        if all(kind in _FORMATS for _, kind in self.fields):
-            self.struct = struct.Struct("<B" + "".join(_FORMATS[kind] for _, kind in self.fields))
+        if all(kind.format for kind in kinds.values()):
+            self.struct = struct.Struct(form)
 
     def encode(self, values: Sequence[object]) -> bytes:
-        """Return the command with these field values, each of them checked."""
+        """Return the command with the values of its arguments, each of them checked."""
+        given = dict(zip(self.kinds, values, strict=True))
         parts = [bytes([self.opcode])]
-        for (name, kind), value in zip(self.fields, values, strict=True):
-            parts.append(_encode_field(self.function, name, kind, value))
+        for name, kind in self.fields:
+            if kind is pixels:
+                parts.append(_as_pixels(self.function, given[name], given["w"], given["h"]))
+            else:
+                parts.append(_encode_field(self.function, name, kind, given[name]))
         return b"".join(parts)
 
 
-#: The drawing commands.
-COMMANDS: Final = (
-    CommandRow(0x01, "clear", "color:rgba"),
-    CommandRow(0x02, "fill_rect", "x:u32 y:u32 w:u32 h:u32 color:rgba"),
-    CommandRow(0x03, "draw_line", "x1:i32 y1:i32 x2:i32 y2:i32 color:rgba"),
-    CommandRow(0x04, "blit", "id:u64 x:i32 y:i32"),
-    CommandRow(0x05, "present", ""),
-    CommandRow(0x06, "resize", "w:u32 h:u32"),
-    CommandRow(
-        0x07, "load_sprite", "id:u64 w:u32 h:u32 pixels:pixels",
-        arguments="id pixels w h", call_arguments="id rgba w h",
-    ),
-    CommandRow(0x08, "remove_sprite", "id:u64"),
-    CommandRow(
-        0x09, "dispatch_compute", "shader:text params:data x:u32 y:u32 z:u32",
-        arguments="shader params workgroups",
-    ),
-    CommandRow(0x0A, "read_pixels", "x:u32 y:u32 w:u32 h:u32"),
-    CommandRow(0x0B, "load_shader", "name:text source:text"),
-    CommandRow(0x0C, "set_uniform", "name:text data:data"),
-    CommandRow(
-        0x0D, "draw_circle", "cx:i32 cy:i32 radius:u32 color:rgba",
-        call_arguments="cx cy r color",
-    ),
-    CommandRow(
-        0x0E, "fill_circle", "cx:i32 cy:i32 radius:u32 color:rgba",
-        call_arguments="cx cy r color",
-    ),
-    CommandRow(0x0F, "draw_triangle", "x1:i32 y1:i32 x2:i32 y2:i32 x3:i32 y3:i32 color:rgba"),
-    CommandRow(0x10, "fill_triangle", "x1:i32 y1:i32 x2:i32 y2:i32 x3:i32 y3:i32 color:rgba"),
-    CommandRow(0x11, "draw_round_rect", "x:u32 y:u32 w:u32 h:u32 radius:u32 color:rgba"),
-    CommandRow(0x12, "fill_round_rect", "x:u32 y:u32 w:u32 h:u32 radius:u32 color:rgba"),
-    CommandRow(0x13, "set_clip", "x:u32 y:u32 w:u32 h:u32 enabled:u8"),
-    CommandRow(0x14, "reset_clip", ""),
-    CommandRow(0x15, "batch", "commands:commands"),
-    CommandRow(
-        0x16, "image_blit", "id:u64 x:i32 y:i32 w:u32 h:u32",
-        function="draw_image", call_arguments="id x y dest_w dest_h",
-    ),
-    CommandRow(
-        0x17, "load_image", "id:u64 w:u32 h:u32 pixels:pixels",
-        arguments="id pixels w h", call_arguments="id rgba w h",
-    ),
-    CommandRow(0x18, "remove_image", "id:u64"),
-    # Opcodes up to 0x18 are fixed. The next two are the round rectangles with signed positions.
-    CommandRow(
-        0x19, "draw_round_rect_signed", "x:i32 y:i32 w:u32 h:u32 radius:u32 color:rgba",
-        function="draw_round_rect",
-    ),
-    CommandRow(
-        0x1A, "fill_round_rect_signed", "x:i32 y:i32 w:u32 h:u32 radius:u32 color:rgba",
-        function="fill_round_rect",
-    ),
-)  # fmt: skip
-
-BY_NAME: Final = MappingProxyType({row.name: row for row in COMMANDS})
-BY_OPCODE: Final = MappingProxyType({row.opcode: row for row in COMMANDS})
-OPCODES: Final = MappingProxyType({row.name: row.opcode for row in COMMANDS})
+#: The commands, also by name and by opcode; ``dala.gpu.command`` declares them.
+COMMANDS: Final[list[CommandRow]] = []
+BY_NAME: Final[dict[str, CommandRow]] = {}
+BY_OPCODE: Final[dict[int, CommandRow]] = {}
+OPCODES: Final[dict[str, int]] = {}
 
 
-def packer(name: str) -> Callable[..., bytes]:
-    """Return a function that packs the fields of a command of fixed size, without checks.
+def command(
+    opcode: int, *, draws: str = "", call: str = ""
+) -> Callable[[Callable[..., None]], CommandRow]:
+    """Declare a command; see :class:`CommandRow`."""
 
-    It raises ``struct.error`` for a value that does not fit; ``encode`` of the row says which.
-    """
-    row = BY_NAME[name]
-    assert row.struct is not None, f"{name} has a variable size"
-    return partial(row.struct.pack, row.opcode)
+    def declare(declared: Callable[..., None]) -> CommandRow:
+        row = BY_OPCODE[opcode] = CommandRow(opcode, declared, draws, call)
+        BY_NAME[row.name] = row
+        OPCODES[row.name] = opcode
+        COMMANDS.append(row)
+        return row
+
+    return declare
 
 
 # encoding fields --------------------------------------------------------------------------------
-def _encode_field(call: str, name: str, kind: str, value: object) -> bytes:
-    if kind in _RANGES:
-        low, high = _RANGES[kind]
-        if isinstance(value, bool) and kind == "u8":
-            value = int(value)
-        number = as_int(value)
-        if number is None or not low <= number <= high:
-            raise CommandError.invalid(call, name, f"an int from {low} to {high}", value)
-        return struct.pack("<" + _FORMATS[kind], number)
-    if kind == "rgba":
+def _encode_field(call: str, name: str, kind: FieldKind, value: object) -> bytes:
+    if kind is flag:
+        if not isinstance(value, bool | int):
+            raise CommandError.invalid(call, name, "True or False", value)
+        return bytes([bool(value)])
+    if kind is rgba:
         if isinstance(value, bytes) and len(value) == 4:
             return value
         return rgba_of(cast("ColorLike", value), call, name)
-    if kind == "text":
+    if kind.format:
+        number = as_int(value)
+        if number is None or not kind.low <= number <= kind.high:
+            raise CommandError.invalid(call, name, f"an int from {kind.low} to {kind.high}", value)
+        return struct.pack("<" + kind.format, number)
+    if kind is text:
         if not isinstance(value, str):
             raise CommandError.invalid(call, name, "a str", value)
         try:
-            data = value.encode()
+            value = value.encode()
         except UnicodeEncodeError:
             raise CommandError.invalid(call, name, "text without lone surrogates", value) from None
-        return _LENGTH.pack(len(data)) + data
-    data = as_bytes(call, name, value)
-    return data if kind == "pixels" else _LENGTH.pack(len(data)) + data
+    found = as_bytes(call, name, value)
+    return _LENGTH.pack(len(found)) + found
 
 
 def as_int(value: object) -> int | None:
@@ -213,20 +189,20 @@ def _view(call: str, name: str, value: object) -> memoryview:
     return view
 
 
-def as_pixels(call: str, pixels: BytesLike, w: int, h: int) -> bytes:
+def _as_pixels(call: str, given: object, w: Any, h: Any) -> bytes:
     """Return w x h pixels as RGBA bytes; refuses any other number of bytes."""
-    view = _view(call, "pixels", pixels)
+    view = _view(call, "pixels", given)
     count = view.nbytes
     if as_int(w) is None or as_int(h) is None or count != w * h * 4:
         expected = f"{w!r} x {h!r} RGBA pixels of 4 bytes"
-        raise CommandError(
-            f"{call}: pixels must be {expected}, got {count} bytes.",
-            call=call,
-            argument="pixels",
-            expected=expected,
-            got=f"{count} bytes",
-        )
+        raise wrong_pixels(call, "pixels", expected, f"{count} bytes")
     return _copied(call, view)
+
+
+def wrong_pixels(call: str, argument: str, expected: str, got: str) -> CommandError:
+    """Return the error for pixels of another size; ``got`` is a description."""
+    text = f"{call}: {argument} must be {expected}, got {got}."
+    return CommandError(text, call=call, argument=argument, expected=expected, got=got)
 
 
 # decoding ---------------------------------------------------------------------------------------
@@ -285,7 +261,7 @@ class DrawCommand:
             commands = cast("tuple[DrawCommand, ...]", self.fields["commands"])
             return encode_commands([c.encode() for c in commands])
         row = BY_OPCODE[self.opcode]
-        return row.encode([self.fields[name] for name, _ in row.fields])
+        return row.encode([self.fields[name] for name in row.kinds])
 
 
 def encode_commands(commands: Sequence[bytes]) -> bytes:
@@ -329,45 +305,46 @@ class CommandDecoder:
         self.offset += 1
         fields: dict[str, FieldValue] = {}
         for name, kind in row.fields:
-            if kind == "commands":
+            if kind is commands:
                 fields[name] = self._batch(start, depth)
-            elif kind == "pixels":
+            elif kind is pixels:
                 w, h = cast("int", fields["w"]), cast("int", fields["h"])
                 fields[name] = self._take(w * h * 4, start)
             else:
-                fields[name] = self._field(kind, start)
-        if row.name == "set_clip":
-            if fields["enabled"] not in (0, 1):
-                raise ProtocolError("enabled must be 0 or 1", start, row.opcode)
-            fields["enabled"] = bool(fields["enabled"])
+                fields[name] = self._field(name, kind, start)
         return DrawCommand(row.name, start, fields)
 
     def _batch(self, start: int, depth: int) -> tuple[DrawCommand, ...]:
         opcode = self.data[start]
         if depth >= MAX_DEPTH:
             raise ProtocolError(f"batches are nested more than {MAX_DEPTH} deep", start, opcode)
-        count = self._number("u32", start)
+        count = self._number(u32, start)
         left = len(self.data) - self.offset
         if count > left:  # a command has one byte at least
             problem = f"the batch has {count} commands, but only {left} bytes are left"
             raise ProtocolError(problem, start, opcode)
         return tuple(self.command(depth + 1) for _ in range(count))
 
-    def _field(self, kind: str, start: int) -> FieldValue:
-        if kind in _RANGES:
-            return self._number(kind, start)
-        if kind == "rgba":
+    def _field(self, name: str, kind: FieldKind, start: int) -> FieldValue:
+        if kind is rgba:
             return tuple(self._take(4, start))
-        data = self._take(self._number("u32", start), start)
-        if kind == "data":
-            return data
+        if kind is flag:
+            value = self._take(1, start)[0]
+            if value > 1:
+                raise ProtocolError(f"{name} must be 0 or 1", start, self.data[start])
+            return bool(value)
+        if kind.format:
+            return self._number(kind, start)
+        found = self._take(self._number(u32, start), start)
+        if kind is data:
+            return found
         try:
-            return data.decode()
+            return found.decode()
         except UnicodeDecodeError:
             raise ProtocolError("text is not valid UTF-8", start, self.data[start]) from None
 
-    def _number(self, kind: str, start: int) -> int:
-        form = "<" + _FORMATS[kind]
+    def _number(self, kind: FieldKind, start: int) -> int:
+        form = "<" + kind.format
         number: int = struct.unpack(form, self._take(struct.calcsize(form), start))[0]
         return number
 

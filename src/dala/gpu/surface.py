@@ -18,8 +18,8 @@ import numpy as np
 
 from dala.errors import CommandError, DalaError
 from dala.extensions import live_module
-from dala.gpu import draw, pixels, shading
 from dala.gpu.checks import checked_size, destroyed, renderer_of
+from dala.gpu.draw import DrawingCalls
 from dala.gpu.protocol import BY_OPCODE
 from dala.gpu.render.thread import KEPT_ERRORS, Renderer
 from dala.resources import Closing
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dala.gpu.presenters.base import Presenter
 
 
-class Surface(Closing):
+class Surface(DrawingCalls, Closing):
     """A picture of straight-alpha RGBA pixels that is drawn by commands.
 
     Drawing calls return at once; the surface's own thread executes them in order. Calls that return
@@ -80,38 +80,6 @@ class Surface(Closing):
             except BaseException:
                 self.close()
                 raise
-
-    # The drawing calls, which are functions too; see draw.py, shading.py and pixels.py.
-    clear = draw.clear
-    fill_rect = draw.fill_rect
-    draw_line = draw.draw_line
-    draw_circle = draw.draw_circle
-    fill_circle = draw.fill_circle
-    draw_triangle = draw.draw_triangle
-    fill_triangle = draw.fill_triangle
-    draw_round_rect = draw.draw_round_rect
-    fill_round_rect = draw.fill_round_rect
-    set_clip = draw.set_clip
-    reset_clip = draw.reset_clip
-    load_image = draw.load_image
-    draw_image = draw.draw_image
-    remove_image = draw.remove_image
-    load_sprite = draw.load_sprite
-    blit = draw.blit
-    remove_sprite = draw.remove_sprite
-    batch = draw.batch
-    submit = draw.submit
-    load_shader = shading.load_shader
-    dispatch_compute = shading.dispatch_compute
-    set_uniform = shading.set_uniform
-    supports_compute = shading.supports_compute
-    get_pixels = pixels.get_pixels
-    read_pixels = draw.read_pixels
-    set_pixels = pixels.set_pixels
-    with_pixels = pixels.with_pixels
-    resize = draw.resize
-    present = draw.present
-    wait_closed = draw.wait_closed
 
     # state ------------------------------------------------------------------------------------
     @property
@@ -250,7 +218,7 @@ class Surface(Closing):
         encoder: str | None = None,
         reconnect: float = 300.0,
     ) -> SentStream:
-        """Send what the surface presents, at a constant rate; see ``Scene.live``.
+        """Send presented frames at a constant rate; see ``Scene.live``.
 
         With ``seconds`` the call returns when they have passed; without, it returns at once, and
         the stream runs on a thread until it or the surface is closed::

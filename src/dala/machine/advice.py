@@ -66,8 +66,7 @@ def find_problems(probe: Probe) -> Iterator[Problem]:
     """Yield everything that keeps Dala from using the machine fully."""
     yield from _packages(probe)
     yield from _graphics(probe)
-    yield from _setting(probe)
-    yield from _limits(probe)
+    yield from _settings(probe)
     if probe.cache_error:
         yield Problem(
             f"Compiled kernels cannot be cached in {probe.cache} ({probe.cache_error}), so every "
@@ -172,7 +171,7 @@ def _nvidia(probe: Probe, adapters: list[Device]) -> Iterator[Problem]:
         )
 
 
-def _setting(probe: Probe) -> Iterator[Problem]:
+def _settings(probe: Probe) -> Iterator[Problem]:
     name = probe.setting
     known = {d.id for d in probe.devices} | {"auto"}
     if any(d.backend == "webgpu" for d in probe.devices):
@@ -184,9 +183,6 @@ def _setting(probe: Probe) -> Iterator[Problem]:
             f"DALA_DEVICE is {name!r}, and this machine has no such device.",
             f"Set it to one of {', '.join(sorted(known))}, or unset it: unset DALA_DEVICE",
         )
-
-
-def _limits(probe: Probe) -> Iterator[Problem]:
     if probe.limits and probe.limits not in CLASSES:
         yield Problem(
             f"{VARIABLE} is {probe.limits!r}, and there are no such limits: WebGPU cannot be used.",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from dala.errors import counted
 from dala.extras import EXTRAS, pip_install
@@ -24,6 +24,10 @@ from dala.machine.probe import Probe, look
 
 #: A value that JSON can represent.
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+
+
+#: Facts of a probe that a report has as they are.
+_SYSTEM: Final = ("dala", "python", "system", "machine", "libc", "setting")
 
 
 class ExtraFacts(NamedTuple):
@@ -76,9 +80,8 @@ class Report:
     def facts(self) -> str:
         """Return the first part of the page: system, packages, devices."""
         s = self.system
-        libc = f", {s['libc']}" if s["libc"] else ""
         lines = [
-            f"Dala {s['dala']}, Python {s['python']}, {s['system']} ({s['machine']}{libc})",
+            system_line(s),
             "",
             "Packages",
             *(
@@ -120,11 +123,17 @@ class Report:
             )
             if missing:
                 page.append(f"          {facts.install}")
-        page.append("")
-        page.append(_verdict(len(self.problems)))
+        count = counted(len(self.problems), "problems") if self.problems else "No problems"
+        page += ["", f"{count} found."]
         return "\n".join(page)
 
     __repr__ = __str__
+
+
+def system_line(s: Mapping[str, str]) -> str:
+    """Return the first line of a report: versions and the system."""
+    libc = f", {s['libc']}" if s["libc"] else ""
+    return f"Dala {s['dala']}, Python {s['python']}, {s['system']} ({s['machine']}{libc})"
 
 
 def _limits(name: str) -> str:
@@ -141,10 +150,6 @@ def _limits(name: str) -> str:
         f"buffers, {most[WORKGROUP_MEMORY]} bytes of workgroup memory, buffers of "
         f"{most['max-storage-buffer-binding-size'] >> 20} MiB"
     )
-
-
-def _verdict(problems: int) -> str:
-    return f"{counted(problems, 'problems')} found." if problems else "No problems found."
 
 
 def doctor() -> Report:
@@ -168,12 +173,7 @@ def diagnose(probe: Probe) -> Report:
         problems=problems,
         optional=list(missing_extras(probe.versions)),
         system={
-            "dala": probe.dala,
-            "python": probe.python,
-            "system": probe.system,
-            "machine": probe.machine,
-            "libc": probe.libc,
-            "setting": probe.setting,
+            **{name: getattr(probe, name) for name in _SYSTEM},
             "webgpu_limits": probe.limits if probe.limits in CLASSES else "",
             "models": probe.models,
             "cache": "" if probe.cache_error or probe.cache_distrust else probe.cache,

@@ -12,11 +12,12 @@ import builtins
 from fractions import Fraction
 from typing import Final
 
-from dala.errors import ParameterError, VideoError
-from dala.media.video.arguments import check_rate
+from dala.arguments import Rate, Size
+from dala.errors import VideoError
 from dala.media.video.decoding import devices
 from dala.media.video.decoding.devices import Camera
-from dala.media.video.reader import Reader
+from dala.media.video.options import DecodeOptions
+from dala.media.video.reader import CALL, Reader
 from dala.media.video.source import VideoSource, lasting
 
 __all__ = ["Camera", "list", "open"]
@@ -26,6 +27,7 @@ TEST: Final = "test"
 #: Seconds for which an unplugged camera is tried again.
 RECONNECT: Final = 3600.0
 _CALL: Final = "camera.open"
+_SIZE: Final = Size(expected="(width, height) in pixels")
 
 
 def list() -> builtins.list[Camera]:
@@ -71,47 +73,28 @@ def open(
     ...     source.fps, next(source).width
     (Fraction(10, 1), 64)
     """
-    options = _options(size, None if fps is None else check_rate(_CALL, fps))
+    options = _options(size, None if fps is None else Rate().check(_CALL, "fps", fps))
     source = lasting(_source(camera, options), reconnect)
     try:
-        return Reader(source, format=format, device=device, policy=policy, timeout=timeout)
+        given = {"format": format, "device": device, "policy": policy, "timeout": timeout}
+        return Reader(source, DecodeOptions.checked(CALL, given))
     except VideoError as error:
-        raise _explained(error, source.label) from error.__cause__
+        raise devices.explained(error, _CALL, source.label) from error.__cause__
 
 
 def _options(size: tuple[int, int] | None, fps: Fraction | None) -> dict[str, str]:
     options: dict[str, str] = {}
     if size is not None:
-        whole = isinstance(size, tuple | builtins.list) and len(size) == 2
-        if not whole or not all(type(side) is int and 0 < side <= 16384 for side in size):
-            raise ParameterError.invalid(_CALL, "size", "(width, height) in pixels", size)
-        options["video_size"] = f"{size[0]}x{size[1]}"
+        width, height = _SIZE.check(_CALL, "size", size)
+        options["video_size"] = f"{width}x{height}"
     if fps is not None:
         options["framerate"] = str(fps)
     return options
 
 
 def _source(camera: str | int, options: dict[str, str]) -> VideoSource:
-    if isinstance(camera, bool) or not isinstance(camera, str | int):
-        raise ParameterError.invalid(
-            _CALL, "camera", "'default', a number or a name", camera, "camera.list() has them."
-        )
     if camera == TEST:
-        return _generated(options)
+        size, rate = options.get("video_size", "1280x720"), options.get("framerate", "30")
+        made = f"testsrc2=size={size}:rate={rate},realtime"
+        return VideoSource(made, "test camera", True, "lavfi")
     return devices.camera_source(devices.camera_of(camera, list(), _CALL), options)
-
-
-def _generated(options: dict[str, str]) -> VideoSource:
-    size, rate = options.get("video_size", "1280x720"), options.get("framerate", "30")
-    return VideoSource(f"testsrc2=size={size}:rate={rate},realtime", "test camera", True, "lavfi")
-
-
-def _explained(error: VideoError, label: str) -> VideoError:
-    """Return the error of a camera that cannot be opened, with what FFmpeg means by it."""
-    cause = error.__cause__
-    number = getattr(cause, "errno", None)
-    reasons = {16: "another program uses it", 13: "access to it is not allowed"}
-    if number not in reasons:
-        return error
-    advice = "Close the other program." if number == 16 else "Give this user access to cameras."
-    return VideoError(f"{_CALL}: cannot open {label!r}: {reasons[number]}. {advice}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import numpy as np
 
 from dala import memory
-from dala.arguments import checked_path
+from dala.arguments import Selection, checked_path
 from dala.errors import MissingPackage, ParameterError
 from dala.extras import pip_install
 from dala.media.notices import notify
 from dala.media.parts import PartFile
 from dala.media.pictures.modes import NUMBERS, color_key, is_scaled, normalized, over, rgba, scaled
+from dala.media.pictures.options import COLORS
 from dala.media.pictures.plugins import open_image
 from dala.png import encode_png
 from dala.typing import ColorLike, NDArray, ParamValue, PathLike, PictureSource
@@ -39,6 +40,7 @@ _MOVING: Final = ("GIF", "PNG", "WEBP", "AVIF")
 
 
 #: Pillow's mode for each shape of pixels after height and width.
+_DEPTH: Final = Selection(None, "float", "stored", expected="None or 'float' or 'stored'")
 MODES: Final[Mapping[tuple[int, ...], str]] = {(): "L", (3,): "RGB", (4,): "RGBA"}
 
 
@@ -111,15 +113,15 @@ def load(path: PictureSource, max_pixels: int, *, color: str = "srgb") -> Pillow
         deep = _deep(found)  # Pillow compares the 16-bit key with eight bits
         if deep is not None:
             return Image.fromarray((deep / 257 + 0.5).astype(np.uint8))
-    return _guarded(lambda: normalized(image), found.name)
+    return _normalized(found)
 
 
 def read_picture(
     path: PictureSource, max_pixels: int, *, color: str = "srgb", depth: str | None = None
 ) -> PictureFile:
     """Read the first picture of a file as pixels; see :meth:`dala.media.Frame.open`."""
-    _check("color", color, ("srgb", "raw"))
-    _check("depth", depth, (None, "float", "stored"))
+    COLORS.check("Frame.open", "color", color)
+    _DEPTH.check("Frame.open", "depth", depth)
     found = _decode(path, max_pixels, color)
     image, profile = found.image, None
     if color == "raw":
@@ -130,17 +132,10 @@ def read_picture(
         deep = _deep(found)
         pixels = None if deep is None else (deep / 257 + 0.5).astype(np.uint8)
     if pixels is None:
-        made = _guarded(lambda: normalized(image), found.name)
-        pixels = np.asarray(made)
+        pixels = np.asarray(_normalized(found))
         if depth == "float":
             pixels = pixels / np.float32(255)
     return PictureFile(pixels, bits, found.count, profile)
-
-
-def _check(name: str, value: str | None, allowed: tuple[str | None, ...]) -> None:
-    if not (value is None or isinstance(value, str)) or value not in allowed:
-        listed = " or ".join(map(repr, allowed))
-        raise ParameterError.invalid("Frame.open", name, listed, value)
 
 
 def _sixteen(found: _Decoded) -> NDArray | None:
@@ -223,13 +218,14 @@ def _unreadable(name: str, error: Exception) -> ParameterError:
     return ParameterError(f"Frame.open: {name} cannot be read as a picture ({text}).")
 
 
-def _guarded(work: Callable[[], PillowImage], name: str) -> PillowImage:
+def _normalized(found: _Decoded) -> PillowImage:
+    """Return the picture in one of the usual modes."""
     try:
-        return work()
+        return normalized(found.image)
     except (MemoryError, ParameterError):
         raise
     except Exception as error:
-        raise _unreadable(name, error) from None
+        raise _unreadable(found.name, error) from None
 
 
 def _bits(image: PillowImage) -> int:
@@ -315,43 +311,37 @@ def store(
 
     Formats without alpha get the picture over the background.
     """
-    if not isinstance(path, str | os.PathLike):
-        _store_stream(path, pixels, options, format, background)
-        return
-    target = checked_path("Frame.save", "path", path)
+    stream = None if isinstance(path, str | os.PathLike) else path
+    expected = "a path or a file opened in binary mode"
+    if stream is None:
+        target = checked_path("Frame.save", "path", path)  # type: ignore[arg-type]
+        name, suffix = target.name, target.suffix
+    else:
+        if not callable(getattr(stream, "write", None)):
+            raise ParameterError.invalid("Frame.save", "path", expected, type(stream))
+        name = str(getattr(stream, "name", None))
+        suffix = Path(name).suffix if isinstance(getattr(stream, "name", None), str) else ""
+        if format is None and not suffix:
+            raise ParameterError("Frame.save: a file object needs a format, such as format='png'.")
     if format is not None and not isinstance(format, str):
         raise ParameterError.invalid("Frame.save", "format", "the name of a format", format)
-    kind = _format(target.suffix if format is None else f".{format.lstrip('.')}", target.name)
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"Frame.save: there is no folder '{target.parent}'. Make it first.")
-    with PartFile(target) as part:
-        with part.path.open("wb") as file:
-            _encode(file, pixels, kind, options, background, str(target))
-        part.complete()
-
-
-def _store_stream(
-    file: BinaryIO,
-    pixels: NDArray,
-    options: Mapping[str, ParamValue | bytes],
-    format: str | None,
-    background: ColorLike,
-) -> None:
-    if not callable(getattr(file, "write", None)):
-        expected = "a path or a file opened in binary mode"
-        raise ParameterError.invalid("Frame.save", "path", expected, type(file))
-    name = getattr(file, "name", None)
-    suffix = Path(name).suffix if isinstance(name, str) else ""
-    if format is None and not suffix:
-        raise ParameterError("Frame.save: a file object needs a format, such as format='png'.")
-    kind = _format(suffix if format is None else f".{format.lstrip('.')}", str(name))
+    kind = _format(suffix if format is None else f".{format.lstrip('.')}", name)
+    if stream is None:
+        if not target.parent.is_dir():
+            raise FileNotFoundError(
+                f"Frame.save: there is no folder '{target.parent}'. Make it first."
+            )
+        with PartFile(target) as part:
+            with part.path.open("wb") as file:
+                _encode(file, pixels, kind, options, background, str(target))
+            part.complete()
+        return
     made = io.BytesIO()  # complete before anything is written; some formats seek
     _encode(made, pixels, kind, options, background, "the file")
     try:
-        file.write(made.getvalue())
+        stream.write(made.getvalue())
     except TypeError:
-        expected = "a path or a file opened in binary mode"
-        raise ParameterError.invalid("Frame.save", "path", expected, type(file)) from None
+        raise ParameterError.invalid("Frame.save", "path", expected, type(stream)) from None
 
 
 def _format(suffix: str, name: str) -> str:

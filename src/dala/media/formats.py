@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 CALL = "Frame.to"
 #: Matrix, range and siting of planes.
 Coding: TypeAlias = tuple[str, str, str]
+_CODING = ("format", "matrix", "range", "siting")
 _CHANNELS = {"rgba": (4,), "rgb": (3,), "gray": ()}
 
 
@@ -67,14 +68,14 @@ def convert(pixels: Buffer, frame: Frame, wanted: str, coding: Coding) -> tuple[
         return (_gray(made, size) if wanted == "gray" else made), full
     if wanted in planar:
         if len(pixels.shape) == 2:
-            pixels = _plain(pixels, (*size, 3))
+            pixels = plain(pixels, (*size, 3))
         made = _new(pixels, (frame.height * 3 // 2, frame.width), "u8")
-        params = dict(zip(("format", "matrix", "range", "siting"), (wanted, *coding), strict=True))
+        params = dict(zip(_CODING, (wanted, *coding), strict=True))
         find_kernel("rgb_to_yuv").run([pixels], made, params)
         return made, coding
     if wanted == "gray":
         return _gray(pixels, size), full
-    return _plain(pixels, size + _CHANNELS[wanted]), full
+    return plain(pixels, size + _CHANNELS[wanted]), full
 
 
 def visible(frame: Frame) -> Buffer:
@@ -82,7 +83,7 @@ def visible(frame: Frame) -> Buffer:
     shown = frame.to("rgb") if frame.format in ("nv12", "i420") else to_sdr(frame)
     if shown.dtype == "u8":
         return shown.pixels
-    return _plain(shown.pixels, shown.shape, "u8")
+    return plain(shown.pixels, shown.shape, "u8")
 
 
 def sixteen_bits(frame: Frame) -> NDArray:
@@ -107,7 +108,8 @@ def to_sdr(frame: Frame, dtype: str = "u8") -> Frame:
     return sdr
 
 
-def _plain(pixels: Buffer, shape: tuple[int, ...], dtype: str | None = None) -> Buffer:
+def plain(pixels: Buffer, shape: tuple[int, ...], dtype: str | None = None) -> Buffer:
+    """Return pixels in another shape or dtype, with the same values."""
     made = _new(pixels, shape, dtype or pixels.dtype)
     SAME.run([pixels], made)
     return made
@@ -121,12 +123,7 @@ def _gray(pixels: Buffer, size: tuple[int, int]) -> Buffer:
 
 def _from_planes(pixels: Buffer, frame: Frame, wanted: str) -> Buffer:
     made = _new(pixels, (frame.height, frame.width, *_CHANNELS[wanted]), "u8")
-    params = {
-        "format": frame.format,
-        "matrix": frame.matrix,
-        "range": frame.range,
-        "siting": frame.siting,
-    }
+    params = {name: getattr(frame, name) for name in _CODING}
     find_kernel("yuv_to_rgb").run([pixels], made, params)
     return made
 

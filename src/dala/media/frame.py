@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING, BinaryIO, Final, Self, TypedDict, Unpack
 
-from dala.errors import DtypeError, ParameterError, ShapeError, did_you_mean
+from dala.arguments import Integer, Selection
+from dala.errors import DtypeError, ParameterError, ShapeError
 from dala.gpu.compute import Buffer, from_array
 from dala.gpu.compute.dtypes import DtypeLike
 from dala.resources import Closing
@@ -22,13 +22,15 @@ if TYPE_CHECKING:
 FORMATS: Final = ("rgba", "rgb", "gray", "nv12", "i420")
 PLANAR: Final = ("nv12", "i420")
 #: The values of each color attribute.
-COLOR: Final[Mapping[str, tuple[str, ...]]] = {
-    "range": ("limited", "full"),
-    "matrix": ("bt601", "bt709", "bt2020"),
-    "primaries": ("bt601", "bt709", "bt2020", "p3"),
-    "transfer": ("srgb", "bt709", "pq", "hlg", "linear"),
-    "siting": ("left", "center"),
+COLOR: Final = {
+    "range": Selection("limited", "full"),
+    "matrix": Selection("bt601", "bt709", "bt2020"),
+    "primaries": Selection("bt601", "bt709", "bt2020", "p3"),
+    "transfer": Selection("srgb", "bt709", "pq", "hlg", "linear"),
+    "siting": Selection("left", "center"),
 }
+_FORMAT: Final = Selection(*FORMATS)
+_PTS: Final = Integer(-(1 << 63), words="an int or None")
 #: The default: that of MPEG, in which the usual frame rates are integers.
 TIME_BASE: Final = Fraction(1, 90000)
 #: The default limit of pixels of a file that is opened.
@@ -49,6 +51,9 @@ class FrameFacts(TypedDict, total=False):
     siting: str
     hdr: Hdr | None
     tags: tuple[int, int] | None
+
+
+_FACTS: Final = tuple(FrameFacts.__annotations__)
 
 
 class Frame(Closing):
@@ -216,20 +221,8 @@ class Frame(Closing):
 
     def like(self, pixels: Buffer) -> Frame:
         """Return a frame of other pixels (RGB or gray) with this frame's time and color coding."""
-        return Frame(
-            pixels,
-            pts=self.pts,
-            time_base=self.time_base,
-            duration=self.duration,
-            matrix=self.matrix,
-            primaries=self.primaries,
-            transfer=self.transfer,
-            siting=self.siting,
-            hdr=self.hdr,
-            tags=self.tags,
-        )
+        return Frame(pixels, **self._facts(format=None, range=None))
 
-    # properties ---------------------------------------------------------------------------------
     @property
     def time(self) -> Fraction | None:
         """The presentation time in seconds, exact; None if unknown."""
@@ -296,20 +289,12 @@ class Frame(Closing):
         made, coding = convert(pixels, self, wanted, (matrix, range, siting))
         if made is self.pixels:
             return self
-        return Frame(
-            made,
-            format=wanted,
-            pts=self.pts,
-            time_base=self.time_base,
-            duration=self.duration,
-            range=coding[1] if wanted in PLANAR else "full",
-            matrix=coding[0],
-            primaries=self.primaries,
-            transfer=self.transfer,
-            siting=coding[2],
-            hdr=None if wanted in PLANAR else self.hdr,
-            tags=self.tags,
-        )
+        planar = wanted in PLANAR
+        facts = self._facts(
+            format=wanted, matrix=coding[0], range=coding[1] if planar else "full",
+            siting=coding[2], hdr=None if planar else self.hdr,
+        )  # fmt: skip
+        return Frame(made, **facts)
 
     def numpy(self) -> NDArray:
         """Return the pixels as an array: their own memory where the host can access it."""
@@ -383,20 +368,8 @@ class Frame(Closing):
     def _with(self, pixels: Buffer) -> Frame:
         return _restored(pixels, self._facts(), self.pictures)
 
-    def _facts(self) -> FrameFacts:
-        return {
-            "format": self.format,
-            "pts": self.pts,
-            "time_base": self.time_base,
-            "duration": self.duration,
-            "range": self.range,
-            "matrix": self.matrix,
-            "primaries": self.primaries,
-            "transfer": self.transfer,
-            "siting": self.siting,
-            "tags": self.tags,
-            "hdr": self.hdr,
-        }
+    def _facts(self, **changes: Unpack[FrameFacts]) -> FrameFacts:
+        return {**{name: getattr(self, name) for name in _FACTS}, **changes}  # type: ignore[typeddict-item]
 
     def __reduce__(self) -> tuple[Callable[..., Frame], tuple[Buffer, FrameFacts, int]]:
         return _restored, (self.pixels, self._facts(), self.pictures)
@@ -444,29 +417,15 @@ def _layout(pixels: Buffer, format: str | None) -> tuple[str, int, int]:
 
 
 def _format(format: object) -> str:
-    if not isinstance(format, str) or format not in FORMATS:
-        listed = ", ".join(map(repr, FORMATS))
-        hint = did_you_mean(str(format), FORMATS)
-        raise ParameterError.invalid("Frame", "format", f"one of {listed}", format, hint)
-    return str(format)
+    return str(_FORMAT.check("Frame", "format", format))
 
 
 def _color_attribute(name: str, value: object) -> str:
-    if not isinstance(value, str) or value not in COLOR[name]:
-        listed = ", ".join(map(repr, COLOR[name]))
-        raise ParameterError.invalid("Frame", name, f"one of {listed}", value)
-    return str(value)
+    return str(COLOR[name].check("Frame", name, value))
 
 
 def _pts(pts: int | None, name: str = "pts") -> int | None:
-    if pts is None or type(pts) is int:
-        return pts
-    try:
-        if isinstance(pts, bool):
-            raise TypeError
-        return operator.index(pts)
-    except TypeError:
-        raise ParameterError.invalid("Frame", name, "an int or None", pts) from None
+    return pts if pts is None or type(pts) is int else _PTS.check("Frame", name, pts)
 
 
 def _base(time_base: Fraction | str | int) -> Fraction:

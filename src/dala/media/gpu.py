@@ -22,32 +22,20 @@ from typing import TypeVar, cast
 
 from dala.errors import DtypeError, ParameterError
 from dala.gpu.compute.runnable import Runnable
-from dala.media.filters.calls import call, call_names, module_of
-from dala.media.filters.declarations import declared, filter_names
+from dala.media.filters.calls import call, lazy_calls
+from dala.media.filters.declarations import declared, filter_names, module_of
 from dala.media.filters.pipeline import FramePipeline
-from dala.media.filters.plans import Filter, FilterValue, apply_kernel
+from dala.media.filters.plans import Filter, FilterValue
+from dala.media.filters.plans import apply as apply_kernel
 from dala.typing import ImageLike, NDArray
 
-_OWN = ("apply", "filters", "process_frame", "start_pipeline", "stop_pipeline")
+__getattr__, __dir__ = lazy_calls("gpu", globals())
 
 _Image = TypeVar("_Image", bound=ImageLike)
 
 
-def __getattr__(name: str) -> object:
-    if name == "__all__":
-        return sorted([*call_names("gpu"), *_OWN])
-    if name.startswith("_"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-    globals()[name] = made = call(name, "gpu")
-    return made
-
-
-def __dir__() -> list[str]:
-    return sorted([*call_names("gpu"), *_OWN])
-
-
 def filters() -> list[str]:
-    """Return the names of all filters that a list for ``process_frame`` may hold.
+    """Return the names of all filters, which a list for ``FramePipeline`` may hold.
 
     >>> "sepia" in filters(), "grade" in filters()
     (True, True)

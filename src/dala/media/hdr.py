@@ -1,11 +1,11 @@
-"""How a video codes high dynamic range: its transfer, mastering display and light levels."""
+"""The coding of high dynamic range in a video: transfer, mastering display and light levels."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
-from dala.errors import ParameterError
+from dala.arguments import Selection
 
 #: The peak of PQ videos that do not give one, and the nominal peak of HLG, in cd/m2.
 DEFAULT_PEAK: Final = 1000.0
@@ -41,16 +41,13 @@ class MasteringDisplay:
             "p3": ((0.680, 0.320), (0.265, 0.690), (0.150, 0.060)),
             "bt709": ((0.640, 0.330), (0.300, 0.600), (0.150, 0.060)),
         }
-        if primaries not in known:
-            raise ParameterError.invalid(
-                "MasteringDisplay.of", "primaries", "one of 'bt2020', 'p3', 'bt709'", primaries
-            )
-        return cls(*known[primaries], (0.3127, 0.3290), min_luminance, max_luminance)
+        found = known[Selection(*known).check("MasteringDisplay.of", "primaries", primaries)]
+        return cls(*found, (0.3127, 0.3290), min_luminance, max_luminance)
 
 
 @dataclass(frozen=True)
 class Hdr:
-    """How a video codes high dynamic range.
+    """The coding of high dynamic range in a video.
 
     Args:
         transfer: "hlg" or "pq".
@@ -68,10 +65,7 @@ class Hdr:
     max_fall: int = 0
 
     def __post_init__(self) -> None:
-        if self.transfer not in TRANSFERS:
-            raise ParameterError.invalid(
-                "Hdr", "transfer", f"one of {', '.join(map(repr, TRANSFERS))}", self.transfer
-            )
+        Selection(*TRANSFERS).check("Hdr", "transfer", self.transfer)
 
     @property
     def peak(self) -> float:

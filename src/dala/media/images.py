@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard
 
 import numpy as np
 
 from dala import memory
+from dala.arguments import Integer
 from dala.errors import (
     DtypeError,
     ParameterError,
@@ -39,26 +41,26 @@ _NAMES: Final = {np.dtype(np.uint8): "u8", np.dtype(np.float32): "f32"}
 _FLOATS: Final = (np.dtype(np.float64), np.dtype(np.float16))
 
 
-def dtype_of(array: NDArray) -> str:
+def dtype_of(array: NDArray | Buffer) -> str:
     """Return the dtype of an array's numbers on a device.
 
     "u8" for bytes, "s32" for 32-bit integers (tables of filters), else "f32".
     """
+    if isinstance(array, Buffer):
+        return array.dtype
     if array.dtype == np.int32:
         return "s32"
     return "u8" if array.dtype == np.uint8 else "f32"
 
 
+@dataclass(eq=False, slots=True)
 class SourceImage:
     """A picture that a user passed in: its pixels, and the kind of result to return."""
 
-    __slots__ = ("given", "kind", "pixels")
-
-    def __init__(self, kind: str, pixels: NDArray | Buffer, given: ImageLike) -> None:
-        #: "array", "bytes", "pillow", "frame", "buffer" or "tensor".
-        self.kind = kind
-        self.pixels = pixels
-        self.given = given
+    #: "array", "bytes", "pillow", "frame", "buffer" or "tensor".
+    kind: str
+    pixels: NDArray | Buffer
+    given: ImageLike
 
     @property
     def shape(self) -> Shape:
@@ -205,9 +207,7 @@ def _from_bytes(
 
 
 def _side(value: int | None, name: str, call: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ParameterError.invalid(call, name, "an int of at least 1 for bytes", value)
-    return int(value)
+    return Integer(1, words="an int of at least 1 for bytes").check(call, name, value)
 
 
 def check_pixels(data: ImageLike, call: str) -> NDArray | Buffer:

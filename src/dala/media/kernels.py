@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from dala.gpu.compute.kernel import Kernel
-from dala.gpu.compute.lang.declaration import KernelDecl
 from dala.gpu.compute.lang.parser import declare
 from dala.gpu.compute.lang.source import from_text
 
@@ -18,8 +15,4 @@ def kernel_from_text(text: str) -> Kernel:
     """
     text = text.strip()
     name = text[len("def ") : text.index("(")]
-    return Kernel(name, partial(_declare, text, name))
-
-
-def _declare(text: str, name: str) -> KernelDecl:
-    return declare(from_text(text, name))
+    return Kernel(name, lambda: declare(from_text(text, name)))

@@ -14,7 +14,6 @@ import secrets
 import stat
 from abc import ABC, abstractmethod
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 try:
@@ -44,17 +43,12 @@ class UnfinishedFile(ABC):
 
     @abstractmethod
     def discard(self) -> None:
-        """Remove what was written. Doing it twice, or after ``complete``, is fine."""
+        """Remove the written parts. Doing it twice, or after ``complete``, is fine."""
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.discard()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sys
 from time import perf_counter
-from types import TracebackType
 from typing import Final, Self
 
 #: Seconds between two updates of the line.
@@ -47,12 +46,7 @@ class Progress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._shows:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()

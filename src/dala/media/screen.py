@@ -7,9 +7,10 @@ import sys
 from fractions import Fraction
 from typing import Final
 
+from dala.arguments import Rate
 from dala.errors import DeviceUnavailable, ParameterError
-from dala.media.video.arguments import check_rate
-from dala.media.video.reader import Reader
+from dala.media.video.options import DecodeOptions
+from dala.media.video.reader import CALL, Reader
 from dala.media.video.source import VideoSource
 
 __all__ = ["open"]
@@ -48,10 +49,11 @@ def open(
         with screen.open(region=(0, 0, 1280, 720), fps=15) as source:
             frame = next(source)
     """
-    rate = check_rate(_CALL, fps)
+    rate = Rate().check(_CALL, "fps", fps)
     area = None if region is None else _checked(region)
     source = _source(screen, area, rate, cursor)
-    return Reader(source, device=device, policy=policy, timeout=timeout)
+    given = {"device": device, "policy": policy, "timeout": timeout}
+    return Reader(source, DecodeOptions.checked(CALL, given))
 
 
 def _checked(region: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
@@ -67,16 +69,17 @@ def _source(
 ) -> VideoSource:
     options = {"framerate": str(rate)}
     if sys.platform == "darwin":
-        name = f"Capture screen {screen or 0}"
         options.update(capture_cursor=str(int(cursor)), pixel_format="nv12")
         if area is not None:
             raise ParameterError.invalid(_CALL, "region", "None on macOS", area, "Crop the frames.")
-        return VideoSource(f"{name}:none", "the screen", True, "avfoundation", options)
+        name = f"Capture screen {screen or 0}:none"
+        return VideoSource(name, "the screen", True, "avfoundation", options)
+    options["draw_mouse"] = str(int(cursor))
+    if area is not None:
+        options["video_size"] = f"{area[2]}x{area[3]}"
     if sys.platform == "win32":
-        options["draw_mouse"] = str(int(cursor))
         if area is not None:
             options.update(offset_x=str(area[0]), offset_y=str(area[1]))
-            options["video_size"] = f"{area[2]}x{area[3]}"
         return VideoSource("desktop", "the screen", True, "gdigrab", options)
     display = screen or os.environ.get("DISPLAY", "")
     if not display:
@@ -84,9 +87,5 @@ def _source(
             f"{_CALL}: there is no X11 display (DISPLAY is not set). Give screen=':0'; Wayland's "
             "screens can be captured through Xwayland only."
         )
-    options["draw_mouse"] = str(int(cursor))
-    name = display
-    if area is not None:
-        options["video_size"] = f"{area[2]}x{area[3]}"
-        name += f"+{area[0]},{area[1]}"
-    return VideoSource(name, f"screen {display}", True, "x11grab", options)
+    place = "" if area is None else f"+{area[0]},{area[1]}"
+    return VideoSource(display + place, f"screen {display}", True, "x11grab", options)

@@ -9,6 +9,7 @@ from collections.abc import Hashable
 from typing import Final, NoReturn
 
 from dala import forks, memory
+from dala.arguments import Integer
 from dala.errors import BufferTooLarge, FreedError, ParameterError
 from dala.gpu.compute import Buffer, from_dlpack
 from dala.media.pictures.pixels import Pixels, to_rgba
@@ -120,10 +121,7 @@ class TexturePool(Closing):
     _instead = "Pass the pixels, texture.array."
 
     def __init__(self, budget_bytes: int, device: str | None = None) -> None:
-        if isinstance(budget_bytes, bool) or not isinstance(budget_bytes, int) or budget_bytes < 1:
-            raise ParameterError.invalid(
-                "TexturePool", "budget_bytes", "an int of at least 1", budget_bytes
-            )
+        Integer(1).check("TexturePool", "budget_bytes", budget_bytes)
         #: The most bytes of pixels.
         self.budget = budget_bytes
         self.device = device
@@ -143,7 +141,7 @@ class TexturePool(Closing):
         self._closed = False
 
     def _forget_loading(self) -> None:
-        """Forget what threads load that a forked child does not have."""
+        """Forget pictures that are being loaded: a forked child has no loading threads."""
         self._loading.clear()
 
     # properties ---------------------------------------------------------------------------------
@@ -196,13 +194,17 @@ class TexturePool(Closing):
     def get(self, key: Hashable) -> Texture | None:
         """Return the texture of a key, or None."""
         with self._lock:
-            found = self._held.get(key)
-            if found is None:
-                self.misses += 1
-            else:
-                self.hits += 1
-                self._held.move_to_end(key)
-            return found
+            return self._find(key)
+
+    def _find(self, key: Hashable) -> Texture | None:
+        """Return a texture, now the last used one; count whether it is there."""
+        found = self._held.get(key)
+        if found is None:
+            self.misses += 1
+        else:
+            self.hits += 1
+            self._held.move_to_end(key)
+        return found
 
     def update(self, key: Hashable, source: ImageLike | PathLike) -> Texture:
         """Replace the pixels of a texture in place, and return it."""
@@ -257,13 +259,9 @@ class TexturePool(Closing):
                     f"TexturePool.load: key must be hashable, got {type(key).__name__}. Give a "
                     "name first: load('name', picture)."
                 ) from None
-            found = self._held.get(key)
+            found = self._find(key)
             if found is None:
-                self.misses += 1
                 self._loading.add(key)
-                return None
-            self.hits += 1
-            self._held.move_to_end(key)
             return found
 
     def _make_room(self, key: Hashable, nbytes: int, freed: int) -> None:

@@ -18,58 +18,6 @@
 
 from __future__ import annotations
 
-from dala.lazy import attach
+from dala.lazy import attach_stub
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from dala.ml import gpu as gpu
-    from dala.ml import results as results
-    from dala.ml import smooth as smooth
-    from dala.ml import track as track
-    from dala.ml.background import Background as Background
-    from dala.ml.follow.watch import Watcher as Watcher
-    from dala.ml.follow.watch import watch as watch
-    from dala.ml.hide import FaceHider as FaceHider
-    from dala.ml.landmarks.targets import Subject as Subject
-    from dala.ml.landmarks.targets import face as face
-    from dala.ml.landmarks.targets import hand as hand
-    from dala.ml.landmarks.targets import pose as pose
-    from dala.ml.model import Model as Model
-    from dala.ml.prepare import preprocess as preprocess
-
-#: Modules, imported on first use.
-_ROOMS = ("gpu", "results", "smooth", "track")
-
-#: The module of each name.
-_HOMES = {
-    "Background": "dala.ml.background",
-    "FaceHider": "dala.ml.hide",
-    "Model": "dala.ml.model",
-    "Subject": "dala.ml.landmarks.targets",
-    "face": "dala.ml.landmarks.targets",
-    "hand": "dala.ml.landmarks.targets",
-    "pose": "dala.ml.landmarks.targets",
-    "Watcher": "dala.ml.follow.watch",
-    "preprocess": "dala.ml.prepare",
-    "watch": "dala.ml.follow.watch",
-}
-
-__all__ = [
-    "Background",
-    "FaceHider",
-    "Model",
-    "Subject",
-    "Watcher",
-    "face",
-    "gpu",
-    "hand",
-    "pose",
-    "preprocess",
-    "results",
-    "smooth",
-    "track",
-    "watch",
-]
-
-if not TYPE_CHECKING:  # so that type checkers reject a misspelled name, as Python does
-    __getattr__, __dir__ = attach(__name__, _HOMES, _ROOMS)
+__getattr__, __dir__, __all__ = attach_stub(__name__)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain as joined
 from typing import Any, Final, TypeVar, cast, overload
 
 import numpy as np
 
+from dala.arguments import Flag, Quantity, Text
 from dala.errors import ModelError, ParameterError, did_you_mean
 from dala.gpu.compute import Buffer, buffer_zeros, run_kernel
 from dala.gpu.compute.kernel import get as get_kernel
 from dala.media.effects import virtual_background
 from dala.media.filters.plans import Filter
-from dala.media.frame import Frame
+from dala.media.frame import PLANAR, Frame
 from dala.media.images import read
 from dala.media.video.borrowed import BorrowedFrame
 from dala.media.video.chain import VideoChain
 from dala.ml.gpu import load_model
-from dala.ml.masks import TemporalSmoother
 from dala.ml.model import Model
 from dala.ml.prepare import preprocess
 from dala.ml.results import Matte, Prediction, Segmentation
@@ -36,6 +37,38 @@ _PERSON: Final = "person"
 _REFINE: Final = 4
 
 ImageT = TypeVar("ImageT", bound=ImageLike)
+
+
+class TemporalSmoother:
+    """Smooths masks over time: small changes are damped, large ones pass.
+
+    Args:
+        amount: the weight of the previous mask where little changes, from 0 to below 1.
+
+    >>> smooth = TemporalSmoother(0.5)
+    >>> float(smooth(np.array([[0.0]]))[0, 0]), float(smooth(np.array([[0.2]]))[0, 0]) < 0.2
+    (0.0, True)
+    """
+
+    def __init__(self, amount: float = 0.6) -> None:
+        kind = Quantity(0, math.nextafter(1, 0), words="a number from 0 to below 1")
+        self.amount = kind.check("TemporalSmoother", "amount", amount)
+        self._last: NDArray | None = None
+
+    def __call__(self, mask: NDArray) -> NDArray:
+        """Return the next mask, smoothed. A mask of another size resets the history."""
+        mask = np.asarray(mask, np.float32)
+        last = self._last
+        if last is not None and last.shape == mask.shape:
+            # No smoothing where the mask flips, so moving objects leave no trail.
+            keep = self.amount * (1 - np.clip(np.abs(mask - last) * 1.5, 0, 1))
+            mask = (mask + (last - mask) * keep).astype(np.float32)
+        self._last = mask
+        return mask
+
+    def reset(self) -> None:
+        """Reset the history, for example after a cut."""
+        self._last = None
 
 
 class Background(Closing):
@@ -76,10 +109,8 @@ class Background(Closing):
         behind = None if isinstance(background, Frame | Buffer) else background
         virtual_background(pixel, front, background=behind, radius=radius, device="cpu")
         self._smoother = TemporalSmoother(smooth)
-        if not isinstance(label, str):
-            raise ParameterError.invalid("Background", "label", "the name of a class", label)
-        if not isinstance(refined, bool):
-            raise ParameterError.invalid("Background", "refined", "True or False", refined)
+        Text("the name of a class").check("Background", "label", label)
+        Flag().check("Background", "refined", refined)
         if model is None:
             model = DEFAULT_MODEL if label == _PERSON else CLASS_MODEL
         # One thread runs the small model in 3 ms; decoding and encoding want the others.
@@ -113,7 +144,6 @@ class Background(Closing):
             raise ModelError(
                 f"Background: model must be a segmentation model, got {model.name!r} for "
                 f"{model.spec.task!r}. {_ADVICE}",
-                call="Background",
                 argument="model",
             )
         if model.spec.task == "segment" and model.labels and label not in model.labels:
@@ -121,7 +151,6 @@ class Background(Closing):
             advice = did_you_mean(str(label), known) or f"Classes: {', '.join(known)}."
             raise ParameterError(
                 f"Background: {model.name!r} has no class {label!r}. {advice}",
-                call="Background",
                 argument="label",
             )
 
@@ -139,8 +168,7 @@ class Background(Closing):
     def process(self, image: ImageT) -> ImageT:
         """Return the next picture with its background changed, as the same type."""
         source: Any = self._picture(image)  # the effect has one overload per type
-        (name, params), *_ = self._filters(source, self.mask(source))
-        assert name == "virtual_background"
+        params = self._params(source, self.mask(source))
         made = virtual_background(source, device=self.device, **params)
         return cast(ImageT, made)
 
@@ -171,7 +199,7 @@ class Background(Closing):
         masks: dict[int, NDArray] = {}
 
         def filters(frame: Frame | BorrowedFrame) -> Sequence[Filter]:
-            return self._filters(frame, masks.pop(id(frame)))
+            return [("virtual_background", self._params(frame, masks.pop(id(frame))))]
 
         with VideoChain(filters, device=device) as chain:
             yield from chain.stream(self._masked(frames, masks))
@@ -193,7 +221,7 @@ class Background(Closing):
         They are for a ``VideoChain``, where others may follow them. Call it for each frame once, in
         order: masks are smoothed over time.
         """
-        return self._filters(frame, self.mask(frame))
+        return [("virtual_background", self._params(frame, self.mask(frame)))]
 
     def reset(self) -> None:
         """Reset the smoothing, for example after a cut."""
@@ -206,15 +234,14 @@ class Background(Closing):
                 buffer.free()
         self._rgb = self._behind = None
 
-    def _filters(self, frame: ImageLike | BorrowedFrame, mask: NDArray) -> list[tuple[str, Any]]:
-        params = {
+    def _params(self, frame: ImageLike | BorrowedFrame, mask: NDArray) -> dict[str, Any]:
+        return {
             "mask": mask,
             "background": self._placed(frame),
             "radius": self.radius,
             "refine": self._refine,
             "feather": 0 if self._refine else 2,
         }
-        return [("virtual_background", params)]
 
     def _placed(self, frame: ImageLike | BorrowedFrame) -> ImageLike | Sequence[float] | None:
         """Return the background; pictures are scaled to the frame's size once."""
@@ -239,6 +266,6 @@ class Background(Closing):
             how = {"matrix": image.matrix, "range": image.range, "format": image.format}
             run_kernel("yuv_to_rgb", list(image.planes), self._rgb, how)
             return self._rgb
-        if isinstance(image, Frame) and image.format in ("nv12", "i420"):
+        if isinstance(image, Frame) and image.format in PLANAR:
             return image.to("rgb")
         return image

@@ -103,6 +103,16 @@ def assign(cost: NDArray) -> list[tuple[int, int]]:
     return sorted((int(owner[k]), k - 1) for k in range(1, columns + 1) if owner[k] >= 0)
 
 
+def nearest(far: NDArray, limit: float) -> list[tuple[int, int]]:
+    """Return pairs (row, column) of the least total distance that are nearer than a limit.
+
+    >>> nearest(np.array([[0.1, 0.4], [0.9, 2.0]]), 1.0)
+    [(0, 0)]
+    """
+    pairs = assign(np.minimum(far, limit))
+    return [(row, column) for row, column in pairs if far[row, column] < limit]
+
+
 def sigmoid(x: NDArray) -> NDArray:
     """Return 1 / (1 + exp(-x)), without overflow."""
     made: NDArray = 1.0 / (1.0 + np.exp(-np.clip(x, -80, 80)))

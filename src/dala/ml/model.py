@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypedDict, Typ
 import numpy as np
 
 from dala import memory
-from dala.arguments import items_of
 from dala.errors import (
     DtypeError,
     ModelError,
-    ParameterError,
     ShapeError,
 )
 from dala.forks import cached_property
@@ -26,7 +24,7 @@ from dala.media.frame import Frame
 from dala.ml.labels import Labels, check_labels, read_labels
 from dala.ml.prepare import Placement, as_input, kernel, prepared
 from dala.ml.runtime.session import Port, Session
-from dala.ml.spec import ModelSpec
+from dala.ml.spec import ModelSpec, RawResult
 from dala.resources import Closing
 from dala.typing import ImageLike, NDArray, ParamValue
 
@@ -187,10 +185,6 @@ class Model(Closing, Generic[R]):
     def predict(self, input: Sequence[ModelInput], **options: float) -> list[R]: ...
     @overload
     def predict(self, input: ModelInput, **options: float) -> R: ...
-    @overload
-    def predict(
-        self, input: ModelInput | Sequence[ModelInput], **options: float
-    ) -> R | list[R]: ...
     def predict(self, input: ModelInput | Sequence[ModelInput], **options: float) -> R | list[R]:
         """Run the model on a picture, a tensor, or a list of them.
 
@@ -204,27 +198,32 @@ class Model(Closing, Generic[R]):
             ShapeMismatch: the shape of a tensor does not match.
             ModelError: the input contains NaN, or ONNX Runtime failed.
         """
-        chosen = self.spec.chosen(options)
+        return self.found(input, self.spec.chosen(options))
+
+    def found(
+        self, input: ModelInput | Sequence[ModelInput], options: Mapping[str, float]
+    ) -> R | list[R]:
+        """Return what :meth:`predict` does, for options that are checked and complete."""
         if isinstance(input, list | tuple):
-            return self._many(list(input), chosen)
-        tensor, placement = self._prepared(cast(ModelInput, input))
+            return self._many(list(input), options)
+        return self._one(cast(ModelInput, input), options)
+
+    def _one(self, input: ModelInput, options: Mapping[str, float]) -> R | list[R]:
+        """Run a picture or a tensor; a tensor of several pictures returns a list."""
+        tensor, placement = self._prepared(input)
         if len(tensor) != 1:
-            return self._together([(tensor, placement)], chosen)
-        return self._decoded(self._run(tensor), [placement], chosen)[0]
+            return self._together([(tensor, placement)], options)
+        return self._decoded(self._run(tensor), [placement], options)[0]
 
     @overload
     async def predict_async(self, input: Sequence[ModelInput], **options: float) -> list[R]: ...
     @overload
     async def predict_async(self, input: ModelInput, **options: float) -> R: ...
-    @overload
-    async def predict_async(
-        self, input: ModelInput | Sequence[ModelInput], **options: float
-    ) -> R | list[R]: ...
     async def predict_async(
         self, input: ModelInput | Sequence[ModelInput], **options: float
     ) -> R | list[R]:
         """Run the model as :meth:`predict` does, without blocking the event loop."""
-        return await asyncio.to_thread(lambda: self.predict(input, **options))
+        return await asyncio.to_thread(lambda: self.found(input, self.spec.chosen(options)))
 
     def run(self, inputs: Mapping[str, Tensor] | Tensor) -> dict[str, NDArray]:
         """Return the model's outputs by name, for inputs by name (or a single input)."""
@@ -238,7 +237,9 @@ class Model(Closing, Generic[R]):
         ports = self._session.inputs
         zeros = {p.name: np.zeros([n or 1 for n in p.shape], p.dtype) for p in ports}
         if self._size is not None and self._port is not None:
-            zeros[self._port.name] = np.zeros(self._shape(1), self._port.dtype)
+            size, channels = self._size, (self._channels,)
+            shape = (1, *channels, *size) if self._layout == "nchw" else (1, *size, *channels)
+            zeros[self._port.name] = np.zeros(shape, self._port.dtype)
         self._session.measure(zeros)
         return self
 
@@ -262,7 +263,7 @@ class Model(Closing, Generic[R]):
 
     def follower(self, options: Mapping[str, float]) -> Callable[[ImageLike], R]:
         """Return the function from each frame of a video, in order, to its result."""
-        return lambda frame: self.predict(frame, **options)
+        return lambda frame: cast(R, self.found(frame, options))
 
     def close(self) -> None:
         """Release the model's memory. Closing twice is allowed."""
@@ -367,25 +368,14 @@ class Model(Closing, Generic[R]):
         if self._labeled:
             shape = next(iter(outputs.values())).shape
             check_labels("predict", self.spec.task, shape, self.labels)
-        return [
-            self.spec.decode(
-                {
-                    name: array[k] if steps[name] and len(array) == count else array
-                    for name, array in outputs.items()
-                },
-                placement,
-                self.labels,
-                options,
-            )
-            for k, placement in enumerate(placements)
-        ]
-
-    def _shape(self, batch: int) -> tuple[int, ...]:
-        assert self._size is not None
-        height, width = self._size
-        nchw = self._layout == "nchw"
-        channels = self._channels
-        return (batch, channels, height, width) if nchw else (batch, height, width, channels)
+        made = []
+        for k, placement in enumerate(placements):
+            own = {
+                name: array[k] if steps[name] and len(array) == count else array
+                for name, array in outputs.items()
+            }
+            made.append(self.spec.decode(RawResult(own, placement, self.labels, options)))
+        return made
 
 
 def _laid_out(
@@ -395,9 +385,6 @@ def _laid_out(
 
     The size is None if the input is not a picture.
     """
-    if layout not in (None, "nchw", "nhwc"):
-        raise ParameterError.invalid("load_model", "layout", "'nchw' or 'nhwc'", layout)
-    size = None if size is None else _pair(size)
     if port is None or len(port.shape) != 4:
         return "nchw", None, 3
     if layout is None:
@@ -414,19 +401,6 @@ def _laid_out(
             f"load_model: size must match the model's input {port}, got {size}. Leave it out."
         )
     return layout, size, channels
-
-
-def _pair(size: tuple[int, int]) -> tuple[int, int]:
-    try:
-        height, width = items_of(size) or (0, 0)
-        fits = all(type(n) is int or isinstance(n, np.integer) for n in (height, width))
-        if fits and min(height, width) > 0:
-            return int(height), int(width)
-    except (TypeError, ValueError):
-        pass
-    raise ParameterError.invalid(
-        "load_model", "size", "(height, width), two ints of at least 1", size
-    )
 
 
 def _own_labels(metadata: Mapping[str, str]) -> tuple[str, ...]:

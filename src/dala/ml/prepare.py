@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from inspect import signature
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -15,8 +16,8 @@ from dala.gpu.compute import Buffer, from_array
 from dala.gpu.compute.kernel import get as get_kernel
 from dala.gpu.compute.kernels.resize import Preprocess, placed
 from dala.gpu.compute.params import CheckedParams
-from dala.media.frame import Frame
-from dala.media.images import read
+from dala.media.frame import PLANAR, Frame
+from dala.media.images import SourceImage, read
 from dala.typing import ImageLike, NDArray, Params, ParamValue
 
 if TYPE_CHECKING:
@@ -93,24 +94,21 @@ def preprocess(
     return prepared(image, params, out, device, "preprocess", width, height)
 
 
-_NAMES: Final = (
-    "normalize", "mean", "std", "layout", "fit", "pad", "keep", "order", "method", "antialias"
-)  # fmt: skip
-
-#: The defaults of ``preprocess``, size first.
-_DEFAULTS: Final = (
-    (224, 224), "imagenet", None, None, "nchw", "stretch", 114 / 255, 1.0, "rgb", "bilinear", True
-)  # fmt: skip
+#: The parameters of ``preprocess`` that a model decides, size first, and their defaults.
+_DEFAULTS: Final = {
+    name: parameter.default
+    for name, parameter in signature(preprocess).parameters.items()
+    if name not in ("image", "model", "width", "height", "out", "device")
+}
 
 
 def _check_left_out(size: ParamValue, given: tuple[ParamValue, ...]) -> None:
     """Raise ParameterError if a parameter was given that the model decides."""
-    for name, value, default in zip(("size", *_NAMES), (size, *given), _DEFAULTS, strict=True):
+    for (name, default), value in zip(_DEFAULTS.items(), (size, *given), strict=True):
         if type(value) is not type(default) or value != default:
             raise ParameterError(
                 f"preprocess: with model= the model decides {name}, got {value!r}. Leave one of "
                 "them out.",
-                call="preprocess",
                 argument=name,
             )
 
@@ -156,14 +154,14 @@ def _for_model(
 
 
 #: BT.601 luma weights, for models with gray input.
-_LUMA: Final = np.array([0.299, 0.587, 0.114], np.float32)
+LUMA: Final = np.array([0.299, 0.587, 0.114], np.float32)
 
 
 def as_input(array: NDArray, channels: int, layout: str, dtype: type[np.generic] | None) -> NDArray:
     """Return a prepared tensor with a model's channels, 3 or 1, and dtype."""
     if channels == 1:
         axis = 1 if layout == "nchw" else 3
-        array = np.expand_dims(np.tensordot(array, _LUMA, (axis, 0)), axis)
+        array = np.expand_dims(np.tensordot(array, LUMA, (axis, 0)), axis)
     if np.dtype(dtype).kind in "ui":
         limits = np.iinfo(np.dtype(dtype).name)
         array = np.rint(np.clip(array, limits.min, limits.max))
@@ -171,8 +169,8 @@ def as_input(array: NDArray, channels: int, layout: str, dtype: type[np.generic]
 
 
 def _params(size: ParamValue, given: tuple[ParamValue, ...]) -> Params:
-    found = {"size": size, **dict(zip(_NAMES, given, strict=True))}
-    return {name: value for name, value in found.items() if value is not None}
+    found = zip(_DEFAULTS, (size, *given), strict=True)
+    return {name: value for name, value in found if value is not None}
 
 
 @lru_cache(maxsize=256, typed=True)
@@ -198,16 +196,40 @@ def prepared(
     height: int | None = None,
 ) -> Buffer:
     """Run the kernel "preprocess" on a picture; errors name ``call``."""
-    if isinstance(image, Frame) and image.format in ("nv12", "i420"):
-        image = image.to("rgb")
-    picture = read(image, width, height, call)
-    if 0 in picture.shape:
-        raise ShapeError(f"{call}: the picture is empty, its shape is {picture.shape}.")
-    source = picture.buffer(device)
+    source = on_device(image, device, call, width, height)
     try:
         return kernel().make(source, params, out)
     except DalaError as error:
         raise error.within(call) from error
+
+
+def on_device(
+    image: ImageLike,
+    device: str | None,
+    call: str,
+    width: int | None = None,
+    height: int | None = None,
+) -> Buffer:
+    """Return a picture on a device; raise ShapeError if it is empty."""
+    picture = read_rgb(image, call, width, height)
+    if 0 in picture.shape:
+        raise ShapeError(f"{call}: the picture is empty, its shape is {picture.shape}.")
+    return picture.buffer(device)
+
+
+def read_rgb(
+    image: ImageLike, call: str, width: int | None = None, height: int | None = None
+) -> SourceImage:
+    """Check a picture of any kind; a frame in the planes of a video becomes RGB."""
+    if isinstance(image, Frame) and image.format in PLANAR:
+        image = image.to("rgb")
+    return read(image, width, height, call)
+
+
+def host_pixels(picture: SourceImage) -> NDArray:
+    """Return the pixels of a picture in host memory."""
+    pixels = picture.pixels
+    return pixels.numpy() if isinstance(pixels, Buffer) else pixels
 
 
 @dataclass(frozen=True)

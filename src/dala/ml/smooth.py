@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from dala.arguments import Quantity
 from dala.errors import ParameterError, ShapeMismatch
-from dala.ml.boxes import assign
-from dala.ml.results import Face, FaceMesh, Faces, Hand, Hands, Keypoint, Pose, Poses
+from dala.ml.boxes import nearest
+from dala.ml.results import Face, FaceMesh, Faces, Hand, Hands, Pose, Poses
 from dala.typing import NDArray
 
 if TYPE_CHECKING:
@@ -84,12 +85,10 @@ class OneEuro:
         """
         given = np.array(values, np.float64)
         if not np.isfinite(given).all():
-            raise ParameterError("OneEuro: values must be finite.", call="OneEuro")
-        if isinstance(time, bool) or not isinstance(time, int | float | Fraction):
-            raise ParameterError.invalid("OneEuro", "time", "seconds", time)
+            raise ParameterError("OneEuro: values must be finite.")
         scale = _positive("OneEuro", "scale", scale)
-        at = float(time)
-        if not math.isfinite(at) or at <= self._time:
+        at = Quantity(unit="seconds").check("OneEuro", "time", time)
+        if at <= self._time:
             raise ParameterError.invalid(
                 "OneEuro", "time", f"later than in the last call, {self._time:g}", time,
                 "Call reset() to begin afresh.",
@@ -119,21 +118,17 @@ def _share(cutoff: float | NDArray, step: float) -> NDArray:
 
 
 def _positive(call: str, name: str, value: float, zero: bool = False) -> float:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or value < 0 or (value == 0 and not zero):
-        wanted = "a number of at least 0" if zero else "a number above 0"
-        raise ParameterError.invalid(call, name, wanted, value)
-    return float(value)
+    return Quantity(0, above=not zero).check(call, name, value)
 
 
+@dataclass(eq=False)
 class _Person:
     """A person, face or hand that is smoothed. Its id is 0 if it is not followed."""
 
-    def __init__(self, id: int, points: NDArray, filters: OneEuro) -> None:
-        self.id = id
-        self.points = points
-        self.filter = filters
-        self.time = -math.inf
+    id: int
+    points: NDArray
+    filter: OneEuro
+    time: float = -math.inf
 
 
 class Smoother(Generic[_R]):
@@ -153,6 +148,7 @@ class Smoother(Generic[_R]):
         for seen in smoother.stream(model.stream(video.open("dance.mp4"), "every")):
             seen.result.draw(seen.frame)
 
+    >>> from dala.ml.results import Keypoint
     >>> smoother = Smoother()
     >>> rest = Poses([Pose((Keypoint("nose", 10.0, 10.0), Keypoint("hip", 10.0, 90.0)), 0.9)])
     >>> moved = Poses([Pose((Keypoint("nose", 12.0, 10.0), Keypoint("hip", 10.0, 90.0)), 0.9)])
@@ -187,26 +183,22 @@ class Smoother(Generic[_R]):
         if not isinstance(found, Poses | Faces | Hands):
             expected = "Poses, Faces or Hands"
             raise ParameterError.invalid("Smoother.update", "found", expected, found)
-        if isinstance(time, bool) or not isinstance(time, int | float | Fraction):
-            raise ParameterError.invalid("Smoother.update", "time", "seconds", time)
-        at = float(time)
-        if not math.isfinite(at):
-            raise ParameterError.invalid("Smoother.update", "time", "finite seconds", time)
+        at = Quantity(unit="seconds").check("Smoother.update", "time", time)
         if at <= self._time:
             self.reset()
         self._time = at
+        self._people = [p for p in self._people if at - p.time <= _FORGET]
         elements = cast("list[_Found]", found)
         given = [_points(one) for one in elements]
         matched = self._matched([one.id for one in elements], given)
-        people, made = [p for p in self._people if at - p.time <= _FORGET], []
+        made = []
         for one, points, person in zip(elements, given, matched, strict=True):
             if person is None:
                 person = _Person(one.id, points, OneEuro(self.min_cutoff, self.beta))
-                people.append(person)
+                self._people.append(person)
             person.points, person.time = points, at
             smoothed = person.filter(points, at, _size(points))
             made.append(_moved(one, smoothed))
-        self._people = people
         return type(found)(made, found.raw)  # type: ignore[arg-type]  # the elements are its own
 
     def stream(
@@ -231,19 +223,17 @@ class Smoother(Generic[_R]):
     def _matched(self, ids: Sequence[int], given: Sequence[NDArray]) -> list[_Person | None]:
         """Return the known person of each set of points, or None."""
         found: list[_Person | None] = [None] * len(given)
-        alive = [p for p in self._people if self._time - p.time <= _FORGET]
-        if not alive or not given:
+        if not self._people or not given:
             return found
-        far = np.full((len(given), len(alive)), _FAR)
+        far = np.full((len(given), len(self._people)), _FAR)
         for i, points in enumerate(given):
-            for j, person in enumerate(alive):
+            for j, person in enumerate(self._people):
                 if person.points.shape == points.shape and person.id == ids[i]:
                     off = (person.points - points)[:, :2]
                     apart = np.hypot(*off.T).mean() / _size(points)
-                    far[i, j] = 0 if person.id else min(_FAR, apart)
-        for i, j in assign(far):
-            if far[i, j] < _FAR:
-                found[i] = alive[j]
+                    far[i, j] = 0 if person.id else apart
+        for i, j in nearest(far, _FAR):
+            found[i] = self._people[j]
         return found
 
 
@@ -268,10 +258,9 @@ def _moved(one: _Found, points: NDArray) -> _Found:
     if isinstance(one, FaceMesh):
         return FaceMesh.of(points, one.score, one.id)
     rows = points.tolist()
-    keypoints = tuple(
-        Keypoint(p.name, x, y, p.score, z)
-        for p, (x, y, z) in zip(one.keypoints, rows, strict=False)
+    moved = tuple(
+        replace(p, x=x, y=y, z=z) for p, (x, y, z) in zip(one.keypoints, rows, strict=False)
     )
     if isinstance(one, Pose):
-        return replace(one, keypoints=keypoints)
-    return replace(one, keypoints=keypoints, box=(*rows[-2][:2], *rows[-1][:2]))
+        return replace(one, keypoints=moved)
+    return replace(one, keypoints=moved, box=(*rows[-2][:2], *rows[-1][:2]))

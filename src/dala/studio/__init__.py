@@ -9,26 +9,6 @@ They need ``pip install "dala-gpu[studio]"``.
 
 from __future__ import annotations
 
-from dala.lazy import attach
+from dala.lazy import attach_stub
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from dala.studio.application import StudioApp as StudioApp
-    from dala.studio.application import app as app
-    from dala.studio.limits import StudioLimits as StudioLimits
-    from dala.studio.notebook import StudioWidget as StudioWidget
-    from dala.studio.notebook import widget as widget
-
-#: The module of each name.
-_HOMES = {
-    "StudioApp": "dala.studio.application",
-    "StudioLimits": "dala.studio.limits",
-    "StudioWidget": "dala.studio.notebook",
-    "app": "dala.studio.application",
-    "widget": "dala.studio.notebook",
-}
-
-__all__ = ["StudioApp", "StudioLimits", "StudioWidget", "app", "widget"]
-
-if not TYPE_CHECKING:  # so that type checkers reject a misspelled name, as Python does
-    __getattr__, __dir__ = attach(__name__, _HOMES)
+__getattr__, __dir__, __all__ = attach_stub(__name__)

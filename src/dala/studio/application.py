@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from starlette.applications import Starlette
@@ -43,6 +43,7 @@ STATIC: Final = Path(__file__).with_name("static")
 _AT_ONCE: Final = 64
 #: Close codes of the WebSocket: policy, and try again later.
 _POLICY, _LATER = 1008, 1013
+_SECRET: Final = "open the address that the studio printed; it has a secret."
 _NAME: Final = re.compile(r"[^\w.\- ()]+")
 
 
@@ -105,11 +106,11 @@ class StudioApp(Closing):
             return
         refusal = self._refusal(scope)
         if scope["type"] == "websocket":
-            if refusal is not None:
+            if refusal is None:
+                await self._inner(scope, receive, send)
+            else:
                 await receive()
                 await send({"type": "websocket.close", "code": _POLICY, "reason": refusal})
-                return
-            await self._inner(scope, receive, send)
             return
 
         async def guarded(message: Message) -> None:
@@ -120,34 +121,25 @@ class StudioApp(Closing):
                 headers.setdefault("cache-control", "no-store")
             await send(message)
 
-        if refusal is not None:
-            await _error(403, refusal)(scope, receive, guarded)
-        elif not self.guard.has_cookie(scope) and not self._first_visit(scope):
-            text = "open the address that the studio printed; it has a secret."
-            await _error(403, text)(scope, receive, guarded)
-        else:
-            await self._inner(scope, receive, guarded)
+        answer: ASGIApp = self._inner if refusal is None else _error(403, refusal)
+        await answer(scope, receive, guarded)
 
     def _refusal(self, scope: Scope) -> str | None:
-        """Return why a request is refused before its cookie is looked at; None if it is not."""
+        """Return why a request is refused; None if it is not."""
         guard = self.guard
         if not guard.host_allowed(scope):
             return "this host is not a name of the studio."
-        changes = scope["type"] == "websocket" or scope["method"] not in ("GET", "HEAD")
-        if changes and not guard.origin_allowed(scope):
+        reads = scope["type"] != "websocket" and scope["method"] in ("GET", "HEAD")
+        if not reads and not guard.origin_allowed(scope):
             return "this page is not the studio's."
-        if scope["type"] == "websocket" and not guard.has_cookie(scope):
-            return "open the address that the studio printed; it has a secret."
-        return None
-
-    def _first_visit(self, scope: Scope) -> bool:
-        return scope["method"] in ("GET", "HEAD") and self.guard.has_secret(scope)
+        known = guard.has_cookie(scope) or (reads and guard.has_secret(scope))
+        return None if known else _SECRET
 
     async def _page(self, request: Request) -> Response:
         scope = request.scope
         if "secret" in request.query_params:
             if not self.guard.open and not self.guard.has_secret(scope):
-                return _error(403, "open the address that the studio printed; it has a secret.")
+                return _error(403, _SECRET)
             root = (scope.get("root_path") or "").rstrip("/") + "/"
             response = Response(status_code=303, headers={"location": root})
             if not self.guard.open:
@@ -260,11 +252,8 @@ class StudioApp(Closing):
         """Send what the viewer's queue has; a page that does not read is dropped."""
         try:
             while (message := await viewer.next()) is not None:
-                sending = (
-                    socket.send_text(message)
-                    if isinstance(message, str)
-                    else socket.send_bytes(message)
-                )
+                kind = "text" if isinstance(message, str) else "bytes"
+                sending = socket.send({"type": "websocket.send", kind: message})
                 await asyncio.wait_for(sending, self.session.limits.patience)
         except (TimeoutError, WebSocketDisconnect, RuntimeError, OSError):
             viewer.end("the page does not read")
@@ -288,9 +277,6 @@ class StudioApp(Closing):
         """End the session. Closing twice is allowed."""
         self.session.close()
         self._worker.stop()
-
-    def __enter__(self) -> Self:
-        return self
 
 
 def app(

@@ -70,7 +70,7 @@ class Folders:
             found = path.resolve()
         except (OSError, RuntimeError, ValueError):  # a loop of links, or a name that cannot be
             raise self._outside(call, argument, text) from None
-        inside = any(r == found or r in found.parents for r in (*self.roots, *self.hidden))
+        inside = any(map(found.is_relative_to, (*self.roots, *self.hidden)))
         if not inside and str(found) not in self.trusted:
             raise self._outside(call, argument, text)
         return found
@@ -117,12 +117,8 @@ class Folders:
             ParameterError: the folder is not allowed, or does not exist.
         """
         if under is None:
-            return {
-                "path": None,
-                "parent": None,
-                "folders": [str(r) for r in self.roots],
-                "files": [],
-            }
+            listed: list[Json] = [str(root) for root in self.roots]
+            return {"path": None, "parent": None, "folders": listed, "files": []}
         folder = self.resolve(under, "files", argument="under")
         if not folder.is_dir():
             raise ParameterError(f"files: there is no folder {under!r}.", argument="under")
@@ -130,14 +126,14 @@ class Folders:
         files: list[Json] = []
         try:
             with os.scandir(folder) as entries:
-                found = sorted((e for e in entries if not e.name.startswith(".")), key=_order)
+                shown = (e for e in entries if not e.name.startswith("."))
+                found = sorted(shown, key=lambda entry: entry.name.lower())
         except OSError as error:
             raise ParameterError(f"files: cannot read {under!r}: {error.strerror}.") from None
         for entry in found[:_LISTED]:
             try:
                 path = Path(entry.path).resolve()
-                inside = any(r == path or r in path.parents for r in self.roots)
-                if not inside:
+                if not any(map(path.is_relative_to, self.roots)):
                     continue  # a link that leads elsewhere
                 if entry.is_dir():
                     folders.append(entry.name)
@@ -148,7 +144,3 @@ class Folders:
                 continue
         parent = str(folder.parent) if folder not in self.roots else None
         return {"path": str(folder), "parent": parent, "folders": folders, "files": files}
-
-
-def _order(entry: os.DirEntry[str]) -> str:
-    return entry.name.lower()

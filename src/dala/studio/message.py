@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 from fractions import Fraction
 from typing import Final, NoReturn
 
+from dala.arguments import Flag, Integer, Quantity
 from dala.errors import DalaError, KernelSyntaxError, ParameterError
 from dala.studio.cards.chain import describe_error
 from dala.studio.catalogue.parameters import Json, JsonObject
@@ -100,31 +100,21 @@ class Message:
         value = self.data.get(key)
         if value is None and default is not None:
             return default
-        if not isinstance(value, bool):
-            self.fail(key, "true or false")
-        return value
+        return Flag("true or false").check(self.name, key, value)
 
     def integer(self, key: str, low: int, high: int, default: int | None = None) -> int:
         """Return an argument that is a whole number."""
         value = self.data.get(key)
         if value is None and default is not None:
             return default
-        if isinstance(value, float) and math.isfinite(value) and value == int(value):
+        if isinstance(value, float) and value.is_integer():
             value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            self.fail(key, f"an int from {low} to {high}")
-        return value
+        return Integer(low, high).check(self.name, key, value)
 
     def number(self, key: str, low: float, high: float) -> float:
         """Return an argument that is a number."""
-        value = self.data.get(key)
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not low <= value <= high
-        ):
-            self.fail(key, f"a number from {low:g} to {high:g}")
-        return float(value)
+        words = f"a number from {low:g} to {high:g}"
+        return Quantity(low, high, words=words).check(self.name, key, self.data.get(key))
 
     def seconds(self, key: str) -> Fraction:
         """Return an argument that is a time in seconds, as exact as a frame needs it."""

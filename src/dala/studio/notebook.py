@@ -11,8 +11,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from dala import forks
-from dala.errors import DalaError, MissingPackage, ParameterError
-from dala.extras import pip_install
+from dala.arguments import Integer
+from dala.errors import DalaError, ParameterError
+from dala.extras import needing
 from dala.gpu.compute.kernels.filter import FilterParam, parameter_of
 from dala.gpu.compute.runnable import Runnable
 from dala.media import gpu
@@ -160,8 +161,7 @@ def widget(
         made                      # shows it
         made.chain                # [('blur', {'radius': 9}), ('sepia', {})]
     """
-    if isinstance(width, bool) or not isinstance(width, int) or not 16 <= width <= 8192:
-        raise ParameterError.invalid("studio.widget", "width", "an int from 16 to 8192", width)
+    Integer(16, 8192).check("studio.widget", "width", width)
     return StudioWidget(chain, source, width, device)
 
 
@@ -287,13 +287,9 @@ def _view_class() -> AnyWidgetClass:
     """
     global _made
     if _made is None:
-        try:
+        with needing("studio.widget", "studio", "anywidget"):
             import anywidget
             import traitlets
-        except ModuleNotFoundError:
-            raise MissingPackage(
-                f"studio.widget: anywidget is not installed. Run: {pip_install('studio')}"
-            ) from None
 
         class StudioView(anywidget.AnyWidget):
             """The picture and the controls."""

@@ -16,7 +16,7 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from dala.errors import ParameterError
+from dala.arguments import Integer
 from dala.secure import certificate_files, local_addresses
 from dala.studio.application import StudioApp
 from dala.studio.security import StudioGuard
@@ -227,8 +227,7 @@ def serve(
 
         serve(dala.studio.app("photo.jpg"), ready=print)
     """
-    if not isinstance(port, int) or isinstance(port, bool) or not 0 <= port <= 65535:
-        raise ParameterError.invalid("studio", "port", "an int from 0 to 65535", port)
+    Integer(0, 65535).check("studio", "port", port)
     try:
         listening = listen(host, port)
     except BaseException:

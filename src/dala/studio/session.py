@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import dala
 from dala import forks
@@ -26,13 +26,13 @@ from dala.resources import Closing
 from dala.studio.cards.chain import ChainRunner
 from dala.studio.cards.values import LoadedFiles
 from dala.studio.catalogue.parameters import Json, JsonObject
-from dala.studio.commands.registry import find
+from dala.studio.commands.registry import PageRequest, find
 from dala.studio.document.tab import Tab
 from dala.studio.folders import Folders, kind_of
 from dala.studio.home.jobs import Jobs
 from dala.studio.limits import StudioLimits
-from dala.studio.message import Message, error_json, parsed
-from dala.studio.picture.renderer import RenderEvents, StudioRenderer
+from dala.studio.message import error_json, parsed
+from dala.studio.picture.renderer import StudioRenderer
 from dala.studio.viewer import Viewer
 from dala.typing import PathLike
 
@@ -42,6 +42,11 @@ if TYPE_CHECKING:
     from dala.studio.sources.source import StudioSource
 
 _log = logging.getLogger("dala")
+#: What the state says of the active tab if there is none.
+_NO_TAB: Final[JsonObject] = {
+    "active": None, "chain": [], "scene": None, "playing": False, "time": 0.0, "loop": None,
+    "undo": False, "redo": False, "result": None,
+}  # fmt: skip
 
 
 class StudioSession(Closing):
@@ -97,15 +102,8 @@ class StudioSession(Closing):
             self._clean()
             raise
         self.device = self._runner.device
-        events = RenderEvents(
-            self._note_problems,
-            self._note_result,
-            self._note_stop,
-            self._note_stats,
-            self._note_failure,
-        )
         self.renderer = StudioRenderer(
-            lambda: self.active, lambda: self.viewers, self._runner, events
+            lambda: self.active, lambda: self.viewers, self._runner, self._note, self.broadcast
         )
 
     # commands ---------------------------------------------------------------------------------
@@ -115,13 +113,13 @@ class StudioSession(Closing):
         Raises:
             DalaError, OSError: it is refused, and nothing changed.
         """
-        message = Message(data)
+        request = PageRequest(self, data)
         with self._lock:
             if self._closed:
-                raise ParameterError(f"{message.name}: the studio is closed.")
+                raise ParameterError(f"{request.name}: the studio is closed.")
             before = self._seen()
             try:
-                return find(message.name)(self, message)
+                return find(request.name)(request)
             finally:
                 self.show()
                 if self._seen() != before:
@@ -143,11 +141,12 @@ class StudioSession(Closing):
             found = message.get("id")
             id = found if isinstance(found, int | float) and not isinstance(found, bool) else None
             reply = await self._answer(viewer, message)
-        except (DalaError, OSError, ValueError, MemoryError) as error:
-            self._send_error(viewer, id, error)
-        except Exception as error:  # a mistake of ours must not end the session
-            _log.exception("dala studio: a message was answered with an error")
-            self._send_error(viewer, id, error)
+        except Exception as error:
+            if not isinstance(error, DalaError | OSError | ValueError | MemoryError):
+                # A mistake of ours must not end the session.
+                _log.exception("dala studio: a message was answered with an error")
+            head: JsonObject = {} if id is None else {"reply": id, "ok": False}
+            viewer.send(json.dumps({**head, "error": error_json(error)}))
         else:
             if id is not None and reply is not None:
                 viewer.send(json.dumps({"reply": id, "ok": True, **reply}))
@@ -163,12 +162,6 @@ class StudioSession(Closing):
                 self.renderer.look()
                 return {}
         return await self._worker.run(lambda: self.do(message)) or {}
-
-    def _send_error(self, viewer: Viewer, id: Json, error: BaseException) -> None:
-        if id is None:
-            viewer.send(json.dumps({"error": error_json(error)}))
-        else:
-            viewer.send(json.dumps({"reply": id, "ok": False, "error": error_json(error)}))
 
     @staticmethod
     def is_quick(data: str | bytes | None) -> bool:
@@ -193,12 +186,7 @@ class StudioSession(Closing):
     def new_upload(self, name: str) -> Path | None:
         """Return where a file of a page is written; None if there is no room for more."""
         with self._upload_lock:
-            if self._uploaded >= self.limits.uploads:
-                return None
-            self._upload_serial += 1
-            folder = self.scratch / f"upload-{self._upload_serial}"
-            folder.mkdir()
-            return folder / name
+            return None if self._uploaded >= self.limits.uploads else self._new("upload", name)
 
     def uploaded(self, count: int) -> int:
         """Count bytes of uploads, and return those of all together."""
@@ -209,10 +197,13 @@ class StudioSession(Closing):
     def new_result(self, name: str) -> Path:
         """Return where a file for downloading is made."""
         with self._upload_lock:
-            self._upload_serial += 1
-            folder = self.scratch / f"result-{self._upload_serial}"
-            folder.mkdir()
-            return folder / name
+            return self._new("result", name)
+
+    def _new(self, kind: str, name: str) -> Path:
+        self._upload_serial += 1
+        folder = self.scratch / f"{kind}-{self._upload_serial}"
+        folder.mkdir()
+        return folder / name
 
     def offer(self, path: Path) -> str:
         """Let pages download a file, and return its address."""
@@ -340,26 +331,12 @@ class StudioSession(Closing):
     # state ------------------------------------------------------------------------------------
     def state(self) -> JsonObject:
         """Return the whole state, as pages get it."""
-        tab = self.active
-        made: JsonObject = {
-            "tabs": [t.facts() for t in self.tabs.values()],
-            "active": None if tab is None else tab.id,
-            "chain": [] if tab is None else tab.chain(),
-            "scene": None if tab is None else tab.scene(),
-            "playing": tab is not None and tab.playing,
-            "time": 0.0 if tab is None else float(tab.time()),
-            "loop": None,
-            "undo": tab is not None and tab.history.can_undo,
-            "redo": tab is not None and tab.history.can_redo,
-            "result": None,
+        return {
+            "tabs": [tab.facts() for tab in self.tabs.values()],
             "viewers": len(self.viewers),
             "folders": [str(folder) for folder in self.folders.roots],
+            **(_NO_TAB if self.active is None else self.active.state()),
         }
-        if tab is not None and tab.loop is not None:
-            made["loop"] = [float(t) for t in tab.loop]
-        if tab is not None and tab.result is not None:
-            made["result"] = {"width": tab.result[0], "height": tab.result[1]}
-        return made
 
     def show(self, skip: Viewer | None = None) -> None:
         """Send every page what changed of the state, except one."""
@@ -377,25 +354,11 @@ class StudioSession(Closing):
                 if viewer is not skip:
                     viewer.send(text)
 
-    # reports of the renderer ------------------------------------------------------------------
-    def _note_problems(self, tab: Tab, problems: dict[str, str]) -> None:
+    # the report of the renderer ------------------------------------------------------------------
+    def _note(self, tab: Tab, problems: dict[str, str], size: tuple[int, int]) -> None:
         with self._lock:
-            tab.problems = problems
+            tab.problems, tab.result = problems, size
             self.show()
-
-    def _note_result(self, tab: Tab, size: tuple[int, int]) -> None:
-        with self._lock:
-            tab.result = size
-            self.show()
-
-    def _note_stop(self, tab: Tab) -> None:
-        self.show()
-
-    def _note_stats(self, stats: JsonObject) -> None:
-        self.broadcast({"stats": stats})
-
-    def _note_failure(self, text: str) -> None:
-        self.broadcast({"error": {"text": text}})
 
     # closing ----------------------------------------------------------------------------------
     def close(self) -> None:

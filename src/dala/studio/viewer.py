@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from dala import forks
+from dala.arguments import Flag, Integer, Selection
 from dala.errors import ParameterError
 from dala.studio.catalogue.parameters import Json, JsonObject
 from dala.studio.limits import StudioLimits
@@ -21,7 +24,7 @@ _LARGEST: Final = 16384
 
 @dataclass(frozen=True)
 class View:
-    """What a page shows.
+    """The view of a page: the size, the part and the form of its picture.
 
     >>> View(640, 360).fitted((1280, 720))
     ((0, 0, 1280, 720), 640, 360)
@@ -39,7 +42,7 @@ class View:
 
     @property
     def picture(self) -> tuple[object, ...]:
-        """What its pictures depend on."""
+        """The values that its pictures depend on."""
         return self.width, self.height, self.region, self.split, self.codec
 
     def fitted(self, size: tuple[int, int]) -> tuple[Region, int, int]:
@@ -61,42 +64,21 @@ def changed_view(view: View, message: JsonObject) -> View:
     >>> changed_view(View(), {"width": 64, "height": 48, "codec": "rgba"}).codec
     'rgba'
     """
-    made = view
-    if "width" in message or not made.width:
-        made = replace(made, width=_integer("width", message.get("width"), 1, _LARGEST))
-    if "height" in message or not made.height:
-        made = replace(made, height=_integer("height", message.get("height"), 1, _LARGEST))
-    if "region" in message:
-        made = replace(made, region=_region(message["region"]))
-    if "split" in message:
-        made = replace(made, split=_flag("split", message["split"]))
-    if "paused" in message:
-        made = replace(made, paused=_flag("paused", message["paused"]))
-    if "codec" in message:
-        codec = message["codec"]
-        if not isinstance(codec, str) or codec not in CODECS:
-            raise ParameterError.invalid("view", "codec", f"one of {', '.join(CODECS)}", codec)
-        made = replace(made, codec=codec)
-    if "charts" in message:
-        charts = message["charts"] or []
-        if not isinstance(charts, list) or any(c not in CHARTS for c in charts):
-            raise ParameterError.invalid("view", "charts", f"any of {', '.join(CHARTS)}", charts)
-        made = replace(made, charts=tuple(c for c in CHARTS if c in charts))
-    return made
+    changes: dict[str, Any] = {}
+    for name, check in _CHECKS.items():
+        if name in message or (name in ("width", "height") and not getattr(view, name)):
+            changes[name] = check(message.get(name))
+    return replace(view, **changes)
 
 
 def _flag(name: str, value: Json) -> bool:
-    if value is not None and not isinstance(value, bool):
-        raise ParameterError.invalid("view", name, "true or false", value)
-    return bool(value)
+    return bool(Flag("true or false").check_optional("view", name, value))
 
 
 def _integer(name: str, value: Json, low: int, high: int) -> int:
     if isinstance(value, float) and value == value and abs(value) <= high:
         value = round(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise ParameterError.invalid("view", name, f"a number from {low} to {high}", value)
-    return value
+    return Integer(low, high, words=f"a number from {low} to {high}").check("view", name, value)
 
 
 def _region(value: Json) -> Region | None:
@@ -107,6 +89,26 @@ def _region(value: Json) -> Region | None:
     x, y = (_integer("region", v, -(1 << 20), 1 << 20) for v in value[:2])
     w, h = (_integer("region", v, 1, 1 << 20) for v in value[2:])
     return x, y, w, h
+
+
+def _charts(value: Json) -> tuple[str, ...]:
+    charts = value or []
+    if not isinstance(charts, list) or any(c not in CHARTS for c in charts):
+        raise ParameterError.invalid("view", "charts", f"any of {', '.join(CHARTS)}", charts)
+    return tuple(c for c in CHARTS if c in charts)
+
+
+_CODEC: Final = Selection(*CODECS, expected=f"one of {', '.join(CODECS)}")
+#: What each key of a message about the view accepts.
+_CHECKS: Final[dict[str, Callable[[Json], object]]] = {
+    "width": lambda value: _integer("width", value, 1, _LARGEST),
+    "height": lambda value: _integer("height", value, 1, _LARGEST),
+    "region": _region,
+    "split": partial(_flag, "split"),
+    "paused": partial(_flag, "paused"),
+    "codec": partial(_CODEC.check, "view", "codec"),
+    "charts": _charts,
+}
 
 
 class Viewer:

@@ -218,7 +218,7 @@ def check_ranges(ranges: Ranges | None, known: Iterable[str], call: str) -> Rang
             continue
         if name not in names:
             advice = did_you_mean(str(name), names) or f"The chain has: {', '.join(names)}."
-            raise ParameterError(f"{call}: sliders: no parameter {name!r}. {advice}", call=call)
+            raise ParameterError(f"{call}: sliders: no parameter {name!r}. {advice}")
         try:
             low, high = (float(n) for n in pair or ())
         except (TypeError, ValueError):

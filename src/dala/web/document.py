@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from dala.gpu.compute.recording import Expr, Plan
@@ -23,46 +23,42 @@ Document: TypeAlias = dict[str, Any]
 Files: TypeAlias = dict[str, bytes]
 
 
+@dataclass
 class ChainWriter:
     """Writes plans as a document, each shader and constant once."""
 
-    def __init__(self, plan: WebPlan, *, inline: bool) -> None:
-        self._plan = plan
-        self._inline = inline
-        self._shaders: dict[str, int] = {}
-        self._data: dict[bytes, int] = {}
+    plan: WebPlan
+    inline: bool
+    _shaders: dict[str, int] = field(default_factory=dict)
+    _data: dict[bytes, int] = field(default_factory=dict)
 
     def write(self, title: str) -> tuple[Document, Files]:
         """Return the document and the files that it names."""
         variants = {
             format: [self._variant(v) for v in found]
-            for format, found in self._plan.variants.items()
+            for format, found in self.plan.variants.items()
         }
         files: Files = {}
-        shaders: list[Document] = []
-        for number, text in enumerate(self._shaders):
-            if self._inline:
-                shaders.append({"text": text})
-            else:
-                name = f"shaders/{number}.wgsl"
-                files[name] = text.encode()
-                shaders.append({"file": name})
-        data: list[Document] = []
-        for number, content in enumerate(self._data):
-            if self._inline or len(content) <= INLINE_BYTES:
-                data.append({"base64": base64.b64encode(content).decode()})
-            else:
-                name = f"data/{number}.bin"
-                files[name] = content
-                data.append({"file": name})
+        shaders: list[Document] = [{"text": text} for text in self._shaders]
+        data: list[Document] = [
+            {"base64": base64.b64encode(content).decode()} for content in self._data
+        ]
+        if not self.inline:
+            for number, text in enumerate(self._shaders):
+                shaders[number] = {"file": f"shaders/{number}.wgsl"}
+                files[f"shaders/{number}.wgsl"] = text.encode()
+            for number, content in enumerate(self._data):
+                if len(content) > INLINE_BYTES:
+                    data[number] = {"file": f"data/{number}.bin"}
+                    files[f"data/{number}.bin"] = content
         document: Document = {
             "format": "dala-chain",
             "version": VERSION,
-            "name": self._plan.name,
+            "name": self.plan.name,
             "title": title,
-            "size": None if self._plan.size is None else list(self._plan.size),
-            "controls": [control_json(c) for c in self._plan.controls],
-            "notes": self._plan.notes,
+            "size": None if self.plan.size is None else list(self.plan.size),
+            "controls": [control_json(c) for c in self.plan.controls],
+            "notes": self.plan.notes,
             "shaders": shaders,
             "data": data,
             "plans": variants,
@@ -96,26 +92,23 @@ class ChainWriter:
                 step["set"] = [[at, kind, expr_json(e)] for at, kind, e in s.words]
             steps.append(step)
         return {
-            "when": [[guard_json(g) for g in guards] for guards in variant.when],
+            "when": expr_json(variant.when),
             "buffers": buffers,
             "steps": steps,
-            "shape": [expr_json(n) for n in plan.shape],
+            "shape": expr_json(tuple(plan.shape)),
             "dtype": plan.dtype,
         }
 
 
-def expr_json(expr: Expr) -> Any:
+def expr_json(expr: Expr | tuple[Any, ...]) -> Any:
     """Return an expression as JSON: a number, a name, or a list of an operator and operands.
+
+    Guards, and tuples of them or of expressions, are lists too.
 
     >>> expr_json(("*", "w", ("//", "h", 2)))
     ['*', 'w', ['//', 'h', 2]]
     """
     return [expr_json(e) for e in expr] if isinstance(expr, tuple) else expr
-
-
-def guard_json(guard: Iterable[Any]) -> list[Any]:
-    """Return a guard as JSON: the comparison, its operands, and its result."""
-    return [expr_json(e) for e in guard]
 
 
 def control_json(c: Control) -> Document:

@@ -141,8 +141,9 @@ class _Explorer:
     def _find_symbols(self) -> None:
         """Find the symbols that plans are functions of."""
         base = self._base()
-        self._plain(base)  # raises what the chain is refused for
-        if self.size is None and self._agrees({WIDTH, HEIGHT}, base, self._sizes(base)):
+        self.source.record(base, ())  # raises what the chain is refused for
+        sizes = [base | {WIDTH: w, HEIGHT: h} for w, h in COMPARED]
+        if self.size is None and self._agrees({WIDTH, HEIGHT}, base, sizes):
             self.symbolic |= {WIDTH, HEIGHT}
         elif self.size is None:
             self.size = BASE
@@ -157,9 +158,6 @@ class _Explorer:
                 self.symbolic.update(c.symbols)
             elif not c.discrete:
                 self._fix(number, "its numbers are computed on the desktop")
-
-    def _sizes(self, base: Numbers) -> list[Numbers]:
-        return [base | {WIDTH: w, HEIGHT: h} for w, h in COMPARED]
 
     def _agrees(self, names: set[str], base: Numbers, places: Sequence[Numbers]) -> bool:
         """Return whether plans with these symbols give the numbers of plain plans elsewhere."""
@@ -188,9 +186,6 @@ class _Explorer:
         self.notes.append(f"{c.name} stays as it is: {why}")
 
     # plans ------------------------------------------------------------------------------------
-    def _plain(self, numbers: Numbers) -> Plan:
-        return self.source.record(numbers, ())
-
     def _tried(self, numbers: Numbers, names: Iterable[str], format: str = "rgba") -> Plan | None:
         """Return the plan of some numbers, or None if they are refused."""
         try:
@@ -225,9 +220,7 @@ class _Explorer:
         if set(c.symbols) <= self.symbolic and all(self._covers(c, place) for place in bases):
             return []
         found: list[tuple[Numbers, tuple[Guard, ...]]] = []
-        own = [dict(zip(c.symbols, c.values, strict=True))]
-        for value in c.positions():
-            own.append(dict.fromkeys(c.symbols, value))
+        own = [c.numbers, *(dict.fromkeys(c.symbols, value) for value in c.positions())]
         for position, start in product(own, bases):
             place = start | position
             if any(variant_holds(guards, place) for _, guards in found):
@@ -243,10 +236,7 @@ class _Explorer:
         if plan is None:
             return False
         guards = [g for g in plan.guards if not _trivial(g)]
-        ends = (c.low, c.high) if not c.discrete else c.positions()
-        if not all(variant_holds(guards, base | dict.fromkeys(c.symbols, v)) for v in ends):
-            return False
-        tried = c.positions()[:: 1 if c.discrete else 7]
+        tried = c.positions() if c.discrete else [c.low, c.high, *c.positions()[::7]]
         return all(variant_holds(guards, base | dict.fromkeys(c.symbols, v)) for v in tried)
 
     def _narrowed(self, number: int, classes: list[Numbers], most: int) -> list[Numbers]:
@@ -266,12 +256,8 @@ class _Explorer:
     def _guards(self, plan: Plan, place: Numbers) -> tuple[Guard, ...]:
         """Return the guards of a plan; symbols that were plain numbers are guarded by those."""
         guards = [g for g in plan.guards if not _trivial(g)]
-        names = {s for c in self.controls for s in c.symbols} | {WIDTH, HEIGHT, "matrix", "full"}
-        fixed = {s for c in self.controls if c.why for s in c.symbols}
-        for name in sorted(names - self.symbolic - fixed):
-            if name in ("matrix", "full"):
-                continue
-            guards.append(("==", name, place[name], True))
+        names = {s for c in self.controls if not c.why for s in c.symbols} | {WIDTH, HEIGHT}
+        guards += (("==", name, place[name], True) for name in sorted(names - self.symbolic))
         return tuple(guards)
 
     def _variants(self, format: str, axes: list[list[Numbers]]) -> list[Variant]:
@@ -349,13 +335,11 @@ def _positive(expr: Expr) -> bool:
 
 def _joined(found: Sequence[tuple[Plan, tuple[Guard, ...]]]) -> list[Variant]:
     """Join plans with equal formulas."""
-    plans: dict[tuple[object, ...], Plan] = {}
-    when: dict[tuple[object, ...], list[tuple[Guard, ...]]] = {}
+    made: dict[tuple[object, ...], Variant] = {}
     for plan, guards in found:
-        key = _key(plan)
-        plans.setdefault(key, plan)
-        when.setdefault(key, []).append(guards)
-    return [Variant(plans[key], tuple(when[key])) for key in plans]
+        first = made.setdefault(key := _key(plan), Variant(plan, ()))
+        made[key] = replace(first, when=(*first.when, guards))
+    return list(made.values())
 
 
 def _key(plan: Plan) -> tuple[object, ...]:

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files as package_files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from dala.arguments import checked_path
+from dala.arguments import Flag, Text, checked_path
 from dala.errors import ParameterError
 from dala.gpu.compute import Pipeline, kernel
 from dala.gpu.compute.runnable import Runnable
@@ -41,7 +41,7 @@ _CALL: Final = "export_web"
 
 @dataclass(frozen=True)
 class Export:
-    """What was exported.
+    """An exported page.
 
     Attributes:
         path: the folder, or the HTML file.
@@ -60,7 +60,7 @@ class Export:
 
     @property
     def notes(self) -> list[str]:
-        """What is fixed or left out, and why."""
+        """Parameters that are fixed or left out, each with the reason."""
         return self.plan.notes
 
 
@@ -76,9 +76,9 @@ def plan(
     >>> plan(["invert"]).dispatches
     1
     """
-    given = _given(chain, node, None, shown=False)
-    made = explore(_source(given.chain, sliders, yuv))
-    made.notes[:0] = given.notes
+    found, _, notes = _given(chain, node, None, shown=False)
+    made = explore(_source(found, sliders, yuv))
+    made.notes[:0] = notes
     return made
 
 
@@ -132,17 +132,16 @@ def export(
     ['chain.json', 'dala.d.ts', 'dala.js']
     """
     path = checked_path(_CALL, "folder", folder)
-    if not (one_file is None or isinstance(one_file, bool)):
-        raise ParameterError.invalid(_CALL, "one_file", "True, False or None", one_file)
+    Flag("True, False or None").check_optional(_CALL, "one_file", one_file)
     single = path.suffix.lower() in (".html", ".htm") if one_file is None else one_file
     if path.exists() and path.is_dir() == single:
         expected = "the path of a file" if single else "a folder"
         raise ParameterError.invalid(_CALL, "folder", expected, str(path))
-    given = _given(chain, node, device, shown=picture is None)
-    shown = first_picture(given.picture if picture is None else picture, _CALL)
-    source = _source(given.chain, sliders, yuv)
+    found, own, notes = _given(chain, node, device, shown=picture is None)
+    shown = first_picture(own if picture is None else picture, _CALL)
+    source = _source(found, sliders, yuv)
     made = explore(source)
-    made.notes[:0] = given.notes
+    made.notes[:0] = notes
     result, note = still(shown, source, device)
     made.notes.extend([note] if note else [])
     document, files = ChainWriter(made, inline=single).write(_title(title, made))
@@ -151,7 +150,8 @@ def export(
         _write(path.parent, {path.name: page})
         return Export(path, (path.name,), made)
     document |= {"picture": f"picture.{shown.kind}", "still": f"still.{result.kind}"}
-    files |= _static() | {
+    files |= {
+        **{name: _static(name) for name in ("dala.js", "dala.d.ts")},
         document["picture"]: shown.data,
         document["still"]: result.data,
         "chain.json": json.dumps(document, separators=(",", ":")).encode(),
@@ -181,11 +181,10 @@ def read_chain(path: PathLike) -> list[Filter]:
     except FileNotFoundError:
         raise FileNotFoundError(f"{_CALL}: there is no file {where!r}.") from None
     except (ValueError, UnicodeDecodeError) as error:
-        raise ParameterError(f"{_CALL}: {where!r} is not JSON: {error}.", call=_CALL) from None
+        raise ParameterError(f"{_CALL}: {where!r} is not JSON: {error}.") from None
     if isinstance(found, dict) and found.get("format") == "dala-chain":
         raise ParameterError(
             f"{_CALL}: {where!r} is an exported chain. Give the filters that it was made from.",
-            call=_CALL,
         )
     items = found.get("filters", found.get("chain")) if isinstance(found, dict) else found
     if not isinstance(items, list):
@@ -217,16 +216,10 @@ def _value(value: Any) -> Any:
     return tuple(value) if numbers else value
 
 
-class _Given(NamedTuple):
-    """What is exported, its own first picture, and what is different on the page."""
-
-    chain: Exportable
-    picture: ImageLike | None = None
-    notes: Sequence[str] = ()
-
-
-def _given(chain: Exportable, node: str | None, device: str | None, *, shown: bool) -> _Given:
-    """Return the effects of a scene as filters; other chains as they are.
+def _given(
+    chain: Exportable, node: str | None, device: str | None, *, shown: bool
+) -> tuple[Exportable, ImageLike | None, Sequence[str]]:
+    """Return the effects of a scene as filters, or another chain; its picture, and notes.
 
     If ``shown``, a scene file is also rendered without them: the first picture of its page.
     """
@@ -234,19 +227,18 @@ def _given(chain: Exportable, node: str | None, device: str | None, *, shown: bo
     from dala.media.scene.scene import Scene
     from dala.web.scenes import is_scene_file, read_effects, scene_effects
 
-    if node is not None and not isinstance(node, str):
-        raise ParameterError.invalid(_CALL, "node", "the id of a node", node)
+    Text("the id of a node").check_optional(_CALL, "node", node)
     if isinstance(chain, Scene | EffectNode):
         found = scene_effects(chain, node, _CALL)
-        return _Given(found.filters, None, found.notes)
+        return found.filters, None, found.notes
     if isinstance(chain, str | os.PathLike) and is_scene_file(chain):
         found, picture = read_effects(chain, node, _CALL, device, shown)
-        return _Given(found.filters, picture, found.notes)
+        return found.filters, picture, found.notes
     if node is not None:
         raise ParameterError.invalid(
             _CALL, "node", "None for what is not a scene", node, "Only scenes have nodes."
         )
-    return _Given(chain)
+    return chain, None, ()
 
 
 def _source(chain: Exportable, sliders: Ranges | None, yuv: bool) -> WebSource:
@@ -272,29 +264,22 @@ def _made(chain: Exportable, ranges: Ranges, yuv: bool) -> WebSource:
 
 
 def _title(title: str | None, made: WebPlan) -> str:
-    if title is not None and not isinstance(title, str):
-        raise ParameterError.invalid(_CALL, "title", "a str", title)
+    Text("a str").check_optional(_CALL, "title", title)
     return made.name if title is None else title.encode(errors="replace").decode()
 
 
-def _static() -> Files:
-    """Return the runtime's files."""
-    folder = package_files("dala.web").joinpath("static")
-    return {name: folder.joinpath(name).read_bytes() for name in ("dala.js", "dala.d.ts")}
+def _static(name: str) -> bytes:
+    """Return a file of the runtime."""
+    return package_files("dala.web").joinpath("static", name).read_bytes()
 
 
 def _page(document: Document) -> bytes:
-    folder = package_files("dala.web").joinpath("static")
-    text = folder.joinpath("page.html").read_text(encoding="utf-8")
-    title = html.escape(document["title"])
     element = f'<dala-chain src="chain.json"><img src="{document["still"]}" alt=""></dala-chain>'
     script = '<script type="module" src="dala.js"></script>'
-    return _filled(text, title, element, script)
+    return _filled(document, element, script)
 
 
 def _single_page(document: Document, shown: PageImage, result: PageImage) -> bytes:
-    folder = package_files("dala.web").joinpath("static")
-    text = folder.joinpath("page.html").read_text(encoding="utf-8")
     for name, picture in (("picture", shown), ("still", result)):
         encoded = base64.b64encode(picture.data).decode()
         document[name] = f"data:{picture.mime};base64,{encoded}"
@@ -304,13 +289,13 @@ def _single_page(document: Document, shown: PageImage, result: PageImage) -> byt
         f'<script type="application/json" id="chain">{content}</script>\n'
         '<dala-chain src="#chain"></dala-chain>'
     )
-    runtime = folder.joinpath("dala.js").read_text(encoding="utf-8")
+    runtime = _static("dala.js").decode()
     assert "</script" not in runtime
-    script = f'<script type="module">{runtime}</script>'
-    return _filled(text, html.escape(document["title"]), element, script)
+    return _filled(document, element, f'<script type="module">{runtime}</script>')
 
 
-def _filled(text: str, title: str, element: str, script: str) -> bytes:
+def _filled(document: Document, element: str, script: str) -> bytes:
+    text, title = _static("page.html").decode(), html.escape(document["title"])
     for name, value in (("$title", title), ("$element", element), ("$script", script)):
         text = text.replace(name, value)
     return text.encode()

@@ -37,7 +37,7 @@ _WHOLE: Final = "the whole scene"
 
 @dataclass(frozen=True)
 class SceneEffects:
-    """Effects of a scene as a chain, and what of them is different on a page."""
+    """Effects of a scene as a chain, and their differences on a page."""
 
     effects: Sequence[EffectNode]
     filters: list[Filter]
@@ -79,7 +79,6 @@ def scene_effects(given: Scene | EffectNode, node: str | None, call: str) -> Sce
     if not owners:
         raise ParameterError(
             f"{call}: the scene has no effects. Pages show effects, not the other nodes of scenes.",
-            call=call,
         )
     if len(owners) > 1:
         listed = "; ".join(
@@ -91,7 +90,6 @@ def scene_effects(given: Scene | EffectNode, node: str | None, call: str) -> Sce
         raise ParameterError(
             f"{call}: the scene has effects in several places: {listed}. Choose with the id of a "
             f"node or of one effect, such as {example!r}.",
-            call=call,
             argument="node",
         )
     ((owner, effects),) = owners.items()
@@ -142,7 +140,7 @@ def _drawn(group: GroupNode) -> list[Node]:
 
 
 def _above(owner: Node, effects: Sequence[EffectNode]) -> list[str]:
-    """Return the ids of what is drawn over the first effect, and so is not under it."""
+    """Return the ids of nodes drawn over the first effect: it does not filter them."""
     nodes = _drawn(owner) if isinstance(owner, GroupNode) else []
     if not effects or effects[0] not in nodes:
         return []
@@ -171,7 +169,7 @@ def _chain(effects: Sequence[EffectNode], above: Sequence[str], call: str) -> Sc
     notes = [f"{e.id!r} is not visible, and left out" for e in effects if not e.visible]
     shown = [effect for effect in effects if effect.visible]
     if not shown:
-        raise ParameterError(f"{call}: no effect is visible.", call=call)
+        raise ParameterError(f"{call}: no effect is visible.")
     for effect in shown:
         _refuse(effect, call)
         if effect.start is not None or effect.end is not None:
@@ -187,7 +185,7 @@ def _chain(effects: Sequence[EffectNode], above: Sequence[str], call: str) -> Sc
 
 
 def _refuse(effect: EffectNode, call: str) -> None:
-    """Raise for what pages do not have."""
+    """Raise for properties that pages do not have."""
     state = effect.saved_state()  # a parameter may have the name of a property
     parameters = filter_parameters(effect.filter)
 
@@ -201,7 +199,6 @@ def _refuse(effect: EffectNode, call: str) -> None:
             raise ParameterError(
                 f"{call}: the effect {effect.id!r} has {what} ({found}), which a page "
                 "cannot apply. Remove it, or export another effect.",
-                call=call,
             )
     if effect.input is None:
         x, y, *size = (state.get(name) for name in _BOX)
@@ -210,5 +207,4 @@ def _refuse(effect: EffectNode, call: str) -> None:
             raise ParameterError(
                 f"{call}: the effect {effect.id!r} covers a part of the scene, and pages apply "
                 "effects to the whole picture. Remove its position and size.",
-                call=call,
             )

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 from urllib.parse import quote, unquote_to_bytes
 
 from dala import forks
-from dala.arguments import checked_path
+from dala.arguments import Flag, Integer, checked_path
 from dala.errors import FreedError, ParameterError
 from dala.resources import Closing
 from dala.secure import local_addresses, qr_text, tls_context
@@ -69,7 +69,7 @@ class _Handler(SimpleHTTPRequestHandler):
         return super().send_head()
 
     def translate_path(self, path: str) -> str:
-        """Return the file that a request means; nothing for what is not part of the page."""
+        """Return the file of a request; an empty text if it is not part of the page."""
         asked = unquote_to_bytes(path.partition("?")[0].partition("#")[0])
         found = self._files.get(asked)
         return "" if found is None else str(found)
@@ -154,10 +154,8 @@ class Server(Closing):
         self._closed = True
         path = checked_path(_CALL, "folder", folder)
         files = _files_of(path)
-        if not isinstance(port, int) or isinstance(port, bool) or not 0 <= port < 65536:
-            raise ParameterError.invalid(_CALL, "port", "an int from 0 to 65535", port)
-        if not (tls is None or isinstance(tls, bool)):
-            raise ParameterError.invalid(_CALL, "tls", "True, False or None", tls)
+        Integer(0, 65535).check(_CALL, "port", port)
+        Flag("True, False or None").check_optional(_CALL, "tls", tls)
         local = host in _LOOPBACK
         secure = not local if tls is None else tls
         hosts = [host] if local else [*local_addresses(), host]

@@ -1,4 +1,4 @@
-"""What can be exported: a list of filters, a kernel or a pipeline of buffers.
+"""Sources of exports: a list of filters, a kernel or a pipeline of buffers.
 
 A source records its plan for the size of a picture and the values of its controls. Names in
 ``symbolic`` stay symbols; the others are plain numbers.
@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from dala.arguments import Flag
 from dala.errors import DalaError, ParameterError, ShapeError
 from dala.gpu.compute import Buffer, Pipeline
-from dala.gpu.compute.kernel import Kernel
+from dala.gpu.compute.kernel import Kernel, find
 from dala.gpu.compute.kernels.filter import FilterParam, FilterSpec, parameter_of
 from dala.gpu.compute.operation import Operation
 from dala.gpu.compute.recording import Plan, Recorder, ShaderCache
@@ -49,6 +50,48 @@ class WebSource(ABC):
     def record(self, values: Numbers, symbolic: Collection[str], format: str = "rgba") -> Plan:
         """Record the plan for these numbers."""
 
+    def _given(
+        self,
+        index: int,
+        params: Mapping[str, Any],
+        recorder: Recorder,
+        values: Numbers,
+        symbolic: Collection[str],
+    ) -> dict[str, Any]:
+        """Return the parameters of a filter, with the values of its controls."""
+        own = {c.param: c for c in self.controls if c.index == index}
+        return {
+            **params,
+            **{name: _value(recorder, c, values, symbolic, params) for name, c in own.items()},
+        }
+
+
+def _value(
+    recorder: Recorder,
+    c: Control,
+    values: Numbers,
+    symbolic: Collection[str],
+    params: Mapping[str, Any],
+) -> Any:
+    if c.type == "choice":
+        return c.choices[int(values[c.symbols[0]])]
+    if c.type == "bool":
+        return bool(values[c.symbols[0]])
+    if c.why and all(values[s] == v for s, v in c.numbers.items()):
+        return params.get(c.param)  # as it was given
+    whole = c.type in ("int", "ints")
+    numbers = tuple(_number(recorder, s, values, symbolic, whole) for s in c.symbols)
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def _number(
+    recorder: Recorder, name: str, values: Numbers, symbolic: Collection[str], whole: bool = True
+) -> Any:
+    """Return the number of a symbol, or the symbol."""
+    value = int(values[name]) if whole else float(values[name])
+    make: Any = recorder.trace.integer if whole else recorder.trace.real
+    return make(name, value) if name in symbolic else value
+
 
 class FilterSource(WebSource):
     """A list of filters: names or kernels, with their parameters."""
@@ -60,8 +103,7 @@ class FilterSource(WebSource):
         self._shaders = {}
         if isinstance(filters, memoryview):
             raise ParameterError.invalid(call, "chain", "a list of filters", filters)
-        if not isinstance(yuv, bool):
-            raise ParameterError.invalid(call, "yuv", "True or False", yuv)
+        Flag().check(call, "yuv", yuv)
         self._filters = [_pair(item, call) for item in filters]
         #: As frame pipelines take them.
         self.filters: list[Filter] = list(self._filters)
@@ -72,41 +114,30 @@ class FilterSource(WebSource):
         self.formats = FORMATS if yuv else ("rgba",)
         names = [i.name if isinstance(i, Runnable) else i for i, _ in self._filters]
         self.name = " + ".join(names)
-        found = []
-        for index, (item, params) in enumerate(self._filters):
-            for p in _parameters(item):
-                made = control(p, params.get(p.name, p.default), names[index], index, ranges or {})
-                if made is not None:
-                    found.append(made)
-        self.controls = named(found)
+        declared_ = [_parameters(item) for item, _ in self._filters]
+        given = [params for _, params in self._filters]
+        self.controls = _controls(names, declared_, given, ranges)
         self.size = _second_size(self._filters)
 
     def _refuse(self, item: str | Runnable, params: Mapping[str, Any]) -> None:
-        """Raise for what a page cannot run: models, and operations on the host."""
+        """Raise for models and operations on the host, which a page cannot run."""
         kernel = item if isinstance(item, Runnable) else None
         if kernel is None and isinstance(item, str) and item not in declared():
-            from dala.gpu.compute.kernel import find
-
             kernel = find(item)
         model = type(kernel).__module__.startswith("dala.ml")
         if isinstance(kernel, Operation) and (kernel.host or model):
             raise ParameterError(
                 f"{self._call}: {kernel.name!r} cannot be exported: models and operations on the "
                 "host are not part of web pages.",
-                call=self._call,
             )
 
     def record(self, values: Numbers, symbolic: Collection[str], format: str = "rgba") -> Plan:
         recorder = Recorder(self._shaders)
-        width = self._number(recorder, WIDTH, values, symbolic)
-        height = self._number(recorder, HEIGHT, values, symbolic)
-        filters: list[Any] = []
-        for index, (item, params) in enumerate(self._filters):
-            given = dict(params)
-            for c in self.controls:
-                if c.index == index:
-                    given[c.param] = self._value(recorder, c, values, symbolic, params)
-            filters.append((item, given))
+        width, height = (_number(recorder, n, values, symbolic) for n in (WIDTH, HEIGHT))
+        filters: list[Any] = [
+            (item, self._given(index, params, recorder, values, symbolic))
+            for index, (item, params) in enumerate(self._filters)
+        ]
         shape = (height, width, 4)
         first: list[Step] = []
         picture = shape
@@ -123,35 +154,6 @@ class FilterSource(WebSource):
         steps = plan(filters, shape, "u8", self._call)
         moved = [_moved(step, len(first)) for step in steps]
         return _record(recorder, [*first, *moved], picture, values)
-
-    @staticmethod
-    def _number(recorder: Recorder, name: str, values: Numbers, symbolic: Collection[str]) -> int:
-        value = int(values[name])
-        return recorder.trace.integer(name, value) if name in symbolic else value
-
-    @staticmethod
-    def _value(
-        recorder: Recorder,
-        c: Control,
-        values: Numbers,
-        symbolic: Collection[str],
-        params: Mapping[str, Any],
-    ) -> Any:
-        if c.type == "choice":
-            return c.choices[int(values[c.symbols[0]])]
-        if c.type == "bool":
-            return bool(values[c.symbols[0]])
-        if c.why and all(values[s] == v for s, v in c.numbers.items()):
-            return params.get(c.param)  # as it was given
-        whole = c.type in ("int", "ints")
-        numbers: list[int | float] = []
-        for s in c.symbols:
-            value = int(values[s]) if whole else float(values[s])
-            if s in symbolic:
-                make: Any = recorder.trace.integer if whole else recorder.trace.real
-                value = make(s, value)
-            numbers.append(value)
-        return numbers[0] if len(numbers) == 1 else tuple(numbers)
 
 
 #: Matrices and ranges of YUV pictures, by the numbers of the symbols "matrix" and "full".
@@ -206,6 +208,21 @@ def _constant(recorder: Recorder, value: NDArray | Buffer) -> Buffer:
     return recorder.buffer(array.shape, dtype, data=array)
 
 
+def _controls(
+    names: Sequence[str],
+    declared_: Sequence[Sequence[FilterParam]],
+    given: Sequence[Mapping[str, Any]],
+    ranges: Ranges | None,
+) -> list[Control]:
+    """Return the controls of the filters of a chain, from their names, parameters and values."""
+    made = [
+        control(p, params.get(p.name, p.default), name, index, ranges or {})
+        for index, (name, known, params) in enumerate(zip(names, declared_, given, strict=True))
+        for p in known
+    ]
+    return named(c for c in made if c is not None)
+
+
 def _pair(item: object, call: str) -> tuple[str | Runnable, dict[str, Any]]:
     if isinstance(item, str | Runnable):
         return item, {}
@@ -222,8 +239,6 @@ def _parameters(item: str | Runnable) -> Sequence[FilterParam]:
     spec: FilterSpec | None = declared().get(item) if isinstance(item, str) else None
     if spec is not None:
         return spec.parameters
-    from dala.gpu.compute.kernel import find
-
     kernel = find(item) if isinstance(item, str) else item
     if not isinstance(kernel, Kernel | Operation):
         return ()
@@ -254,7 +269,7 @@ class PipelineSource(WebSource):
         every: list[Any] = [{**spec, "kernel": kernel} for spec, kernel in pairs]
         self._stages = [s for s in every if s["op"] != "barrier"]
         if not self._stages:
-            raise ParameterError(f"{call}: the pipeline has no stages.", call=call)
+            raise ParameterError(f"{call}: the pipeline has no stages.")
         self._picture = self._find_picture()
         output = self._target(self._stages[-1])
         if len(output.shape) not in (2, 3) or output.dtype not in ("u8", "f32"):
@@ -263,24 +278,12 @@ class PipelineSource(WebSource):
                 f"{output.dtype} {output.shape}",
             )  # fmt: skip
         self.size = (self._picture.shape[1], self._picture.shape[0])
-        kernels = [self._kernel(stage) for stage in self._stages]
-        self.name = " + ".join("copy" if k is None else k.name for k in kernels)
-        found = []
-        for index, stage in enumerate(self._stages):
-            kernel = self._kernel(stage)
-            params = stage.get("params") or {}
-            for declared_ in kernel.params if kernel is not None else ():
-                p = parameter_of(declared_)
-                assert kernel is not None
-                made = control(p, params.get(p.name, p.default), kernel.name, index, ranges or {})
-                if made is not None:
-                    found.append(made)
-        self.controls = named(found)
-
-    @staticmethod
-    def _kernel(stage: Any) -> Runnable | None:
-        made: Runnable | None = stage["kernel"]
-        return made
+        kernels: list[Runnable | None] = [stage["kernel"] for stage in self._stages]
+        names = ["copy" if k is None else k.name for k in kernels]
+        self.name = " + ".join(names)
+        declared_ = [[] if k is None else [parameter_of(p) for p in k.params] for k in kernels]
+        given = [stage.get("params") or {} for stage in self._stages]
+        self.controls = _controls(names, declared_, given, ranges)
 
     @staticmethod
     def _target(stage: Any) -> Buffer:
@@ -302,7 +305,6 @@ class PipelineSource(WebSource):
         raise ShapeError(
             f"{self._call}: no stage reads a picture of shape (height, width, 4) and dtype 'u8' "
             "that no stage writes. A web page fills such a buffer.",
-            call=self._call,
         )
 
     def record(self, values: Numbers, symbolic: Collection[str], format: str = "rgba") -> Plan:
@@ -326,15 +328,11 @@ class PipelineSource(WebSource):
                 if stage["op"] != "run_kernel":
                     pipeline.add({"op": "copy_buffer", "src": inputs[0], "dst": target})
                     continue
-                given = dict(stage.get("params") or {})
-                for c in self.controls:
-                    if c.index == index:
-                        value = FilterSource._value(recorder, c, values, symbolic, given)
-                        given[c.param] = value
-                given = {k: v for k, v in given.items() if v is not None}
+                params = stage.get("params") or {}
+                given = self._given(index, params, recorder, values, symbolic)
                 pipeline.add({
                     "op": "run_kernel", "kernel": stage["kernel"], "inputs": inputs,
-                    "output": target, "params": given,
+                    "output": target, "params": {k: v for k, v in given.items() if v is not None},
                 })  # fmt: skip
             pipeline.run()
         return recorder.plan([source], moved(self._target(self._stages[-1])))

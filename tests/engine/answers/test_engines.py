@@ -7,7 +7,7 @@ import os
 import pytest
 
 from dala.answers.cases import rows
-from dala.answers.run import check
+from dala.answers.table import check
 from tests.support.answers import adapters, assert_answers, processors
 from tests.support.engines import NO_ADAPTER
 
@@ -25,7 +25,7 @@ def test_reference(share):
 
 @pytest.mark.parametrize("share", SHARES)
 def test_processor(share):
-    assert_answers(processors(), "cpu", share)
+    assert_answers(processors(every=share == "all"), share)
 
 
 @pytest.mark.parametrize("share", SHARES)
@@ -35,4 +35,4 @@ def test_adapters(share):
         if os.environ.get("CI") == "true" or os.environ.get("DALA_REQUIRE_WEBGPU") == "1":
             pytest.fail(NO_ADAPTER)
         pytest.skip(NO_ADAPTER)
-    assert_answers(engines, "webgpu", share)
+    assert_answers(engines, share)

@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 
 import dala
-from dala.answers.cases import KINDS, OUTSIDE, Row, names, rows
+from dala.answers.cases import KINDS, OUTSIDE, Row, rows
 from dala.answers.generate import main
-from dala.answers.known import KNOWN
 from dala.answers.material import PICTURES, SIZES, picture
-from dala.answers.run import check
 from dala.answers.scenes import GROUPS
 from dala.answers.settings import ENDS, MORE, RANDOM
-from dala.answers.table import checksum, stored, written
+from dala.answers.table import check, checksum, stored, written
 from dala.errors import ParameterError
 from dala.media.filters.declarations import declared
 
@@ -54,10 +52,6 @@ def test_few_rows_have_every_setting():
 def test_lists_name_filters_that_exist():
     for listed in (ENDS.keys() - {""}, MORE, OUTSIDE):
         assert set(listed) <= declared().keys()
-    for backend, known in KNOWN.items():
-        assert backend in ("cpu", "webgpu")
-        assert known.keys() <= set(names())
-        assert all(known.values())
 
 
 def test_pictures_are_the_same_everywhere():

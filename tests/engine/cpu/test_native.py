@@ -1,12 +1,11 @@
 # ruff: noqa: N803
-"""Statements and operators of native code, compared with Python and NumPy."""
+
+"""The native language: operators, conversions and statements."""
 
 from __future__ import annotations
 
 import math
 import platform
-import re
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,13 +28,11 @@ from dala.gpu.compute.engines.cpu.native.names import (
     f64,
     floor,
     fma,
-    i8,
     i32,
     i64,
     in_range,
     isnan,
     leading_zeros,
-    load,
     log,
     maximum,
     minimum,
@@ -44,24 +41,25 @@ from dala.gpu.compute.engines.cpu.native.names import (
     select,
     sin,
     sqrt,
-    static,
     tan,
     trailing_zeros,
     trunc,
     u8,
     u32,
 )
-from dala.gpu.compute.engines.cpu.native.types import BY_NAME
+from dala.gpu.compute.engines.cpu.vector.types import BY_NAME
 
 NUMPY = {
     "bool": np.bool_, "u8": np.uint8, "i8": np.int8, "u16": np.uint16, "i16": np.int16,
     "u32": np.uint32, "i32": np.int32, "u64": np.uint64, "i64": np.int64, "f32": np.float32,
     "f64": np.float64,
 }  # fmt: skip
+
+
 INTEGERS = ["u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64"]
+
+
 X86 = platform.machine().lower() in ("x86_64", "amd64")
-WEIGHTS = (1, 2, 4, 2, 1)
-GAIN = 3
 
 
 def wrapped(value: int, kind: str) -> int:
@@ -71,7 +69,9 @@ def wrapped(value: int, kind: str) -> int:
     return value - (1 << width) if info.min < 0 and value >> (width - 1) else value
 
 
-# operators ------------------------------------------------------------------------------------
+# operators ----------------------------------------------------------------------------------------
+
+
 @native
 def operators(a: Array[T], b: Array[T], out: Array[T], *, T: type) -> None:
     x, y = a[0], b[0]
@@ -236,7 +236,9 @@ def test_math_functions(kind):
     np.testing.assert_allclose(out, expected, rtol=tolerance, atol=tolerance)
 
 
-# conversions ----------------------------------------------------------------------------------
+# conversions --------------------------------------------------------------------------------------
+
+
 @native
 def convert(a: Array[S], out: Array[T], clamped: Array[T], *, S: type, T: type) -> None:
     out[0] = T(a[0])
@@ -286,7 +288,9 @@ def test_bits_and_in_range():
     assert a[1] == a[0]
 
 
-# statements -----------------------------------------------------------------------------------
+# statements ---------------------------------------------------------------------------------------
+
+
 @native
 def collatz(n: i64) -> i64:
     steps = 0
@@ -437,155 +441,3 @@ def test_assignments():
     assert compile_native(swapped)(3, 4) == (4, 3)
     assert compile_native(declared)(8) == 4 * math.pi
     assert compile_native(declared)(1) == -0.5
-
-
-# constants ------------------------------------------------------------------------------------
-@native
-def filtered(
-    a: Array[f32], out: Array[f32], start: i64, end: i64, *, taps: int, edge: bool
-) -> None:
-    half = static(taps // 2)
-    for i in range(start, end):
-        acc = f32(0)
-        for k in static(range(taps)):
-            if edge:
-                at = max(min(i + k - half, len(a) - 1), 0)
-            else:
-                at = i + k
-            acc += a[at] * WEIGHTS[k]
-        out[i] = acc * GAIN
-
-
-@pytest.mark.parametrize("taps", [1, 3, 5])
-def test_specialization(taps):
-    a = np.arange(20, dtype=np.float32) ** 2
-    out = np.zeros(20, np.float32)
-    compile_native(filtered, taps=taps, edge=True)(a, out, 0, 20)
-    at = np.clip(np.arange(20)[:, None] + np.arange(taps) - taps // 2, 0, 19)
-    np.testing.assert_array_equal(out, (a[at] * WEIGHTS[:taps]).sum(1) * 3)
-    text = compile_native(filtered, taps=taps, edge=False).text
-    assert text.count("fmul float") == taps + 1
-    assert "smax" not in text
-
-
-@native
-def unrolled(x: i64) -> i64:
-    total = 0
-    for k in static((5, 1, 7, 2, 9)):
-        if k == 1:
-            continue
-        if x == k:
-            break
-        if k < x:
-            continue
-        total += k
-    for name in static((i8, f64)):
-        total += i64(name(1))
-    return total
-
-
-def test_unrolling_with_break_and_continue():
-    code = compile_native(unrolled)
-
-    def python(x):
-        total = 0
-        for k in (5, 1, 7, 2, 9):
-            if k == 1:
-                continue
-            if x == k:
-                break
-            if k < x:
-                continue
-            total += k
-        return total + 2
-
-    assert [code(x) for x in range(12)] == [python(x) for x in range(12)]
-
-
-@native
-def apply(a: Array[f32], *, step: Any) -> f32:
-    return step(a[0], 2.0)
-
-
-@native
-def plus(a: f32, b: f32) -> f32:
-    return a + b
-
-
-@native
-def times(a: f32, b: f32) -> f32:
-    return a * b
-
-
-def test_functions_as_constants():
-    a = np.array([5], np.float32)
-    assert compile_native(apply, step=plus)(a) == 7
-    assert compile_native(apply, step=times)(a) == 10
-
-
-# calls ----------------------------------------------------------------------------------------
-@native
-def lerp(a: Any, b: Any, t: Any) -> Any:
-    return a + (b - a) * t
-
-
-@native
-def summed(a: Array[T], *, T: type) -> T:
-    total = T(0)
-    for i in range(len(a)):
-        total += a[i]
-    return total
-
-
-@native
-def both_ends(a: Array[T], *, T: type) -> tuple[T, T]:
-    return a[0], a[len(a) - 1]
-
-
-@native
-def calling(a: Array[f32], b: Array[i32], out: Array[f32]) -> None:
-    out[0] = summed(a[1:])
-    out[1] = f32(summed(b))
-    first, last = both_ends(a)
-    out[2] = lerp(first, last, f32(0.5))
-    out[3] = summed(a[1:3], T=f32)
-    v = lerp(load(a, 0, 4), load(a, 1, 4), f32(0.25))
-    out[4] = v[3]
-
-
-def test_calls():
-    a, b = np.array([1, 2, 4, 8, 16], np.float32), np.array([7, -3], np.int32)
-    out = np.zeros(5, np.float32)
-    compile_native(calling)(a, b, out)
-    assert out.tolist() == [30, 4, 8.5, 6, 10]
-
-
-@native(inline=False)
-def apart(a: Array[f32], i: i64) -> f32:
-    return a[i] * 2
-
-
-@native
-def calls_apart(a: Array[f32], n: i64) -> f32:
-    acc = f32(0)
-    for i in range(n):
-        acc += apart(a, i)
-    return acc
-
-
-def test_function_without_inlining():
-    code = compile_native(calls_apart)
-    assert code(np.arange(5, dtype=np.float32), 5) == 20
-    assert re.search(r"define internal float @apart.1\([^)]*\) noinline", code.text)
-
-
-@native
-def halving(a: Array[i64], i: i64, *, n: int) -> i64:
-    if n == 1:
-        return a[i]
-    return halving(a, i, n=n // 2) + halving(a, i + n // 2, n=n - n // 2)
-
-
-def test_recursion_over_constants():
-    a = np.arange(100, dtype=np.int64)
-    assert compile_native(halving, n=13)(a, 5) == a[5:18].sum()

@@ -12,7 +12,7 @@ from dala.gpu.compute.engines.cpu.cache import ENTRY_BYTES, ObjectCache
 from dala.gpu.compute.engines.cpu.engine import CPUEngine
 from dala.gpu.compute.engines.cpu.jit import Jit
 from dala.gpu.compute.engines.cpu.native import disk
-from dala.gpu.compute.engines.cpu.ops import median as cpu_median
+from dala.gpu.compute.engines.cpu.ops import neighborhood
 from dala.gpu.compute.engines.cpu.threads import ThreadPool
 from tests.support.cpu_programs import add, pointwise, run_line
 
@@ -203,7 +203,7 @@ def test_without_the_calls_of_posix(folder, monkeypatch):
 # the CPU ------------------------------------------------------------------------------------------
 def test_features_of_the_cpu_are_part_of_every_key(folder, monkeypatch):
     def native_key(compiler):
-        return disk.cache_key(cpu_median.median_at, {}, compiler)
+        return disk.cache_key(neighborhood.median_of_bytes, {}, compiler)
 
     host = Jit(ObjectCache(folder))
     assert compiled_with(ObjectCache(folder)) == (1, 0)

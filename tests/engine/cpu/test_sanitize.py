@@ -107,6 +107,36 @@ print("fine")
     assert done.stdout == "fine\n", done.stderr
 
 
+def test_windows_read_nothing_beyond_a_picture():
+    """Pages before and after the picture are protected."""
+    done = run(
+        "-c",
+        """
+import ctypes, mmap
+import dala
+import numpy as np
+from dala.gpu import compute
+page, room = mmap.PAGESIZE, 64 * mmap.PAGESIZE
+memory = mmap.mmap(-1, room + 2 * page)
+whole = np.frombuffer(memory, np.uint8)
+for fence in (0, room + page):
+    at = ctypes.c_void_p(whole.ctypes.data + fence)
+    assert ctypes.CDLL(None).mprotect(at, ctypes.c_size_t(page), 0) == 0
+dala.use("cpu")
+for dtype in (np.uint8, np.float32):
+    for shape in ((3, 400, 4), (4, 385, 4), (2, 700, 3), (3, 1537), (3, 1600), (2, 33, 3), (1, 1)):
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        for begin in (page, page + room - size):
+            a = compute.from_dlpack(whole[begin : begin + size].view(dtype).reshape(shape))
+            b = compute.from_dlpack(np.zeros(shape, dtype))
+            for name in ("sharpen", "emboss", "median"):
+                compute.run_kernel(name, [a], b, {})
+print("fine")
+""",
+    )
+    assert done.stdout == "fine\n", done.stderr
+
+
 #: The whole CPU suite in pieces, each with what ``-k`` chooses of it.
 PIECES = {
     "engine": (["engine", "gpu/raster", "null"], "not webgpu and not reference"),

@@ -11,7 +11,8 @@ from dala.gpu import compute
 from dala.gpu.compute import kernel
 from tests.support.disagreements import disagreement
 from tests.support.engines import run
-from tests.support.programs import Program, Stencil, programs, programs_of_any_type, stencils
+from tests.support.programs import Program, programs, programs_of_any_type
+from tests.support.stencils import Stencil, stencils
 from tests.support.tolerances import assert_close
 
 # The same programs in every run, so that a failure is always a change in the code.

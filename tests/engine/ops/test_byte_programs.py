@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,12 +9,12 @@ from hypothesis import strategies as st
 
 import dala
 from dala.gpu.compute import kernel
-from dala.gpu.compute.engines.webgpu.wgsl.helpers import read_wgsl
-from dala.gpu.compute.lang.exact import exponential
 from dala.gpu.compute.lang.exact.fixed_point import fixed_point, quantize
+from dala.gpu.compute.lang.exact.products import exact_products
+from dala.gpu.compute.lang.ir import values
 from tests.support.engines import run
 from tests.support.filter_formulas import FILTERS
-from tests.support.row_programs import fixed
+from tests.support.row_programs import fixed, programs_of
 
 RANDOM = np.random.default_rng(11).integers(0, 256, (23, 37, 4), dtype=np.uint8)
 
@@ -116,9 +114,48 @@ def test_weights_of_any_size(weight):
     assert abs(bias) < 2**31
 
 
-def test_the_exponential_of_shaders_has_the_same_numbers():
-    text = read_wgsl("helpers.wgsl").partition("fn quick_exp_f32(")[2].partition("\n}")[0]
-    found = {np.float32(n) for n in re.findall(r"(\d+\.\d+)f", text)}
-    wanted = (exponential.SCALE, exponential.MAGIC, *exponential.POLYNOMIAL)
-    assert found == {np.float32(abs(n)) for n in (*wanted, *exponential.RANGE)}
-    assert hex(exponential.ONE_BITS) in text
+@pytest.mark.parametrize(("scale", "shift"), [(-3.0, 0.0), (2.0, -2.0), (-40.0, 3.0), (0.0, 0.0)])
+def test_exponential(scale, shift):
+    """2^-11.8 of 255 steps, and half a step of rounding."""
+    k = kernel("def k(px: Pixel, *, s=1.0, t=0.0): return exp(px * s + t)")
+    bytes_ = np.arange(256, dtype=np.uint8).reshape(1, 64, 4)
+    with dala.device("reference"):
+        got = np.asarray(k(bytes_, s=scale, t=shift))
+    wanted = np.minimum(np.exp(bytes_ / 255 * scale + shift), 1.0) * 255
+    assert np.abs(got - wanted).max() < 0.5 + 255 * 2.0**-11.8
+
+
+@pytest.mark.parametrize(
+    ("body", "exact"),
+    [
+        ("d = img[1, 0].r - img[0, 0].r\n    return vec4(sqrt(d * d + d))", 1),
+        (
+            "w = exp(-img[0, 0].r)\n    return vec4(img[1, 0].r * w)",
+            2,
+        ),  # and one of exp
+        ("p = img[0, 0]\n    return vec4(sqrt(p.r * p.g * p.b) + sqrt(p.r * p.g * p.b * p.a))", 4),
+        ("return vec4(img[0, 0].r * img[0, 0].g * t)", 1),
+        ("return vec4(img[0, 0].r / (img[1, 0].r + 1.0) * img[0, 0].g)", 0),
+    ],
+)
+def test_exact_products(body, exact):
+    """Products of at most 24 digits are marked."""
+    source = f"def k(img: Image, *, t=0.3):\n    {body}"
+    program, _ = programs_of(source, (4, 4, 4), "u8")
+    marked = {v for v in values(program.body) if v.op == "mul" and v.attr == "exact"}
+    assert len(marked) == exact
+    assert exact_products(program) <= marked
+
+
+@pytest.mark.parametrize("first", ["s", "px.r"])
+def test_deep_expressions(first):
+    """Each line uses the one before twice: the work must grow with the lines, not with the uses."""
+    lines = "\n".join("    t = t - t * 0.5" for _ in range(1500))
+    k = kernel(
+        f"def k(px: Pixel, *, s=0.5):\n    t = {first}\n{lines}\n"
+        "    return rgba(exp(t * px.g), t + px.g, px.ba)"
+    )
+    with dala.device("reference"):
+        got = np.asarray(k(RANDOM))
+    assert np.array_equal(got[..., 0], np.full_like(RANDOM[..., 0], 255))
+    assert np.array_equal(got[..., 1:], RANDOM[..., 1:])

@@ -14,7 +14,7 @@ import dala
 from dala import errors
 from dala.gpu.compute import Pipeline, buffer_zeros, from_array, run_kernel, submit
 from dala.gpu.compute.engines.cpu.native import compile_native
-from dala.gpu.compute.engines.cpu.ops import conv
+from dala.gpu.compute.engines.cpu.ops import conv, shared
 from dala.gpu.compute.kernel import get
 from tests.support.engines import NUMPY, needs
 
@@ -145,7 +145,7 @@ def test_any_convolution(engine_id, data):
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize("features", [{"avx": True}, {}], ids=["avx", "sse"])
 def test_vector_widths_of_other_machines(features, dtype, monkeypatch):
-    monkeypatch.setattr(conv, "jit", lambda: SimpleNamespace(features=features))
+    monkeypatch.setattr(shared, "jit", lambda: SimpleNamespace(features=features))
     monkeypatch.setattr(get("conv2d"), "_plans", {})
     with dala.device("cpu"):
         for case in ("all different", "depthwise"):

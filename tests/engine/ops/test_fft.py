@@ -14,7 +14,7 @@ import dala
 from dala import errors
 from dala.gpu.compute import Pipeline, buffer_zeros, from_array, run_kernel, submit
 from dala.gpu.compute.engines.cpu.native import compile_native
-from dala.gpu.compute.engines.cpu.ops import fft
+from dala.gpu.compute.engines.cpu.ops import fft, shared
 from dala.gpu.compute.kernel import get
 from tests.support.engines import NUMPY, needs, run
 
@@ -100,7 +100,7 @@ def test_any_length(engine_id, lines, length, seed):
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize("features", [{"avx": True}, {}], ids=["avx", "sse"])
 def test_vector_widths_of_other_machines(features, dtype, monkeypatch):
-    monkeypatch.setattr(fft, "jit", lambda: SimpleNamespace(features=features))
+    monkeypatch.setattr(shared, "jit", lambda: SimpleNamespace(features=features))
     with dala.device("cpu"):
         for kernel in ("fft", "ifft"):
             monkeypatch.setattr(get(kernel), "_plans", {})

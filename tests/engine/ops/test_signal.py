@@ -14,7 +14,7 @@ import dala
 from dala import errors
 from dala.gpu.compute import Pipeline, buffer_zeros, from_array, run_kernel, submit
 from dala.gpu.compute.engines.cpu.native import compile_native
-from dala.gpu.compute.engines.cpu.ops import signal
+from dala.gpu.compute.engines.cpu.ops import shared, signal
 from dala.gpu.compute.kernel import get
 from tests.support.engines import NUMPY, needs
 
@@ -75,7 +75,7 @@ def test_any_lengths(engine_id, lines, length, taps, mode):
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize("features", [{"avx": True}, {}], ids=["avx", "sse"])
 def test_vector_widths_of_other_machines(features, dtype, monkeypatch):
-    monkeypatch.setattr(signal, "jit", lambda: SimpleNamespace(features=features))
+    monkeypatch.setattr(shared, "jit", lambda: SimpleNamespace(features=features))
     monkeypatch.setattr(get("convolve1d"), "_plans", {})
     with dala.device("cpu"):
         for mode in MODES:

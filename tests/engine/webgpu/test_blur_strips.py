@@ -15,7 +15,6 @@ from dala.gpu.compute.engines.base import Link, Task, Tensor
 from dala.gpu.compute.engines.webgpu.adapters import list_adapters
 from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 from dala.gpu.compute.engines.webgpu.limits import DEFAULT, DOWNLEVEL
-from dala.gpu.compute.engines.webgpu.ops.blur import make_blur
 from dala.gpu.compute.engines.webgpu.recorded.engine import RecordingEngine
 from dala.gpu.compute.engines.webgpu.wgsl.blur import forms
 from dala.gpu.compute.engines.webgpu.wgsl.blur.finish import Finish
@@ -167,7 +166,7 @@ def test_other_sizes(adapter, monkeypatch, size, radius):
     """Strips of 12, 48 and 72 rows, and more than one below another."""
     monkeypatch.setattr(forms, "SIZES", ALL_OF[size])
     image = picture((83, 150, 4))
-    blur = make_blur(adapter, blur_task(image, radius, radius / 2))
+    blur = adapter.operate(blur_task(image, radius, radius / 2))
     got = run(adapter, blur, [image], image)
     np.testing.assert_array_equal(got, defined(image, radius))
     if radius == 3:
@@ -187,6 +186,7 @@ def test_the_choice():
     assert isinstance(chosen(large, RGBA, 16), BlurStrip)
     assert isinstance(chosen(large, GRAY, 16), BlurStrip)
     assert isinstance(chosen(large, FLOATS, 3), BlurTile)
+    assert isinstance(chosen(large, RGBA, 0), BlurTile)  # it has no sums
     assert isinstance(chosen(large, RGBA, 3, Finish(length=1000)), BlurTile)
     assert isinstance(chosen(large, RGBA, 3, Finish(offsets=((9, 0),))), BlurTile)
     assert isinstance(chosen(large, RGBA, 3, device=BlurDevice(strips=False)), BlurTile)
@@ -216,8 +216,8 @@ def test_pages_have_one_shader_for_all_sizes():
     for shape in ((16, 16, 4), (17, 19, 4), (2160, 3840, 4)):
         task = blur_task(np.broadcast_to(np.uint8(0), shape), 3, 1.5)
         given, target = (engine.allocate(16, zero=True) for _ in range(2))
-        make_blur(engine, task)([given], target, ())
-        texts.add(engine.recording.steps[-1].source)
+        engine.operate(task)([given], target, ())
+        texts.add(engine.steps[-1].source)
     assert len(texts) == 1
 
 

@@ -35,7 +35,7 @@ def test_transfers_and_notice(unknown, caplog, api):
     with caplog.at_level(logging.WARNING, "dala"):
         for _ in range(2):
             engine = WebGPUEngine(ADAPTERS[api])
-            assert type(engine._device.calls) is PublicCalls
+            assert type(engine.device.calls) is PublicCalls
             for nbytes in (0, 1, 4097, data.size):
                 storage = engine.allocate(nbytes, zero=False)
                 engine.upload(storage, data[:nbytes])
@@ -53,7 +53,7 @@ def test_the_known_version_is_called_natively():
     if wgpu.version_info[:2] != calls.KNOWN:
         pytest.skip(f"this is wgpu {wgpu.__version__}")
     engine = WebGPUEngine(next(iter(ADAPTERS.values())))
-    assert type(engine._device.calls) is not PublicCalls
+    assert type(engine.device.calls) is not PublicCalls
     engine.close()
 
 

@@ -1,96 +1,22 @@
-"""Compositing on WebGPU: arenas, the ring, submits, closing; and on the null engine.
-
-The pixels of draws are tested for all engines in ``tests/engine/ops/test_compositing.py``.
-"""
+"""Composing on WebGPU: values and pictures."""
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-import dala
-from dala import memory, resources
-from dala.errors import BufferTooLarge, DeviceLostError, FreedError, MemoryLimitExceeded
+from dala.errors import BufferTooLarge, FreedError
 from dala.gpu.compute import buffer_zeros, from_array
-from dala.gpu.compute.composite import DRAW, FILL, OPAQUE, PICTURE, SHADOW, Compositor
+from dala.gpu.compute.composite import DRAW, FILL, OPAQUE, SHADOW, Compositor
 from dala.gpu.compute.engines import auto
-from dala.gpu.compute.engines.null import NullEngine
-from dala.gpu.compute.engines.webgpu import adapters
+from dala.gpu.compute.engines.compositing import ComposedFrame
 from dala.gpu.compute.engines.webgpu.compose import composer as webgpu_compose
-from dala.gpu.compute.engines.webgpu.compose.arena import Arena, aligned
-from dala.gpu.compute.engines.webgpu.compose.composer import WebGPUComposer
 from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
-from tests.support.engines import NO_ADAPTER
+from tests.engine.webgpu.composing import composer_with, draw_at, noise, rgba, shown
 
-ADAPTERS = adapters.list_adapters()
-IDS = [a.backend.lower() for a in ADAPTERS]
-
-needs_webgpu = pytest.mark.skipif(not ADAPTERS, reason=NO_ADAPTER)
-
-
-@pytest.fixture(params=ADAPTERS, ids=IDS)
-def device(request: pytest.FixtureRequest) -> str:
-    return request.param.id
-
-
-@pytest.fixture
-def compositor(device: str) -> Iterator[Compositor]:
-    with Compositor(device) as made:
-        yield made
-
-
-def make_engine(adapter: adapters.Adapter) -> WebGPUEngine:
-    return WebGPUEngine(adapter)
-
-
-def composer_with(engine: WebGPUEngine, limit: int | None = None) -> WebGPUComposer:
-    return WebGPUComposer(engine, engine._owner, engine._device, limit)
-
-
-def noise(seed: int, height: int, width: int, channels: int = 4) -> Any:
-    shape = (height, width) if channels == 1 else (height, width, channels)
-    return np.random.default_rng(seed).integers(0, 256, shape, np.uint8)
-
-
-def rgba(pixels: Any) -> Any:
-    """Return a picture of one or three channels as RGBA, opaque, so that drawing it copies it."""
-    full = np.full((*pixels.shape[:2], 4), 255, np.uint8)
-    full[..., :3] = pixels[..., None] if pixels.ndim == 2 else pixels[..., :3]
-    return full
-
-
-def draw_at(
-    x: float, y: float, width: float, height: float, *, number: int = 0, kind: int = PICTURE,
-    **fields: Any,
-) -> Any:  # fmt: skip
-    """Return a draw that fills a rectangle from its top left corner."""
-    draw = np.zeros((), DRAW)
-    values = {
-        "kind": kind, "picture": number, "cos": 1, "opacity": 1, "color": 255,
-        "x0": np.floor(x), "y0": np.floor(y), "x1": np.ceil(x + width), "y1": np.ceil(y + height),
-        "cx": x + width / 2, "cy": y + height / 2, "hw": width / 2, "hh": height / 2,
-        "sx": 1, "sy": 1, "u1": width, "v1": height, "taps_x": 1, "taps_y": 1,
-    }  # fmt: skip
-    for name, value in (values | fields).items():
-        draw[name] = value
-    return draw
-
-
-def shown(compositor: Compositor, picture: Any) -> Any:
-    """Return the pixels of a picture."""
-    target = buffer_zeros((picture.height, picture.width, 4), "u8", device=compositor.device)
-    draw = draw_at(0, 0, picture.width, picture.height, number=picture.number)
-    compositor.compose(target, np.stack([draw]))
-    return target.numpy()
-
-
-# values ------------------------------------------------------------------------------------------
+# values -------------------------------------------------------------------------------------------
 
 
 def random_draws(rng: Any, numbers: list[int], sizes: list[tuple[int, int]], count: int) -> Any:
@@ -131,20 +57,13 @@ def composed(device: str, pictures: list[Any], seed: int, count: int, **options:
         return target.numpy().astype(int)
 
 
-def assert_near(got: Any, expected: Any) -> None:
-    """Assert equality within two steps, ignoring the color of transparent pixels."""
-    unseen = (got[..., 3] == 0) & (expected[..., 3] == 0)
-    off = np.where(unseen, 0, np.abs(got - expected).max(axis=2))
-    assert off.max() <= 2, f"{off.max()} at {np.argwhere(off > 2)[0]} of {(off > 2).sum()}"
-
-
 @pytest.mark.parametrize("seed", range(4))
-def test_scenes_match_the_reference(device: str, seed: int) -> None:
+def test_scenes_match_the_reference(adapter_id: str, seed: int) -> None:
     pictures = [noise(1, 20, 31), noise(2, 45, 27, 3), noise(3, 9, 9, 1)]
     backgrounds: list[Any] = [None, (0, 0, 0, 0), (9, 90, 200, 255), (255, 255, 255, 120)]
     options = {"background": backgrounds[seed], "rects": [(2, 3, 50, 60), (50, 11, 93, 61)]}
-    got = composed(device, pictures, seed, 9, **options)
-    assert_near(got, composed("reference", pictures, seed, 9, **options))
+    got = composed(adapter_id, pictures, seed, 9, **options)
+    assert np.array_equal(got, composed("reference", pictures, seed, 9, **options))
 
 
 def test_draws_of_several_dispatches_are_in_order(compositor: Compositor) -> None:
@@ -170,10 +89,10 @@ def test_many_rectangles_are_one_dispatch_and_change_nothing_else(
     picture = compositor.picture(noise(5, 200, 300, 3))
     draw = draw_at(0, 0, 300, 200, number=picture.number, flags=OPAQUE)
     compositor.engine.synchronize()
-    submitted = compositor.engine._device.calls.submitted
+    submitted = compositor.engine.device.calls.submitted
     compositor.compose(target, np.stack([draw]), rects)
     compositor.engine.synchronize()
-    assert compositor.engine._device.calls.submitted == submitted + 1
+    assert compositor.engine.device.calls.submitted == submitted + 1
     expected = before.copy()
     for x0, y0, x1, y1 in rects:
         expected[y0:y1, x0:x1] = rgba(noise(5, 200, 300, 3))[y0:y1, x0:x1]
@@ -207,10 +126,10 @@ def test_shadows_and_blend_modes_can_be_added_later(compositor: Compositor) -> N
             target = buffer_zeros((32, 32, 4), "u8", device=where.device)
             where.compose(target, np.stack(draws), background=(0, 0, 0, 255))
             made.append(target.numpy().astype(int))
-        assert_near(*made)
+        assert np.array_equal(*made)
 
 
-# pictures ----------------------------------------------------------------------------------------
+# pictures -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("channels", [1, 3, 4])
@@ -296,8 +215,8 @@ def test_an_arena_that_is_nearly_empty_shrinks(
     np.testing.assert_array_equal(shown(compositor, kept[-1]), rgba(noise(15, 256, 256)))
 
 
-def test_pictures_use_several_buffers_if_one_is_too_small(device: str) -> None:
-    engine = auto.get(device)
+def test_pictures_use_several_buffers_if_one_is_too_small(adapter_id: str) -> None:
+    engine = auto.get(adapter_id)
     assert isinstance(engine, WebGPUEngine)
     composer = composer_with(engine, limit=1 << 16)
     pictures = [rgba(noise(n, 64, 128)) for n in range(8)]  # two fill an arena
@@ -308,7 +227,7 @@ def test_pictures_use_several_buffers_if_one_is_too_small(device: str) -> None:
     assert composer.nbytes >= 4 << 16
     target = engine.allocate(8 * pictures[0].nbytes, zero=True)
     draws = [draw_at(0, 64 * n, 128, 64, number=number) for n, number in enumerate(numbers)]
-    composer.compose(target, 128, 512, np.stack(draws), [(0, 0, 128, 512)], None)
+    composer.compose(ComposedFrame(target, 128, 512, np.stack(draws), [(0, 0, 128, 512)], None))
     made = np.frombuffer(engine.download(target), np.uint8).reshape(8, 64, 128, 4)
     np.testing.assert_array_equal(made, np.stack(pictures))
 
@@ -318,7 +237,7 @@ def test_pictures_use_several_buffers_if_one_is_too_small(device: str) -> None:
     again = composer.picture(128, 64)
     composer.put(again, pictures[0], 4)
     draws[5] = draw_at(0, 64 * 5, 128, 64, number=again)
-    composer.compose(target, 128, 512, np.stack(draws), [(0, 0, 128, 512)], None)
+    composer.compose(ComposedFrame(target, 128, 512, np.stack(draws), [(0, 0, 128, 512)], None))
     made = np.frombuffer(engine.download(target), np.uint8).reshape(8, 64, 128, 4)
     np.testing.assert_array_equal(made, np.stack([*pictures[:5], pictures[0], *pictures[6:]]))
     with pytest.raises(BufferTooLarge, match="Close pictures"):
@@ -327,8 +246,8 @@ def test_pictures_use_several_buffers_if_one_is_too_small(device: str) -> None:
     composer.close()
 
 
-def test_a_picture_larger_than_every_buffer_is_refused(device: str) -> None:
-    engine = auto.get(device)
+def test_a_picture_larger_than_every_buffer_is_refused(adapter_id: str) -> None:
+    engine = auto.get(adapter_id)
     assert isinstance(engine, WebGPUEngine)
     composer = composer_with(engine, limit=1 << 16)
     with pytest.raises(BufferTooLarge, match="a picture of 160000 bytes"):
@@ -347,220 +266,3 @@ def test_a_closed_picture_cannot_be_drawn(compositor: Compositor) -> None:
         with pytest.raises(FreedError, match=f"draws refer to picture {number}, which was closed"):
             compositor.compose(target, draws, background=(0, 0, 0, 0))
     np.testing.assert_array_equal(target.numpy(), noise(1, 8, 8))
-
-
-# memory limits -----------------------------------------------------------------------------------
-
-
-def arena_bytes() -> int:
-    return resources.snapshot().get("arena", {"bytes": 0})["bytes"]
-
-
-def test_the_room_of_arenas_counts_against_budgets(compositor: Compositor) -> None:
-    before = arena_bytes()
-    account = memory.Account("the scene", 24 << 20, "")
-    compositor.accounts = (account,)
-    pictures = [compositor.picture(rgba(noise(1, 1024, 1024)))]  # 4 MiB, in an arena of 8 MiB
-    spare = compositor.nbytes - pictures[0].nbytes - webgpu_compose.UNCOUNTED
-    assert arena_bytes() - before == spare >= 2 << 20
-    assert account.used == pictures[0].nbytes + spare
-    # Near the limit there is no room to grow, and nothing is copied to a larger arena.
-    pictures += [compositor.picture(rgba(noise(n, 1024, 1024))) for n in range(2, 5)]
-    assert account.used <= account.limit
-    assert compositor.nbytes <= account.limit + webgpu_compose.UNCOUNTED
-    held = account.used
-    with pytest.raises(MemoryLimitExceeded, match="Scene: needs"):
-        compositor.picture(rgba(noise(9, 2048, 2048)))
-    assert account.used == held
-    for n, picture in enumerate(pictures, 1):
-        np.testing.assert_array_equal(shown(compositor, picture), rgba(noise(n, 1024, 1024)))
-    for picture in pictures:
-        picture.close()
-    compositor.close()
-    assert arena_bytes() == before
-    assert account.used == 0
-
-
-# submits -----------------------------------------------------------------------------------------
-
-
-def test_a_frame_with_small_pictures_and_groups_is_one_submit(compositor: Compositor) -> None:
-    """Texts from the host; a group drawn into a buffer and from there into the frame."""
-    engine = compositor.engine
-    assert isinstance(engine, WebGPUEngine)
-    group = buffer_zeros((40, 60, 4), "u8", device=compositor.device)
-    target = buffer_zeros((40, 60, 4), "u8", device=compositor.device)
-    text = compositor.picture(rgba(noise(0, 10, 20)))
-    whole = compositor.picture(group)
-    fresh = [rgba(noise(n, 10, 20)) for n in range(5)]
-    for _ in range(2):  # the first iteration compiles
-        engine.synchronize()
-        before = engine._device.calls.submitted
-        with compositor.batched():
-            for n, pixels in enumerate(fresh):
-                text.update(pixels)
-                draw = draw_at(3, 4 + n * 5, 20, 10, number=text.number)
-                compositor.compose(
-                    group, np.stack([draw]), background=None if n else (0, 0, 0, 255)
-                )
-            whole.update(group)
-            compositor.compose(target, np.stack([draw_at(0, 0, 60, 40, number=whole.number)]))
-            engine.stats()  # waits for the owner
-            assert engine._device.calls.submitted == before
-        engine.synchronize()
-        assert engine._device.calls.submitted == before + 1
-    expected = rgba(np.zeros((40, 60, 3), np.uint8))
-    for n, pixels in enumerate(fresh):
-        expected[4 + n * 5 : 14 + n * 5, 3:23] = pixels
-    np.testing.assert_array_equal(target.numpy(), expected)
-
-
-def test_the_ring_may_wrap_before_a_submit(compositor: Compositor) -> None:
-    pixels = [rgba(noise(n, 64, 1000)) for n in range(12)]  # nearly the largest for the ring
-    picture = compositor.picture(pixels[0])
-    target = buffer_zeros((64 * 12, 1000, 4), "u8", device=compositor.device)
-    with compositor.batched():
-        for n, one in enumerate(pixels):
-            copy = one.copy()
-            picture.update(copy)
-            compositor.compose(
-                target, np.stack([draw_at(0, 64 * n, 1000, 64, number=picture.number)])
-            )
-            picture.update(pixels[n - 1])
-            copy[:] = 0  # the update has released it
-    np.testing.assert_array_equal(target.numpy(), np.concatenate(pixels))
-
-
-def test_device_buffers_are_not_downloaded(
-    compositor: Compositor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engine = compositor.engine
-    source = from_array(noise(1, 400, 500, 3), device=compositor.device)
-    target = buffer_zeros((400, 500, 4), "u8", device=compositor.device)
-    picture = compositor.picture(source)
-    moved: list[str] = []
-    with monkeypatch.context() as patch:
-        for name in ("upload", "download", "download_async"):
-            patch.setattr(engine, name, lambda *_, name=name: moved.append(name))
-        picture.update(source)
-        compositor.compose(target, np.stack([draw_at(0, 0, 500, 400, number=picture.number)]))
-        engine.synchronize()
-    assert moved == []
-    np.testing.assert_array_equal(target.numpy(), rgba(noise(1, 400, 500, 3)))
-
-
-def test_a_picture_keeps_the_pixels_of_its_put(compositor: Compositor) -> None:
-    """Later changes to the buffer do not affect the picture."""
-    source = from_array(rgba(noise(1, 30, 30)), device=compositor.device)
-    picture = compositor.picture(source)
-    with compositor.batched():
-        picture.update(source)
-        compositor.compose(source, np.zeros(0, DRAW), background=(1, 2, 3, 4))
-    np.testing.assert_array_equal(shown(compositor, picture), rgba(noise(1, 30, 30)))
-    assert source.numpy()[5, 5].tolist() == [1, 2, 3, 4]
-
-
-# closing -----------------------------------------------------------------------------------------
-
-
-@needs_webgpu
-def test_memory_is_released_when_closed_or_collected() -> None:
-    engine = make_engine(ADAPTERS[0])
-    try:
-        engine.synchronize()
-        before = engine.stats()["live_bytes"]
-        for end in ("close", "collect"):
-            composer = composer_with(engine)
-            number = composer.picture(500, 500)
-            composer.put(number, noise(1, 500, 500), 4)
-            assert engine.stats()["live_bytes"] - before >= composer.nbytes >= 1_000_000
-            if end == "close":
-                composer.close()
-                composer.close()
-                assert composer.nbytes == 0
-                composer.drop(number)
-                with pytest.raises(FreedError, match="was closed"):
-                    composer.picture(1, 1)
-            del composer
-            gc.collect()
-            assert engine.stats()["live_bytes"] == before
-    finally:
-        engine.close()
-
-
-@needs_webgpu
-def test_a_lost_device_raises_and_closing_does_not() -> None:
-    engine = make_engine(ADAPTERS[0])
-    composer = composer_with(engine)
-    number = composer.picture(8, 8)
-    target = engine.allocate(256, zero=True)
-    engine.synchronize()
-    engine._owner.call(engine._device.native.destroy)
-    with pytest.raises(DeviceLostError):
-        engine.synchronize()
-        engine.download(target)
-    for use in (
-        lambda: composer.picture(2, 2),
-        lambda: composer.put(number, noise(1, 8, 8), 4),
-        lambda: composer.compose(target, 8, 8, np.zeros(0, DRAW), [(0, 0, 8, 8)], (0, 0, 0, 0)),
-    ):
-        with pytest.raises(DeviceLostError):
-            use()
-    composer.drop(number)
-    composer.close()
-    engine.close()
-
-
-# the arena allocator -----------------------------------------------------------------------------
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.tuples(st.booleans(), st.integers(1, 90)), max_size=80))
-def test_ranges_of_an_arena_never_overlap(steps: list[tuple[bool, int]]) -> None:
-    arena, mine = Arena(1000), dict[int, int]()
-    for taking, size in steps:
-        if taking:
-            start, need = arena.take(size), aligned(size)
-            ends = [0, *(s + aligned(mine[s]) for s in sorted(mine))]
-            holes = [end - begin for begin, end in zip(ends, [*sorted(mine), 1000], strict=True)]
-            if start is None:
-                assert max(holes) < need
-                continue
-            assert start % 4 == 0
-            assert start + need <= 1000
-            assert all(start + need <= s or s + aligned(n) <= start for s, n in mine.items())
-            mine[start] = size
-        elif mine:
-            start = sorted(mine)[size % len(mine)]
-            arena.give(start, mine.pop(start))
-        assert arena.used == sum(map(aligned, mine.values()))
-    for start, size in mine.items():
-        arena.give(start, size)
-    assert arena.take(1000) == 0  # all of it is one range again
-
-
-# null --------------------------------------------------------------------------------------------
-
-
-def test_the_null_engine_records_draws() -> None:
-    engine = auto.get("null")
-    assert isinstance(engine, NullEngine)
-    engine.log.clear()
-    with dala.device("null"), Compositor() as compositor:
-        target = buffer_zeros((20, 30, 4), "u8")
-        picture = compositor.picture(noise(1, 4, 5, 3))
-        from_buffer = compositor.picture(buffer_zeros((4, 5, 4), "u8"))
-        draws = np.stack([draw_at(0, 0, 5, 4, number=picture.number)])
-        compositor.compose(target, draws, [(0, 0, 8, 8), (9, 9, 90, 90)], background=(1, 2, 3, 4))
-        draws["picture"] = 77  # the log has a copy
-    puts, composes = engine.calls("put"), engine.calls("compose")
-    assert [(c.dims, c.params, len(c.storages)) for c in puts] == [
-        ((4, 5, 3), (picture.number,), 0),
-        ((4, 5, 4), (from_buffer.number,), 1),
-    ]
-    assert len(composes) == 1
-    drawn, rects, background = composes[0].params
-    assert drawn["picture"].tolist() == [picture.number]
-    assert rects == ((0, 0, 8, 8), (9, 9, 30, 20))
-    assert background == (1, 2, 3, 4)
-    assert composes[0].dims == (20, 30, 4)

@@ -3,7 +3,7 @@
 import gc
 import threading
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -65,8 +65,8 @@ def test_uploads_and_copies_are_ordered(engine):
 
 
 def test_many_threads_and_a_small_ring(engine):
-    engine._device.uploads.cap = 4 * MAPPED_BYTES
-    engine._device.staging.cap = 4 * MAPPED_BYTES
+    engine.device.uploads.cap = 4 * MAPPED_BYTES
+    engine.device.staging.cap = 4 * MAPPED_BYTES
 
     def there_and_back(seed):
         data = noise(seed, MAPPED_BYTES + 4096 * seed)
@@ -102,15 +102,13 @@ def test_downloads_do_not_change_later(engine):
 
 
 def test_close_waits_for_a_copying_thread(engine):
-    future = Future()
-    engine._owner.promise(future, engine._device.request_upload, MAPPED_BYTES, future)
-    room = future.result(120)
+    room = engine.owner.promise(engine.device.request_upload, MAPPED_BYTES).result(120)
     seen = []
 
     def copy():
         time.sleep(0.05)
         room.memory[:] = 7  # would be reused memory by now
-        seen.append(engine._device.native is not None)
+        seen.append(engine.device.native is not None)
         room.released = True
 
     thread = threading.Thread(target=copy)
@@ -118,9 +116,9 @@ def test_close_waits_for_a_copying_thread(engine):
     engine.close()
     thread.join()
     assert seen == [True]
-    assert engine._device.native is None
+    assert engine.device.native is None
     with pytest.raises(FreedError):
-        engine._owner.check()
+        engine.owner.check()
 
 
 def test_interrupted_copies_release_their_memory(engine, monkeypatch):
@@ -140,8 +138,8 @@ def test_interrupted_copies_release_their_memory(engine, monkeypatch):
                 engine.download(storage)
     stats = engine.stats()
     assert (stats["upload_buffers"], stats["staging_buffers"]) == (1, 1)
-    assert not engine._device.uploads._out
-    assert not engine._device.staging._mapped
+    assert not engine.device.uploads._out
+    assert not engine.device.staging._out
     np.testing.assert_array_equal(got(engine, storage), data)
 
 

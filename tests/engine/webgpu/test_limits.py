@@ -255,10 +255,10 @@ var<workgroup> tile: array<vec4<f32>, 1100>;
     pixels[i] = u32(tile[i].x);
 }"""
     with pytest.raises(dala.errors.ShaderError) as caught:
-        compile_on(engine, reflect(source, "tiles"), "tiles")
+        compile_on(engine, reflect(source, "tiles"))
     assert "it needs 17600 bytes of workgroup memory" in str(caught.value)
     assert "max-compute-workgroup-storage-size" in str(caught.value)
-    compile_on(engine, reflect(source.replace("1100", "0x100u"), "tiles"), "tiles")
+    compile_on(engine, reflect(source.replace("1100", "0x100u"), "tiles"))
 
 
 # the conformance suite ----------------------------------------------------------------------------

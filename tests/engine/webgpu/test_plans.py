@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -101,7 +103,7 @@ def test_convolutions_over_tiles_of_the_image(webgpu_engine, monkeypatch, case):
     call = get("conv2d")
     expected = np.array(call(*(from_array(a, device="reference") for a in inputs), **options))
     share = -(-weights[1] // shares // tile.slice) * tile.slice
-    plan = conv_tiles.ConvPlan(tile, shares, share, cost=0.0)
+    plan = gemm.GemmPlan(tile, shares, share)
     monkeypatch.setattr(conv, "tiled", lambda *args: plan)
     monkeypatch.setattr(call, "_plans", {})
     got = np.array(call(*map(from_array, inputs), **options))
@@ -134,7 +136,7 @@ def test_tiles_follow_the_convolution():
 @pytest.mark.parametrize("kind", conv_tiles.KINDS, ids=lambda k: f"{k.outputs}x{k.down}x{k.across}")
 def test_large_tiles_of_the_image(webgpu_engine, monkeypatch, kind, stride):
     """The tiles that GPUs use."""
-    tile = kind.tile((3, 3), (stride, stride))
+    tile = replace(kind, stride=(stride, stride))
     rng = np.random.default_rng(9)
     x = rng.standard_normal((1, 8, 30, 31)).astype("f4")
     w = rng.standard_normal((70, 8, 3, 3)).astype("f4")
@@ -143,7 +145,7 @@ def test_large_tiles_of_the_image(webgpu_engine, monkeypatch, kind, stride):
     expected = np.array(
         call(from_array(x, device="reference"), from_array(w, device="reference"), **options)
     )
-    plan = conv_tiles.ConvPlan(tile, 1, 8, cost=0.0)
+    plan = gemm.GemmPlan(tile, 1, 8)
     monkeypatch.setattr(conv, "tiled", lambda *args: plan)
     monkeypatch.setattr(call, "_plans", {})
     got = np.array(call(from_array(x), from_array(w), **options))

@@ -15,9 +15,10 @@ from dala.gpu.compute.call.geometry import program_for
 from dala.gpu.compute.engines.webgpu.rewrite.ranges import are_ordinary, find_ranges
 from dala.gpu.compute.engines.webgpu.rewrite.simplify import simplify
 from dala.gpu.compute.engines.webgpu.rewrite.straight import LoopVariants, without_slots
+from dala.gpu.compute.engines.webgpu.rewrite.uniform import Uniforms
 from dala.gpu.compute.engines.webgpu.wgsl.shader import choose_pattern, write_shader
 from dala.gpu.compute.kernel import get
-from dala.gpu.compute.lang.ir import SetSlot, statements
+from dala.gpu.compute.lang.ir import SetSlot, statements, values
 from tests.support.engines import NO_ADAPTER, run
 
 DEVICES = {d.api.lower(): d.id for d in dala.devices() if d.backend == "webgpu"}
@@ -237,15 +238,61 @@ def test_parameters_of_any_size(device, amount):
 
 
 def test_programs_of_bytes_are_exact():
-    """No product is fused with a sum; quotients, roots and exponentials are not the driver's."""
+    """No product is fused with a sum; quotients and roots are not the driver's."""
     made = kernel("""def k(px: Pixel, *, a: float, b: float):
-        return rgba(px.r * px.g + b, a / px.g, sqrt(px.b), exp(px.r))""")
+        return rgba(px.r * px.g + b, a / px.g, sqrt(px.b) * a, exp(px.r))""")
     program, geometry = program_of(made, (8, 8, 4))
     body = write_shader(program, geometry, ordinary=True).source.partition("fn kernel(")[2]
-    for name in ("exact_div_f32(", "exact_sqrt_f32(", "quick_exp_f32("):
+    for name in ("exact_div_f32(", "exact_sqrt_f32("):
         assert body.count(name) == 1
-    assert body.count("byte_exact(") >= 3
-    assert "hide_f32(" in body
+    assert "exp" not in body.replace("exact", "")
+    assert body.count("byte_exact") >= 3
+    assert "product_f32(" in body
+
+
+@pytest.mark.parametrize(("a", "b"), [(0.7, 0.9), (1e-30, 0.31), (2.0, float(np.float32(0.3)))])
+def test_the_host_computes_what_is_the_same_everywhere(device, a, b):
+    """In f32, operation by operation; also where it is infinite."""
+    made = kernel("""def k(px: Pixel, *, a: float, b: float):
+        scale = sqrt(a) / (b - 0.3)
+        return rgba(px.r * px.g * scale, px.b * px.b * scale, min(px.r * px.g, scale), px.a)""")
+    program, geometry = program_of(made, (8, 8, 4))
+    uniforms = Uniforms(program, geometry)
+    assert not {"sqrt", "div"} & {v.op for v in values(uniforms.program.body)}
+    assert uniforms.types[:2] == ["", ""]  # they are read no more
+    one = np.float32
+    with np.errstate(divide="ignore"):
+        scale = np.sqrt(one(a)) / (one(b) - one(0.3))
+    # Numbers are in steps of bytes, or of their products.
+    assert uniforms.values((a, b)) == (a, b, scale * one(65025), scale * one(1 / 255))
+    image = np.random.default_rng(4).integers(0, 256, (8, 8, 4), np.uint8)
+    with dala.device("reference"):
+        wanted = run(made, [image], image.shape, "u8", {"a": a, "b": b})
+    np.testing.assert_array_equal(run(made, [image], image.shape, "u8", {"a": a, "b": b}), wanted)
+
+
+def test_bytes_that_are_compared_are_not_converted():
+    """Neither where limits are written nor where the front end has left them out."""
+    made = kernel("""def k(img: Image):
+        return rgba(max(min(img[0, 0].rgb, img[1, 0].rgb), img[0, 1].rgb), img[0, 0].a)""")
+    program, geometry = program_of(made, (8, 8, 4))
+    body = write_shader(program, geometry, ordinary=True).source.partition("fn kernel(")[2]
+    assert "max(" in body
+    assert "f32" not in body
+
+
+def test_the_host_computes_deep_expressions(device):
+    """Each line uses the one before twice: the work grows with the lines."""
+    lines = "\n".join("    t = t - t * 0.5" for _ in range(400))
+    made = kernel(
+        f"def k(px: Pixel, *, s: float):\n    t = s\n{lines}\n"
+        "    return rgba(px.r + t, px.g * px.g / sqrt(s * 0.0), px.ba)"
+    )
+    image = np.random.default_rng(5).integers(1, 256, (4, 4, 4), np.uint8)
+    got = run(made, [image], image.shape, "u8", {"s": 0.5})
+    wanted = image.copy()
+    wanted[..., 1] = 255
+    np.testing.assert_array_equal(got, wanted)
 
 
 def test_range_rules():

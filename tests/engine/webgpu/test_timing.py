@@ -29,7 +29,7 @@ def given(request):
         pytest.skip(f"{adapter.name} has no time stamps")
     with dala.device(adapter.id):
         image = from_array(np.full((90, 160, 4), 60, np.uint8))
-        if "timestamp-query" not in image.engine._device.native.features:
+        if "timestamp-query" not in image.engine.device.native.features:
             pytest.skip("the unit of time stamps is known of wgpu 0.32 only")
         yield image.engine, image, buffer_zeros(image.shape, "u8")
 

@@ -35,21 +35,21 @@ def one(rng: random.Random, depth: int = 0) -> bytes:
     parts = [bytes([layout.opcode])]
     w = h = 0
     for name, kind in layout.fields:
-        if kind == "commands":
+        if kind is protocol.commands:
             inner = [one(rng, depth + 1) for _ in range(rng.randrange(3 if depth < 3 else 1))]
             return command.encode_batch(inner)
-        if kind == "rgba":
+        if kind is protocol.rgba:
             parts.append(rng.randbytes(3) + bytes([rng.choice((0, 1, 128, 255, 255))]))
-        elif kind == "pixels":
+        elif kind is protocol.pixels:
             parts.append(rng.randbytes(w * h * 4))
-        elif kind in ("text", "data"):
+        elif not kind.format:
             text = rng.choice(("", "name", "ä€😀", "x" * 40)).encode()
             parts.append(len(text).to_bytes(4, "little") + text)
-        elif kind == "u8":
+        elif kind is protocol.flag:
             parts.append(bytes([rng.randrange(2)]))
-        elif kind == "u64":
+        elif kind is protocol.u64:
             parts.append(rng.randrange(4).to_bytes(8, "little"))
-        elif kind == "i32":
+        elif kind is protocol.i32:
             parts.append(signed(rng).to_bytes(4, "little", signed=True))
         else:
             value = number(rng)

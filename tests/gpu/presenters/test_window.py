@@ -105,7 +105,7 @@ def test_only_presented_frames_are_shown(display, shown):
 
 def resize_window(program, w, h):
     program.run(f"loop.call(lambda: glfw.set_window_size(s.presenter._window._handle, {w}, {h}))")
-    until(lambda: program.run("out = s.presenter.window_size") == [w, h], "the window's size")
+    until(lambda: program.run("out = s.presenter._window.size") == [w, h], "the window's size")
 
 
 @pytest.mark.parametrize(("w", "h"), [(WIDE * 2, HIGH * 2 + 40), (WIDE * 2 + 60, HIGH * 2)])

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dala.gpu import command
+from dala.gpu import command, protocol
 from dala.gpu.raster import bands, stream
 from dala.gpu.raster.canvas import Canvas
-from dala.gpu.raster.frame import X0, Y1
+from dala.gpu.raster.frame import FrameRecord
 
 WIDTH, HEIGHT = 90, 150
 NEAR = st.integers(-40, 190)
@@ -38,6 +38,11 @@ COMMANDS = st.one_of(
     st.builds(command.encode_image_blit, st.integers(1, 2), NEAR, NEAR, SIZE, SIZE),
 )
 
+#: The family of filled circles.
+DISCS = stream.FAMILIES[protocol.OPCODES["fill_circle"]]
+
+CLIP = [FrameRecord.places[name] for name in ("x0", "y0", "x1", "y1")]
+
 
 @pytest.fixture(autouse=True)
 def _all_kinds(monkeypatch):
@@ -61,7 +66,7 @@ def drawn(data: bytes, *, banded: bool, checked: bool = False, picks: int = 1 <<
     images = {"image_blit"} >= {c.name for c in command.decode(data)}  # images use no bands
     assert (canvas._bands is not None) == (banded and not images)
     pixels = canvas.pixels.copy()
-    return pixels, canvas.take_damage(), canvas.take_faults(), canvas._frame[X0 : Y1 + 1], stop
+    return pixels, canvas.take_damage(), canvas.take_faults(), canvas._frame[CLIP], stop
 
 
 def assert_same(data: bytes, **options: Any) -> None:
@@ -117,7 +122,7 @@ def test_bands_stop_at_commands_that_do_not_draw():
 
 
 def test_family_without_compiled_code(monkeypatch):
-    monkeypatch.setattr(Canvas, "_families", stream.DISCS)
+    monkeypatch.setattr(Canvas, "_families", DISCS)
     data = command.encode_fill_circle(40, 70, 60, "red") + command.encode_draw_line(
         0, 0, 80, 149, "blue"
     )
@@ -127,7 +132,7 @@ def test_family_without_compiled_code(monkeypatch):
 
 
 def test_another_canvas_compiles_all_families_meanwhile(monkeypatch):
-    monkeypatch.setattr(Canvas, "_families", stream.DISCS)
+    monkeypatch.setattr(Canvas, "_families", DISCS)
 
     def late(*args: Any) -> bool:
         Canvas._families = stream.ALL  # as another thread would

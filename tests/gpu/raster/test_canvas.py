@@ -202,8 +202,8 @@ def test_closed_canvas_raises() -> None:
     canvas.load_sprite(1, bytes(16), 2, 2)
     canvas.close()
     canvas.close()
-    assert canvas.sprite_count == 0
-    assert canvas.atlas_bytes == 0
+    assert len(canvas._atlas) == 0
+    assert canvas._atlas.nbytes == 0
     with pytest.raises(FreedError):
         canvas.run(command.encode_clear(RED))
 
@@ -223,7 +223,7 @@ def test_atlas_behaves_like_a_dictionary() -> None:
             w, h = rng.choice(((0, 4), (1, 1), (3, 5), (16, 16), (40, 33), (64, 64)))
             known[id] = (bytes([*rng.randbytes(3), 255]) * (w * h), w, h)
             canvas.load_sprite(id, *known[id])
-        assert canvas.sprite_count == len(known)
+        assert len(canvas._atlas) == len(known)
         if step % 25 == 0:
             for other in ids:
                 canvas.pixels[...] = 0
@@ -232,11 +232,11 @@ def test_atlas_behaves_like_a_dictionary() -> None:
                 assert canvas.pixels[:h, :w].tobytes() == pixels
                 assert canvas.pixels[..., 3].astype(bool).sum() == w * h
                 assert bool(canvas.take_faults()) == (other not in known)
-    assert canvas.atlas_bytes >= 4 * sum(w * h for _, w, h in known.values())
+    assert canvas._atlas.nbytes >= 4 * sum(w * h for _, w, h in known.values())
     for id in ids:
         canvas.remove_sprite(id)
-    assert canvas.sprite_count == 0
-    assert canvas.atlas_bytes <= 1 << 17
+    assert len(canvas._atlas) == 0
+    assert canvas._atlas.nbytes <= 1 << 17
 
 
 def test_sprites_are_clipped() -> None:
@@ -268,4 +268,4 @@ def test_pixels_of_the_wrong_size_are_refused() -> None:
                 load(wrong[0], bytes(24), *wrong[1:])
         load(1, b"", 0, 2**32 - 1)
         load(1, bytearray(25)[1:], 2, 3)
-    assert (canvas.sprite_count, canvas.image_count) == (1, 1)
+    assert (len(canvas._atlas), len(canvas._images)) == (1, 1)

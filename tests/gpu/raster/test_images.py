@@ -172,9 +172,9 @@ def test_images_are_copied_and_replaced() -> None:
     canvas.load_image(1, data, 1, 1)
     canvas.run(command.encode_image_blit(1, 0, 0, 4, 4))
     assert (canvas.pixels == (99, 2, 3, 255)).all()
-    assert canvas.image_count == 1
+    assert len(canvas._images) == 1
     canvas.remove_image(1)
     canvas.remove_image(1)
     canvas.run(command.encode_image_blit(1, 0, 0, 4, 4))
     assert canvas.take_faults() == [(0x16, 0, 1)]
-    assert canvas.image_count == 0
+    assert len(canvas._images) == 0

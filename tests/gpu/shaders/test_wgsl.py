@@ -119,6 +119,6 @@ def test_main_is_the_entry_point_among_several():
 
 def test_unknown_compiler_messages():
     wgsl = reflect(PIXELS + MAIN, "s")
-    assert str(explain("", wgsl, "s")) == "shader 's': the compiler refused it"
+    assert str(explain("", wgsl)) == "shader 's': the compiler refused it"
     said = "Validation Error\n\nCaused by:\n  In wgpuDeviceCreateComputePipeline\n    No room\n"
-    assert str(explain(said, wgsl, "s")) == "shader 's': No room"
+    assert str(explain(said, wgsl)) == "shader 's': No room"

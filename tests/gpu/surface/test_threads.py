@@ -122,7 +122,7 @@ def test_queued_large_commands_are_limited_by_their_bytes(monkeypatch):
         resume.release()
         job.end()
         s.synchronize()
-        assert s._renderer.canvas.image_count == 8
+        assert len(s._renderer.canvas._images) == 8
 
 
 def test_drawing_calls_return_before_they_are_executed():

@@ -289,8 +289,8 @@ def test_save_leaves_no_file_on_errors(tmp_path):
     made = audio.tone(440, 0.1)
     for path, text in (
         (tmp_path / "x.xyz", "there is no container 'xyz'"),
-        (tmp_path / "x", "a name with a suffix"),
-        (tmp_path / "none" / "x.wav", "does not exist"),
+        (tmp_path / "x", "has no suffix"),
+        (tmp_path / "none" / "x.wav", "no such folder"),
         (tmp_path, "is a folder"),
         (io.BytesIO(), "Give format"),
         (7, "the name of a file to write"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dala.errors import ParameterError
 from dala.gpu.compute import from_array
 from dala.media import Frame, FramePipeline, effects, gpu
-from dala.media.filters.curves import curve
+from dala.media.filters.recipes import curve
 from tests.media.filters import effect_pictures
 
 RNG = np.random.default_rng(31)

@@ -86,7 +86,7 @@ def test_a_file_is_no_folder(tmp_path):
         ({"encoder": "best"}, "encoder must be one of"),
         ({"reconnect": -1}, "reconnect must be a number of seconds"),
         ({"timeout": 0}, "timeout must be a number of seconds above 0"),
-        ({"threads": -1}, "threads must be an int of 0 or more"),
+        ({"threads": -1}, "threads must be an int of at least 0"),
     ],
 )
 def test_arguments(tmp_path, given, why):

@@ -11,19 +11,19 @@ from pathlib import Path
 import pytest
 
 from dala.media import microphone
-from dala.media.video.decoding import alsa, devices
+from dala.media.video.decoding import devices
 from dala.media.video.decoding.devices import Microphone
 from tests.media.live.receivers import PATIENCE, program, until
 
 
 def test_alsa_finds_the_configuration_of_the_system(tmp_path):
     """The ALSA of PyAV's wheel would look where it was built."""
-    assert alsa.find_configuration(tmp_path / "none", tmp_path / "usr") == {}
+    assert devices.alsa_configuration(tmp_path / "none", tmp_path / "usr") == {}
     configuration = tmp_path / "alsa.conf"
     configuration.touch()
     plugins = tmp_path / "usr" / "lib" / "x86_64-linux-gnu" / "alsa-lib"
     plugins.mkdir(parents=True)
-    found = alsa.find_configuration(configuration, tmp_path / "usr")
+    found = devices.alsa_configuration(configuration, tmp_path / "usr")
     assert found == {"ALSA_CONFIG_PATH": str(configuration), "ALSA_PLUGIN_DIR": str(plugins)}
 
 
@@ -37,18 +37,20 @@ def test_the_choice_of_the_user_is_kept(monkeypatch):
 
 def test_a_sound_server_without_a_card(tmp_path, monkeypatch):
     nowhere = tmp_path / "none"
-    assert not alsa.has_server({}, nowhere, nowhere)
-    assert alsa.has_server({"PULSE_SERVER": "unix:/mnt/wslg/PulseServer"}, nowhere, nowhere)
+    assert not devices.has_sound_server({}, nowhere, nowhere)
+    assert devices.has_sound_server(
+        {"PULSE_SERVER": "unix:/mnt/wslg/PulseServer"}, nowhere, nowhere
+    )
     for place in ("run/pulse/native", "run/pipewire-0", ".asoundrc", "asound.conf"):
         folder = tmp_path / place.replace("/", "-")
         (folder / place).parent.mkdir(parents=True)
         (folder / place).touch()
-        assert alsa.has_server({"XDG_RUNTIME_DIR": str(folder / "run")}, folder, folder)
+        assert devices.has_sound_server({"XDG_RUNTIME_DIR": str(folder / "run")}, folder, folder)
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setattr(devices, "_ALSA", nowhere)
-    monkeypatch.setattr(alsa, "has_server", lambda *given: True)
+    monkeypatch.setattr(devices, "has_sound_server", lambda *given: True)
     assert microphone.list() == [Microphone(0, "default", "default")]
-    monkeypatch.setattr(alsa, "has_server", lambda *given: False)
+    monkeypatch.setattr(devices, "has_sound_server", lambda *given: False)
     assert microphone.list() == []
 
 

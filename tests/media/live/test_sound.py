@@ -1,35 +1,25 @@
-"""Sound of live sources and microphones: placed by our clock, never drifting from the pictures."""
+"""Live sound: one clock, microphones and streams."""
 
 from __future__ import annotations
 
 import gc
-import json
-import sys
 import threading
 import time
-import types
-from fractions import Fraction
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
 
 import dala
 from dala.errors import AudioError, AudioNotFound, FreedError, ParameterError
-from dala.media import Scene, audio, camera, live, load_scene, microphone, video
+from dala.media import audio, camera, live, microphone, video
 from dala.media.audio.arriving import PATIENCE, LiveSound, sound_of_reader
-from dala.media.microphone.capture import SoundCapture
+from dala.media.microphone.functions import SoundCapture
 from dala.media.notices import MediaNotice, collected
-from dala.media.scene import scene_to_dict
-from dala.media.scene.sound.device import open_player
-from dala.media.scene.sound.voices import SceneSound
 from dala.media.video.decoding import devices
 from dala.media.video.decoding.devices import Microphone, linux_microphones
 from dala.media.video.source import VideoSource
-from tests.media.live.receivers import av, free_port, until
-
-RATE = 48000
+from tests.media.live.heard import RATE, both, clicks, frame, generated, in_sync, play
+from tests.media.live.receivers import av, until
 
 
 @pytest.fixture(autouse=True)
@@ -38,44 +28,9 @@ def on_cpu():
         yield
 
 
-def frame(samples: np.ndarray, rate: int) -> av.AudioFrame:
-    """A decoded frame of stereo or mono samples."""
-    flat = np.ascontiguousarray(samples, np.float32).reshape(1, -1)
-    layout = "mono" if samples.ndim == 1 else "stereo"
-    made = av.AudioFrame.from_ndarray(flat, format="flt", layout=layout)
-    made.sample_rate = rate
-    return made
-
-
-def clicks(samples: np.ndarray, rate: int, level: float = 0.3) -> list[float]:
-    """The times of clicks in seconds: of the largest sample of each."""
-    found: list[float] = []
-    for at in np.flatnonzero(np.abs(samples) > level):
-        if not found or at / rate - found[-1] > 0.1:
-            found.append(at / rate)
-    return found
-
-
-def play(sound: LiveSound, seconds: float, *, rate=16000, fast=0.0, jitter=0.0, late=0.05):
-    """Let a source give clicks, one a second by its own clock, to a voice at simulated times.
-
-    The source's clock is fast by a share; blocks arrive ``late`` seconds after their end, and up to
-    ``jitter`` later. Yields our time after each block.
-    """
-    rng = np.random.default_rng(0)
-    block = rate // 50
-    for number in range(round(seconds * 50)):
-        samples = np.zeros(block, np.float32)
-        if number % 50 == 0:
-            samples[0] = 1.0
-        own = number * block / rate  # by the source's clock
-        ours = 1000.0 + own / (1 + fast)
-        arrival = ours + block / rate + late + rng.uniform(0, jitter)
-        sound.heard(frame(samples, rate), 77.0 + own, arrival)
-        yield arrival
-
-
 # one clock ----------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("fast", [-0.001, 0.0, 0.0005])
 def test_a_clock_that_is_fast_or_slow_never_drifts(fast):
     """Half a minute with ten times the drift that devices have: within 5 ms throughout."""
@@ -176,6 +131,8 @@ def test_rates_layouts_and_bad_samples():
 
 
 # microphones --------------------------------------------------------------------------------------
+
+
 def test_microphones_that_alsa_lists(tmp_path):
     listing = tmp_path / "pcm"
     listing.write_text(
@@ -272,46 +229,6 @@ def test_a_microphone_that_is_lost_is_found_again():
 
 
 # streams ------------------------------------------------------------------------------------------
-def generated(size=(64, 48), fps=20) -> VideoSource:
-    """A live source with pictures that flash, and a beep with each flash, once a second."""
-    flash = "geq=lum='if(lt(mod(T,1),0.1),235,16)':cb=128:cr=128"
-    pictures = f"color=size={size[0]}x{size[1]}:rate={fps},{flash},realtime[out0]"
-    beep = "aevalsrc='0.5*sin(2*PI*1000*t)*lt(mod(t,1),0.1)':s=48000,arealtime[out1]"
-    return VideoSource(f"{pictures};{beep}", "a camera with sound", True, "lavfi")
-
-
-def together(path) -> tuple[list[float], list[float]]:
-    """The times of flashes and of beeps in a stream."""
-    with av.open(str(path)) as source:
-        found = [(f.time, f.to_ndarray(format="gray").mean()) for f in source.decode(video=0)]
-    light = [t for (t, v), (_, before) in zip(found[1:], found, strict=False) if v > 120 > before]
-    with av.open(str(path)) as source:
-        frames = list(source.decode(audio=0)) if source.streams.audio else []
-    if not frames:
-        return light, []
-    sound = np.concatenate([f.to_ndarray() for f in frames], 1)[0]
-    loud, first = np.abs(sound) > 0.2, frames[0].time
-    starts = [n for n in np.flatnonzero(loud) if not loud[max(n - 4800, 0) : n].any()]
-    return light, [first + n / RATE for n in starts if n > 4800]
-
-
-def both(path) -> tuple[int, float]:
-    """The number of pictures of a stream, and its seconds of sound."""
-    with av.open(str(path)) as source:
-        pictures = sum(1 for _ in source.decode(video=0))
-    with av.open(str(path)) as source:
-        return pictures, sum(f.samples for f in source.decode(audio=0)) / RATE
-
-
-def in_sync(path) -> bool:
-    """Whether two flashes or more have a beep each, at the same time.
-
-    A busy machine drops pictures, and has silence in place of sound that is late: then the
-    recording proves nothing, and is made again. One that is never in sync fails.
-    """
-    light, beeps = together(path)
-    near = [min((abs(beep - flash) for beep in beeps), default=9.0) for flash in light]
-    return len(light) >= 2 and bool(max(near) < 0.16)  # a frame has 50 ms
 
 
 @pytest.mark.parametrize(
@@ -395,190 +312,3 @@ def test_a_thread_that_cannot_start_leaves_nothing(monkeypatch):
     with pytest.raises(RuntimeError, match="new thread"):
         microphone.open("test")
     assert dala.diagnostics() == before
-
-
-# scenes -------------------------------------------------------------------------------------------
-def simulated(scene, sound, seconds=3.0, **given):
-    """The sound of a scene that runs live, at simulated times; samples, and where they end."""
-    parts, at = [], 0
-    with SceneSound(scene, begin=lambda: 1000.0) as mixed:
-        mixed.arrived(0, 480)
-        at = 480
-        parts.append(np.zeros((480, 2), np.float32))
-        for now in play(sound, seconds, rate=RATE, late=0, **given):
-            made = mixed.arrived(at, round((now - 1000) * RATE) - at)
-            parts.append(made)
-            at += len(made)
-    return np.concatenate(parts)
-
-
-def test_a_microphone_in_a_scene_is_mixed_in_time():
-    sound = LiveSound("a microphone")
-    with Scene(32, 16, fps=10) as scene:
-        music = audio.tone(100, 4, amplitude=0.1)
-        scene.add_audio(music, start=0)
-        voice = scene.add_audio(
-            sound, volume=0.5, start=0.5, end=2.5, effects=[("eq", {"bass": 0})]
-        )
-        assert repr(voice) == "<AudioNode audio-2>"
-        made = simulated(scene, sound)
-    low = music.samples[: len(made), 0]
-    assert len(made) / RATE == pytest.approx(3.0, abs=0.2)
-    rest = made[:, 0] - low
-    # Not before its start at 0.5 s nor after its end at 2.5 s.
-    assert clicks(rest[2000:], RATE, 0.1) == pytest.approx(
-        [1 - 2000 / RATE, 2 - 2000 / RATE], abs=0.003
-    )
-
-
-def test_music_is_ducked_under_a_microphone():
-    sound = LiveSound("a microphone")
-    with Scene(32, 16, fps=10) as scene:
-        music = scene.add_audio(audio.tone(100, 10, amplitude=0.1))
-        voice = scene.add_audio(sound, volume=1.0)
-        scene.duck(music, under=voice, amount=20)
-        parts, at = [], 0
-        with SceneSound(scene, begin=lambda: 0.0) as mixed:
-            for number in range(150):
-                tone = 0.3 * np.sin(2 * np.pi * 3000 * np.arange(960) / RATE)
-                block = (tone if number >= 75 else tone * 0).astype(np.float32)
-                sound.heard(frame(block, RATE), number / 50, number / 50 + 0.02)
-                made = mixed.arrived(at, (number + 1) * 960 - at)
-                parts.append(made)
-                at += len(made)
-    made = np.concatenate(parts)[:, 0].astype(np.float64)
-
-    def level(part):
-        at = 2 * np.pi * 100 * np.arange(len(part)) / RATE
-        return 2 / len(part) * np.hypot(part @ np.sin(at), part @ np.cos(at))
-
-    assert level(made[48000:67200]) == pytest.approx(0.1, rel=0.05)
-    assert level(made[105600:124800]) < 0.02
-
-
-def test_live_sound_in_groups():
-    sound = LiveSound("a microphone")
-    with Scene(32, 16, fps=10) as scene:
-        group = scene.add_group(start=0.25, volume=0.5)
-        group.add_audio(sound)
-        slow = scene.add_group(speed=0.5)
-        slow.add_audio(sound, id="voice")  # has another time than ours, so it is silent
-        with collected() as notices:
-            made = simulated(scene, sound)[:, 0]
-    (said,) = notices
-    assert "runs at another speed, so live sound in it is silent: voice. Add it" in said
-    assert clicks(made[4800:], RATE, 0.1) == pytest.approx([0.9, 1.9], abs=0.003)
-    assert made.max() == pytest.approx(0.5, abs=0.1)
-
-
-@pytest.mark.parametrize(
-    "seconds",
-    [1, pytest.param(2.6, marks=pytest.mark.long)],  # in sync, perhaps after several attempts
-)
-def test_a_scene_with_a_live_video_and_a_microphone(tmp_path, seconds):
-    with (
-        video.open(generated()) as source,
-        microphone.open("test") as voice,
-        Scene(64, 48, fps=20) as scene,
-    ):
-        scene.add_video(source)
-        scene.add_audio(voice, volume=0.05)
-
-        def sent() -> bool:
-            scene.live(tmp_path, seconds=seconds)
-            return seconds < 2 or in_sync(tmp_path / "live.m3u8")
-
-        until(sent, "a recording in sync")
-        assert sound_of_reader(source) is source.listener
-    pictures, heard = both(tmp_path / "live.m3u8")
-    assert pictures > 0
-    assert 0 < heard < seconds + 1
-
-
-def test_files_have_no_live_sound(tmp_path):
-    """Rendering a file does not wait for what arrives."""
-    with microphone.open("test") as voice, Scene(32, 16, fps=10) as scene:
-        scene.add_audio(voice, id="voice")
-        with pytest.warns(MediaNotice, match="live sound is not rendered: voice. Scene.live"):
-            scene.render_to(tmp_path / "a.mp4", 0.3)
-    with av.open(str(tmp_path / "a.mp4")) as made:
-        assert not made.streams.audio
-
-
-@pytest.fixture(scope="module")
-def host(tmp_path_factory):
-    """The address of a server with a video of half a second, which has a tone."""
-    folder = tmp_path_factory.mktemp("host")
-    audio.tone(1000, 0.5, amplitude=0.25, layout="stereo").save(folder / "tone.flac")
-    pictures = [np.full((16, 32, 3), 20 * n, np.uint8) for n in range(5)]
-    with video.write(folder / "clip.mkv", fps=10, audio_from=folder / "tone.flac") as sink:
-        for picture in pictures:
-            sink.write(picture)
-    handler = partial(QuietHandler, directory=str(folder))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-class QuietHandler(SimpleHTTPRequestHandler):
-    def log_message(self, *words):
-        pass
-
-
-@pytest.mark.parametrize("kind", ["video", "audio"])
-def test_urls_in_scenes_are_heard(host, kind, tmp_path):
-    expected = audio.tone(1000, 0.5, amplitude=0.25).samples[:, 0]
-    with Scene(32, 16, fps=10) as scene:
-        if kind == "video":
-            scene.add_video(f"{host}/clip.mkv", volume=0.5)
-        else:
-            node = scene.add_audio(f"{host}/tone.flac", volume=0.5)
-            assert node.length() == Fraction(1, 2)
-            assert scene_to_dict(scene)["nodes"][0]["source"] == f"{host}/tone.flac"
-        scene.render_to(tmp_path / "a.mkv", 0.5)
-        assert not scene.errors
-    with audio.open(tmp_path / "a.mkv") as reader:
-        made = reader.read().samples[:, 0]
-    assert np.abs(made[:24000] - 0.5 * expected).max() < 1e-3
-
-
-def test_urls_without_an_answer(host):
-    with Scene(32, 16, fps=10) as scene:
-        with pytest.raises(AudioError, match=r"add_audio: cannot open .*404"):
-            scene.add_audio(f"{host}/none.flac")
-        with pytest.raises(AudioError, match="add_audio: cannot open"):
-            scene.add_audio(f"rtsp://127.0.0.1:{free_port()}/none")
-
-
-def test_playing_leaves_live_sound_out(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sounddevice", types.SimpleNamespace())
-    with microphone.open("test") as voice, Scene(32, 16, fps=10) as scene:
-        scene.add_audio(voice)
-        with pytest.warns(MediaNotice, match="live sound is not played: audio-1"):
-            assert open_player(scene, Fraction(0)) is None
-
-
-def test_scene_files_name_microphones(tmp_path):
-    with Scene(32, 16, fps=10) as scene:
-        node = scene.add_audio("microphone://test", volume=0.5)
-        assert isinstance(node.sound, LiveSound)
-        data = scene_to_dict(scene)
-        assert data["nodes"][0]["source"] == "microphone://test"
-        sound = node.sound
-        scene.remove_node(node)
-        assert sound.closed
-        with pytest.raises(ParameterError, match="loop, speed and trim do not apply to live sound"):
-            scene.add_audio("microphone://test", loop=True)
-        with pytest.raises(AudioNotFound, match=r"add_audio: no microphone 'nothing like it'"):
-            scene.add_audio("microphone://nothing like it")
-        with microphone.open("test") as voice:
-            scene.add_audio(voice)
-            with pytest.raises(dala.DalaError, match="an open microphone"):
-                scene_to_dict(scene)
-        with pytest.raises(FreedError, match="is closed"):
-            scene.add_audio(voice)
-    (tmp_path / "scene.json").write_text(json.dumps(data))
-    with load_scene(tmp_path / "scene.json") as again:
-        assert isinstance(next(iter(again.nodes.values())).sound, LiveSound)
-    assert not [t for t in threading.enumerate() if t.name == "dala microphone"]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import json
-import sys
 from pathlib import Path
 from typing import ClassVar
 
@@ -117,7 +115,7 @@ def test_defaults_of_properties_are_valid():
     for cls in NODE_TYPES.values():
         for name, item in cls.PROPERTIES.items():
             if not isinstance(item, PairProperty):
-                assert item.type.convert(item.default, "test", name) == item.default
+                assert item.type.check("test", name, item.default) == item.default
 
 
 def test_positional_arguments_are_checked():
@@ -166,8 +164,25 @@ def test_images_by_the_key_of_a_texture():
 
 
 def test_the_former_module_of_scene_files_still_works():
-    sys.modules.pop("dala.media.scene_file", None)
-    with pytest.warns(DeprecationWarning, match="dala.media.scene_file is deprecated"):
-        old = importlib.import_module("dala.media.scene_file")
+    with pytest.warns(DeprecationWarning, match="scene_file is deprecated, use dala.media.scene"):
+        old = dala.media.scene_file
     assert old.load_scene is load_scene
     assert old.scene_to_dict is scene_to_dict
+
+
+def test_former_functions_are_methods():
+    module = dala.media.scene
+    assert set(module.__all__) == {
+        "Scene", "Timeline", "load_scene", "scene_to_dict",
+        *("new", "add_video", "add_image", "set_pip_transform", "render"),
+    }  # fmt: skip
+    assert not set(module._METHODS) & {*module.__all__, *dir(module)}
+    with module.new(4, 4, fps=25, device="reference") as scene:
+        with pytest.warns(DeprecationWarning, match=r"use dala.media.scene.Scene.add_overlay\."):
+            module.add_overlay(scene, "red")
+        with pytest.warns(DeprecationWarning, match=r"scene.fps is deprecated"):
+            assert module.fps(scene) == 25
+        assert np.asarray(module.render(scene))[0, 0].tolist() == [255, 0, 0, 255]
+        for name in module._METHODS:
+            with pytest.warns(DeprecationWarning, match=f"scene.{name} is deprecated"):
+                assert callable(getattr(module, name))

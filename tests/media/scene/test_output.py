@@ -13,7 +13,6 @@ from dala.media import Scene, video
 from dala.media.notices import MediaNotice
 from dala.media.scene.output import ScenePlayer
 from dala.media.scene.playback import play
-from tests.support.tolerances import COMPOSED_STEPS
 
 av = pytest.importorskip("av")
 
@@ -188,7 +187,7 @@ def test_presentation_has_the_frames_of_a_file(tmp_path, engine_id):
     assert [at for at, _ in seen] == pytest.approx([n / 10 for n in range(8)])
     assert [at for at, _ in asked] == [at for at, _ in seen]
     for (_, shown), (_, frame) in zip(seen, asked, strict=True):
-        assert np.abs(shown.astype(int) - np.asarray(frame)).max() <= COMPOSED_STEPS[0]
+        assert np.array_equal(shown, np.asarray(frame))
     assert len({shown.tobytes() for _, shown in seen}) == 8
 
 

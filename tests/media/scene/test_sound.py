@@ -13,7 +13,7 @@ import dala
 from dala.media import Scene, audio, load_scene, video
 from dala.media.audio import Audio
 from dala.media.notices import MediaNotice
-from dala.media.scene import add_audio, scene_to_dict
+from dala.media.scene import scene_to_dict
 from dala.media.scene.sound.device import SoundPlayer
 from dala.media.scene.sound.voices import SceneSound
 
@@ -66,7 +66,7 @@ def clips(tmp_path_factory):
 def test_sounds_are_mixed_to_the_sample(scene):
     a, b = noise(0.5, seed=1), noise(0.3, "mono", seed=2)
     scene.add_audio(a, start=Fraction(1, 7), volume=0.5)
-    add_audio(scene, b, start=0.2, trim=(0.1, 0.3), fade_in=0.05, fade_out=0.1)
+    scene.add_audio(b, start=0.2, trim=(0.1, 0.3), fade_in=0.05, fade_out=0.1)
     expected = np.zeros((48000, 2), np.float32)
     first = round(RATE / 7)
     expected[first : first + len(a)] += a.samples * np.float32(0.5)

@@ -23,7 +23,7 @@ FIELDS = {f.name: f.default for f in fields(TextStyle) if f.name not in OF_THE_S
 @pytest.mark.parametrize("name", FIELDS)
 def test_same_defaults(name):
     declared = TextNode.PROPERTIES[name]
-    assert declared.type.convert(FIELDS[name], "add_text", name) == declared.default
+    assert declared.type.check("add_text", name, FIELDS[name]) == declared.default
 
 
 @pytest.mark.parametrize(
@@ -33,9 +33,9 @@ def test_same_ranges(name):
     kind = TextNode.PROPERTIES[name].type
     for bound, outward in ((kind.low, -math.inf), (kind.high, math.inf)):
         TextStyle(**{name: bound})
-        assert kind.convert(bound, "add_text", name) == bound
+        assert kind.check("add_text", name, bound) == bound
         outside = math.nextafter(bound, outward)
         with pytest.raises(ParameterError):
             TextStyle(**{name: outside})
         with pytest.raises(ParameterError):
-            kind.convert(outside, "add_text", name)
+            kind.check("add_text", name, outside)

@@ -167,7 +167,7 @@ def test_borrowed_planes_share_memory(tmp_path):
     encode(path, pictures, codec="ffv1", pixels="yuv420p")
     with video.open(path, format="native", device="cpu") as reader:
         decoded = reader._next()
-        one = reader._borrowed(decoded, *reader._planes(decoded))
+        one = reader._made(decoded, borrow=True)
     addresses = [np.array(p, copy=False).ctypes.data for p in one.planes]
     assert addresses == [plane.buffer_ptr for plane in decoded.planes]
     assert (one.width, one.height, one.format) == (128, 48, "i420")

@@ -10,6 +10,7 @@ import pytest
 
 from dala.errors import VideoError
 from dala.media.video.joining.cut import cut_video
+from dala.media.video.options import EncoderOptions
 
 av = pytest.importorskip("av")
 
@@ -135,7 +136,10 @@ def test_what_cannot_be_joined_is_encoded_and_says_why(tmp_path):
     assert made.reason == "it cannot be sought"
     assert [number for number, _, _ in frames(out)] == list(range(15, 33))
     path = encode(tmp_path / "in.mp4", numbered(40), rate=10, options=KEYS)
-    for more, why in (({"encode": True}, "as asked"), ({"codec": "hevc"}, "is not a key frame")):
+    for more, why in (
+        ({"encode": True}, "as asked"),
+        ({"encoding": EncoderOptions(codec="hevc")}, "is not a key frame"),
+    ):
         out, made = cut(tmp_path, path, Fraction(15, 10), Fraction(33, 10), **more)
         assert (made.encoded, made.frames) == (18, 18)
         assert why in made.reason

@@ -173,7 +173,7 @@ def test_hardware_is_tried(clips, monkeypatch):
         lambda: open_source(clips / "a.mkv", hwaccel="auto"),
     ):
         with opening() as made:
-            reader = made if hasattr(made, "notices") else made._player._feed.reader
+            reader = made if hasattr(made, "notices") else made._player.feed.reader
             text = "".join(reader.notices)
             if not text:
                 pytest.skip("this machine decodes in hardware")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from playwright.sync_api import expect
+from playwright.sync_api import WebSocketRoute, expect
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
@@ -50,6 +50,27 @@ def test_everything_comes_from_the_studio(picture: Driver) -> None:
     expect(picture.page.get_by_test_id("problems")).to_have_text("Running")
     assert seen
     assert all(url.startswith(picture.studio.address) for url in seen), seen
+
+
+def test_not_connected_before_the_state_is_there(picture: Driver, chromium: object) -> None:
+    held: list[tuple[WebSocketRoute, str | bytes]] = []
+
+    def hold_the_state(socket: WebSocketRoute) -> None:
+        server = socket.connect_to_server()
+        socket.on_message(server.send)
+        server.on_message(lambda text: held.append((socket, text)))
+
+    with Driver(picture.studio, chromium) as driver:
+        page = driver.page
+        page.route_web_socket(re.compile(".*"), hold_the_state)
+        page.reload()
+        driver.until(lambda: any('"state"' in str(text) for _, text in held))
+        expect(page.get_by_test_id("link")).to_contain_text("Connecting")
+        for socket, text in held:
+            socket.send(text)
+        expect(page.get_by_test_id("link")).to_have_count(0)
+        page.keyboard.press("Control+k")
+        expect(page.get_by_test_id("palette-search")).to_be_visible()
 
 
 def test_works_under_a_prefix(folder: Path, chromium: object) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import WebSocketRoute, expect
 
 from dala.cli import main
 from dala.media import Frame, video
@@ -128,6 +128,29 @@ def test_built_in_presets_are_found_and_undone(picture: Driver) -> None:
     page.get_by_test_id("undo").click()
     page.get_by_test_id("undo").click()
     expect(page.locator(".card-title")).to_have_text(["Invert"])
+
+
+def test_a_late_reply_closes_only_its_own_dialog(picture: Driver, chromium: object) -> None:
+    held: list[str] = []
+    servers: list[WebSocketRoute] = []
+
+    def hold_presets(socket: WebSocketRoute) -> None:
+        server = socket.connect_to_server()
+        servers.append(server)
+        socket.on_message(lambda text: (held.append if '"preset"' in text else server.send)(text))
+
+    with Driver(picture.studio, chromium) as driver:
+        page = driver.page
+        page.route_web_socket(re.compile(".*"), hold_presets)
+        driver.load()
+        page.get_by_role("button", name="Presets").click()
+        page.get_by_role("dialog").locator(".chip").filter(has_text="Golden hour").click()
+        driver.until(lambda: bool(held))
+        page.keyboard.press("Control+k")
+        page.get_by_test_id("palette-search").fill("noir")
+        servers[-1].send(held[0])
+        expect(page.locator(".card-title").first).to_have_text("Temperature")
+        expect(page.get_by_test_id("palette-search")).to_have_value("noir")
 
 
 def test_render_shows_progress_and_is_cancelled(page: Driver) -> None:

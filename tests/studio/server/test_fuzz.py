@@ -8,11 +8,12 @@ import logging
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dala.studio.commands.registry import commands
 from dala.studio.session import StudioSession
+from dala.studio.viewer import Viewer
 from tests.studio.server.test_scenes import TEXT
 
 #: Commands that write files or start work are not part of every example.
@@ -48,6 +49,9 @@ messages = st.builds(
 )
 
 
+#: No page has a loop of its own here.
+_LOOP = asyncio.new_event_loop()
+_LOOP.close()
 #: What was logged as an error: mistakes of ours, which pages are told of, too.
 MISTAKES: list[str] = []
 
@@ -60,21 +64,15 @@ class Log(logging.Handler):
             MISTAKES.append(logging.Formatter().format(record))
 
 
-class Sink:
-    """A page that only remembers what it is sent."""
+class Sink(Viewer):
+    """A page that remembers what it is sent."""
 
-    def __init__(self) -> None:
-        from dala.studio.viewer import View
-
-        self.view = View()
+    def __init__(self, session: StudioSession) -> None:
+        super().__init__(1, session.limits, _LOOP)
         self.messages: list[str | bytes] = []
-        self.ended = ""
 
     def send(self, message: str | bytes) -> None:
         self.messages.append(message)
-
-    def seen(self, seq: object) -> None:
-        pass
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +93,7 @@ def fuzzed(folder):
 
 def answered(session: StudioSession, data: str | bytes) -> list[dict]:
     """Send a message, and return what the page is answered; every answer is JSON."""
-    sink = Sink()
+    sink = Sink(session)
     asyncio.run(session.receive(sink, data))
     made = [json.loads(message) for message in sink.messages]
     json.dumps(session.state(), allow_nan=False)
@@ -105,6 +103,10 @@ def answered(session: StudioSession, data: str | bytes) -> list[dict]:
 
 @settings(max_examples=150)
 @given(messages)
+@example({"do": "view", "id": 1})
+@example({"do": "view", "id": 2, "width": 64, "height": 48.0, "region": [0, 0, 1e300, 4]})
+@example({"do": "view", "id": 3, "width": 64, "height": 48, "charts": "histogram"})
+@example({"do": "seen", "id": 4, "seq": -1})
 def test_messages_of_any_form(fuzzed, message):
     made = answered(fuzzed, json.dumps(message))
     id = message.get("id")

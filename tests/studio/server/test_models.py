@@ -8,6 +8,7 @@ import pytest
 from dala import samples
 from dala.media import gpu
 from tests.studio.server.conftest import result
+from tests.support.weights import missing_reason, weights_folder
 
 
 def test_models_without_weights_say_what_to_run(page, folder, monkeypatch):
@@ -72,12 +73,12 @@ def test_objects_and_classes_as_findings():
     assert len(many.json()["rows"]) == 10
 
 
-def test_classes_are_named(session):
+def test_classes_are_named(session, monkeypatch):
     pytest.importorskip("onnxruntime")
-    from dala.ml.weights.find import find_weights
-
-    if find_weights("mobilenet_v2") is None:
-        pytest.skip("needs the weights of mobilenet_v2")
+    place = weights_folder()
+    if place is None:
+        pytest.skip(missing_reason("mobilenet_v2"))
+    monkeypatch.setenv("DALA_MODELS", str(place))
     session.do({"do": "open", "sample": "coffee"})
     card = session.do({"do": "add", "kind": "model", "name": "classes"})["card"]
     result(session)

@@ -29,6 +29,8 @@ export class Connection {
   private next = 1;
   private waiting = new Map<number, Waiting>();
   private delay = FIRST_DELAY;
+  /** Whether the state has come: until then the page knows nothing, and is not open. */
+  private known = false;
   private readonly text = new TextDecoder();
 
   constructor(private readonly address: string, private readonly handlers: Handlers) {
@@ -43,10 +45,7 @@ export class Connection {
     const socket = new WebSocket(this.address);
     socket.binaryType = "arraybuffer";
     this.socket = socket;
-    socket.onopen = () => {
-      this.delay = FIRST_DELAY;
-      this.handlers.status("open");
-    };
+    this.known = false;
     socket.onmessage = (event) => this.take(event.data as string | ArrayBuffer);
     socket.onclose = () => {
       if (this.socket !== socket) return;
@@ -118,6 +117,11 @@ export class Connection {
       if (message.ok) waiting.resolve(message);
       else waiting.reject(new RequestError(message.error ?? { text: "The studio refused this." }));
       return;
+    }
+    if (message.state && !this.known) {
+      this.known = true;
+      this.delay = FIRST_DELAY;
+      this.handlers.status("open");
     }
     this.handlers.message(message);
   }

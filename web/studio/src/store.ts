@@ -23,7 +23,13 @@ export const now = signal(0);
 
 export const selectedCard = signal<string | null>(null);
 export const selectedNode = signal<string | null>(null);
-export const dialog = signal<null | "palette" | "open" | "render" | "plan" | "keys" | "code" | "presets">(null);
+type DialogName = "palette" | "open" | "render" | "plan" | "keys" | "code" | "presets";
+export const dialog = signal<null | DialogName>(null);
+
+/** Close a dialog by name. A late reply must not close another one that was opened meanwhile. */
+export function closeDialog(name: DialogName): void {
+  if (dialog.value === name) dialog.value = null;
+}
 export const code = signal<{ title: string; text: string }>({ title: "", text: "" });
 export const panel = signal<"chain" | "scene">("chain");
 export const drawer = signal<null | "kernel" | "tracks">(null);

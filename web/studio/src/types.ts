@@ -64,6 +64,8 @@ export interface Catalogue {
   samples: { name: string; kind: string }[];
   presets?: { name: string; title: string; doc: string; value: Json }[];
   formats?: { picture: string[]; video: string[] };
+  /** The options of rendering. */
+  render?: { name: string; default: unknown; low?: number | null; high?: number | null }[];
   codecs: string[];
   limits: { upload?: number; message?: number; cards?: number; tabs?: number };
 }

@@ -35,31 +35,24 @@ struct Block {
 var<workgroup> middle: array<vec2<u32>, 1280>;
 var<workgroup> held: array<u32, 1024>;
 
-// Return the same number, hidden from the compiler (p.zero is 0): some compilers regroup sums and
-// products, which is wrong where rounding or infinities matter.
-fn hide_f32(x: f32) -> f32 {
-    return bitcast<f32>(bitcast<u32>(x) ^ p.zero);
-}
-
 fn unpack_u8(word: u32) -> vec4<i32> {
     return vec4<i32>((vec4<u32>(word) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(255u));
 }
 
 // The same by its definition, without an error for numbers next to a half.
 fn byte_exact(x: f32) -> i32 {
-    return i32(min(select(0.0f, x, x > 0.0f), 255.0f) + 0.5f);
+    return i32(u32(min(select(0.0f, x, x > 0.0f) + 0.5f, 255.5f)));
 }
 
 fn pack_u8(bytes: vec4<i32>) -> u32 {
-    let b = vec4<u32>(bytes) << vec4<u32>(0u, 8u, 16u, 24u);
-    return (b.x | b.y) | (b.z | b.w);
+    let b = vec4<u32>(bytes);
+    return (b.x + (b.y << 8u)) + ((b.z << 16u) + (b.w << 24u));
 }
 
-// Division is only guaranteed to be accurate if the divisor is neither very large nor very small.
-fn div_f32(a: f32, b: f32) -> f32 {
-    let size = abs(b);
-    let k = select(select(1.0f, 1.8446744e19f, size < 1e-30f), 5.4210109e-20f, size > 1e30f);
-    return (a / (b * k)) * k;
+// The product, rounded, whatever is added to it: compilers join products and sums, but not this sum
+// with another one (p.zero is 0, so that -0 is added). GPUs compute it in one operation.
+fn product_f32(a: f32, b: f32) -> f32 {
+    return fma(a, b, bitcast<f32>(p.zero | 0x80000000u));
 }
 
 // The upper half of a number's digits. Products of halves are exact, fused or not.
@@ -67,16 +60,17 @@ fn upper_f32(x: f32) -> f32 {
     return bitcast<f32>(bitcast<u32>(x) & 0xfffff000u);
 }
 
-// Rounded correctly: what is left of a after the driver's quotient corrects it.
+// Rounded correctly: what is left of a after an approximate quotient corrects it.
 fn exact_div_f32(a: f32, b: f32) -> f32 {
-    let q = hide_f32(div_f32(a, b));
+    let inverse = 1.0f / b;
+    let q = product_f32(a, inverse);
     let qh = upper_f32(q);
     let ql = q - qh;
     let bh = upper_f32(b);
     let bl = b - bh;
     let rest = ((a - qh * bh) - qh * bl - ql * bh) - ql * bl;
     let ordinary = abs(q) > 1e-25f && abs(q) < 1e25f && abs(b) > 1e-10f && abs(b) < 1e10f;
-    return select(q, q + rest / b, ordinary);
+    return select(q, q + rest * inverse, ordinary);
 }
 
 fn fetch(i: u32) -> vec4<f32> {
@@ -85,8 +79,15 @@ fn fetch(i: u32) -> vec4<f32> {
     return vec4<f32>(c, bitcast<f32>((w >> 24u) | 0x4b000000u));
 }
 
+fn rounded(total: vec3<f32>) -> vec3<u32> {
+    let steps = total * 0.0009765625f;
+    let even = bitcast<vec3<u32>>(steps + 8388608.0f);
+    let odd = bitcast<vec3<u32>>(steps + 8388609.0f);
+    return max(even, odd - 1u);
+}
+
 fn to_middle(c: vec3<u32>, a: f32) -> vec2<u32> {
-    return vec2<u32>(c.x | (c.y << 16u), c.z | (bitcast<u32>(a) << 16u));
+    return vec2<u32>((c.x & 65535u) | (c.y << 16u), (c.z & 65535u) | (bitcast<u32>(a) << 16u));
 }
 
 fn from_middle(m: vec2<u32>) -> vec4<u32> {
@@ -94,29 +95,29 @@ fn from_middle(m: vec2<u32>) -> vec4<u32> {
 }
 
 fn word(c: vec3<u32>, a: u32) -> u32 {
-    return (c.x | (c.y << 8u)) | ((c.z << 16u) | (a << 24u));
+    return (c.x + (c.y << 8u)) + ((c.z << 16u) + (a << 24u));
 }
 
 fn stage_1(px_1: vec4<i32>) -> vec4<i32> {
-    let t1 = 1i << (u32(8i - p.param_1_bits) & 31u);
-    let t2 = f32(max(p.param_1_levels - 1i, 1i));
-    let t3 = p.param_1_levels > 0i;
-    let t4 = select(exact_div_f32(1.0f, f32(t1)), exact_div_f32(t2, 255.0f), t3);
-    let t5 = select(0.0f, 0.5f, t3);
-    let t6 = select(f32(t1), 1.0f, t3);
-    let t7 = select(255.0f, t2, t3);
-    let t8 = f32(px_1.x);
-    let t9 = select(t8, 0.0f, t8 < hide_f32(0.0f));
-    let t10 = f32(px_1.y);
-    let t11 = select(t10, 0.0f, t10 < hide_f32(0.0f));
-    let t12 = f32(px_1.z);
-    let t13 = select(t12, 0.0f, t12 < hide_f32(0.0f));
-    let t14 = hide_f32((floor(select(t9, 255.0f, t9 > hide_f32(255.0f)) + 0.5f) * t4));
-    let t15 = hide_f32((floor(select(t11, 255.0f, t11 > hide_f32(255.0f)) + 0.5f) * t4));
-    let t16 = hide_f32((floor(select(t13, 255.0f, t13 > hide_f32(255.0f)) + 0.5f) * t4));
-    let t17 = byte_exact(hide_f32(exact_div_f32(floor(t14 + t5) * t6, t7) * 255.0f));
-    let t18 = byte_exact(hide_f32(exact_div_f32(floor(t15 + t5) * t6, t7) * 255.0f));
-    let t19 = byte_exact(hide_f32(exact_div_f32(floor(t16 + t5) * t6, t7) * 255.0f));
+    let t1 = f32(px_1.x);
+    let t2 = f32(px_1.y);
+    let t3 = f32(px_1.z);
+    let t4 = 1i << (u32(8i - p.param_1_bits) & 31u);
+    let t5 = f32(max(p.param_1_levels - 1i, 1i));
+    let t6 = p.param_1_levels > 0i;
+    let t7 = select(exact_div_f32(1.0f, f32(t4)), exact_div_f32(t5, 255.0f), t6);
+    let t8 = select(0.0f, 0.5f, t6);
+    let t9 = select(f32(t4), 1.0f, t6);
+    let t10 = select(255.0f, t5, t6);
+    let t11 = select(0.0f, t1, (t1 > 0.0f));
+    let t12 = select(0.0f, t2, (t2 > 0.0f));
+    let t13 = select(0.0f, t3, (t3 > 0.0f));
+    let t14 = product_f32(floor(select(255.0f, t11, (t11 < 255.0f)) + 0.5f), t7);
+    let t15 = product_f32(floor(select(255.0f, t12, (t12 < 255.0f)) + 0.5f), t7);
+    let t16 = product_f32(floor(select(255.0f, t13, (t13 < 255.0f)) + 0.5f), t7);
+    let t17 = byte_exact(product_f32(exact_div_f32(floor(t14 + t8) * t9, t10), 255.0f));
+    let t18 = byte_exact(product_f32(exact_div_f32(floor(t15 + t8) * t9, t10), 255.0f));
+    let t19 = byte_exact(product_f32(exact_div_f32(floor(t16 + t8) * t9, t10), 255.0f));
     let t20 = (p.param_1_bias_0 + (t17 * p.param_1_weight_0_0)) + (t18 * p.param_1_weight_0_1);
     let t21 = (t20 + (t19 * p.param_1_weight_0_2)) >> (u32(p.param_1_bits_2) & 31u);
     let t22 = (p.param_1_bias_1 + (t18 * p.param_1_weight_1_0)) + (t17 * p.param_1_weight_1_1);
@@ -152,14 +153,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>,
         let row = (item / 38u) * 8u;
         let x = u32(clamp(left - 3i + i32(column), 0i, p.width - 1i));
         let y = top - 3i + i32(row);
-        var a0 = vec3<f32>(33280.0f);
-        var a1 = vec3<f32>(33280.0f);
-        var a2 = vec3<f32>(33280.0f);
-        var a3 = vec3<f32>(33280.0f);
-        var a4 = vec3<f32>(33280.0f);
-        var a5 = vec3<f32>(33280.0f);
-        var a6 = vec3<f32>(33280.0f);
-        var a7 = vec3<f32>(33280.0f);
+        var a0 = vec3<f32>(32768.0f);
+        var a1 = vec3<f32>(32768.0f);
+        var a2 = vec3<f32>(32768.0f);
+        var a3 = vec3<f32>(32768.0f);
+        var a4 = vec3<f32>(32768.0f);
+        var a5 = vec3<f32>(32768.0f);
+        var a6 = vec3<f32>(32768.0f);
+        var a7 = vec3<f32>(32768.0f);
         let t0 = fetch(down(y + 0i) + x);
         a0 += t0.xyz * p.w3;
         let t1 = fetch(down(y + 1i) + x);
@@ -231,14 +232,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>,
         let t13 = fetch(down(y + 13i) + x);
         a7 += t13.xyz * p.w3;
         let place = row * 40u + column;
-        middle[turn_middle(place + 0u)] = to_middle((vec3<u32>(a0) >> vec3<u32>(10u)), t3.w);
-        middle[turn_middle(place + 40u)] = to_middle((vec3<u32>(a1) >> vec3<u32>(10u)), t4.w);
-        middle[turn_middle(place + 80u)] = to_middle((vec3<u32>(a2) >> vec3<u32>(10u)), t5.w);
-        middle[turn_middle(place + 120u)] = to_middle((vec3<u32>(a3) >> vec3<u32>(10u)), t6.w);
-        middle[turn_middle(place + 160u)] = to_middle((vec3<u32>(a4) >> vec3<u32>(10u)), t7.w);
-        middle[turn_middle(place + 200u)] = to_middle((vec3<u32>(a5) >> vec3<u32>(10u)), t8.w);
-        middle[turn_middle(place + 240u)] = to_middle((vec3<u32>(a6) >> vec3<u32>(10u)), t9.w);
-        middle[turn_middle(place + 280u)] = to_middle((vec3<u32>(a7) >> vec3<u32>(10u)), t10.w);
+        middle[turn_middle(place + 0u)] = to_middle(rounded(a0), t3.w);
+        middle[turn_middle(place + 40u)] = to_middle(rounded(a1), t4.w);
+        middle[turn_middle(place + 80u)] = to_middle(rounded(a2), t5.w);
+        middle[turn_middle(place + 120u)] = to_middle(rounded(a3), t6.w);
+        middle[turn_middle(place + 160u)] = to_middle(rounded(a4), t7.w);
+        middle[turn_middle(place + 200u)] = to_middle(rounded(a5), t8.w);
+        middle[turn_middle(place + 240u)] = to_middle(rounded(a6), t9.w);
+        middle[turn_middle(place + 280u)] = to_middle(rounded(a7), t10.w);
     }
     workgroupBarrier();
     {

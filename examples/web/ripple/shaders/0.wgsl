@@ -39,8 +39,8 @@ fn unpack_u8(word: u32) -> vec4<i32> {
 }
 
 fn pack_u8(bytes: vec4<i32>) -> u32 {
-    let b = vec4<u32>(bytes) << vec4<u32>(0u, 8u, 16u, 24u);
-    return (b.x | b.y) | (b.z | b.w);
+    let b = vec4<u32>(bytes);
+    return (b.x + (b.y << 8u)) + ((b.z << 16u) + (b.w << 24u));
 }
 
 fn f32_to_s32(x: f32) -> i32 {
@@ -50,11 +50,10 @@ fn f32_to_s32(x: f32) -> i32 {
     return i32(x);
 }
 
-// Division is only guaranteed to be accurate if the divisor is neither very large nor very small.
-fn div_f32(a: f32, b: f32) -> f32 {
-    let size = abs(b);
-    let k = select(select(1.0f, 1.8446744e19f, size < 1e-30f), 5.4210109e-20f, size > 1e30f);
-    return (a / (b * k)) * k;
+// The product, rounded, whatever is added to it: compilers join products and sums, but not this sum
+// with another one (p.zero is 0, so that -0 is added). GPUs compute it in one operation.
+fn product_f32(a: f32, b: f32) -> f32 {
+    return fma(a, b, bitcast<f32>(p.zero | 0x80000000u));
 }
 
 // The upper half of a number's digits. Products of halves are exact, fused or not.
@@ -62,24 +61,26 @@ fn upper_f32(x: f32) -> f32 {
     return bitcast<f32>(bitcast<u32>(x) & 0xfffff000u);
 }
 
-// Rounded correctly: what is left of a after the driver's quotient corrects it.
+// Rounded correctly: what is left of a after an approximate quotient corrects it.
 fn exact_div_f32(a: f32, b: f32) -> f32 {
-    let q = hide_f32(div_f32(a, b));
+    let inverse = 1.0f / b;
+    let q = product_f32(a, inverse);
     let qh = upper_f32(q);
     let ql = q - qh;
     let bh = upper_f32(b);
     let bl = b - bh;
     let rest = ((a - qh * bh) - qh * bl - ql * bh) - ql * bl;
     let ordinary = abs(q) > 1e-25f && abs(q) < 1e25f && abs(b) > 1e-10f && abs(b) < 1e10f;
-    return select(q, q + rest / b, ordinary);
+    return select(q, q + rest * inverse, ordinary);
 }
 
 fn exact_sqrt_f32(x: f32) -> f32 {
-    let s = hide_f32(sqrt(x));
+    let inverse = inverseSqrt(x);
+    let s = product_f32(x, inverse);
     let high = upper_f32(s);
     let low = s - high;
     let rest = ((x - high * high) - 2.0f * (high * low)) - low * low;
-    return select(s, s + rest * (0.5f / s), x > 1e-20f && x < 1e20f);
+    return select(sqrt(x), s + rest * (0.5f * inverse), x > 1e-20f && x < 1e20f);
 }
 
 fn multiply_high(a: u32, b: u32) -> u32 {
@@ -161,10 +162,10 @@ fn read_img(x: i32, y: i32, dx: i32, dy: i32) -> vec4<i32> {
 }
 
 fn kernel(y: i32, x: i32) -> vec4<i32> {
-    let t1 = f32(x) - hide_f32(f32(p.img_dim_1) * 0.5f);
-    let t2 = f32(y) - hide_f32(f32(p.img_dim_0) * 0.5f);
-    let t3 = exact_sqrt_f32(hide_f32(t1 * t1) + hide_f32(t2 * t2)) + 0.001f;
-    let t4 = hide_f32(sin_f32(exact_div_f32(t3, p.param_length) * 6.2831855f) * p.param_height);
+    let t1 = f32(x) - (f32(p.img_dim_1) * 0.5f);
+    let t2 = f32(y) - (f32(p.img_dim_0) * 0.5f);
+    let t3 = exact_sqrt_f32(product_f32(t1, t1) + product_f32(t2, t2)) + 0.001f;
+    let t4 = product_f32(sin_f32(exact_div_f32(t3, p.param_length) * 6.2831855f), p.param_height);
     let t5 = f32_to_s32(exact_div_f32(t1, t3) * t4);
     let t6 = f32_to_s32(exact_div_f32(t2, t3) * t4);
     let t7 = read_img(x, y, t5, t6);

@@ -12,7 +12,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, Generic, TypeVar
@@ -34,7 +34,7 @@ _PROCESSES: Final = 8
 
 @dataclass(frozen=True)
 class MeasuredSpeed:
-    """What a frame or picture takes in each of some processes that run at the same time.
+    """The time of a frame or picture in each of some processes that run at the same time.
 
     >>> MeasuredSpeed(0.01, 0.02, 500.0, 1.0, 1.5, 2).seconds
     0.01
@@ -53,7 +53,7 @@ class MeasuredSpeed:
 
 @dataclass
 class _Mark:
-    """What a process had done at a time: seconds since the calibration began, and of processors."""
+    """The progress of a process: seconds since the calibration began, and of processors."""
 
     frames: int
     seconds: float
@@ -63,7 +63,7 @@ class _Mark:
 
 @dataclass
 class _Measured:
-    """What one process does."""
+    """The measurements of one process."""
 
     folder: str
     task: BatchTask
@@ -103,7 +103,7 @@ class _Run:
 
     @property
     def active(self) -> list[_Measured]:
-        """Those that have not failed."""
+        """The processes that have not failed."""
         return [one for one in self.processes.values() if not one.failed]
 
     @property
@@ -114,14 +114,14 @@ class _Run:
 
 
 def calibrate(
-    resources: Resources, limit: int, sample: Callable[[str], BatchTask]
+    resources: Resources, limit: int, sample: Callable[[int, str], BatchTask]
 ) -> MeasuredSpeed | None:
     """Measure a piece of a job in processes of this machine; None if it cannot be done.
 
     Args:
         resources: what a run would use.
         limit: the most processes that have something to do.
-        sample: returns the piece, with a folder of its own for all that it writes.
+        sample: returns the piece for a process, by its number and the folder that it writes to.
     """
     count = max(1, min(worker_count(resources), limit, _PROCESSES))
     with TemporaryDirectory(prefix="dala-plan-") as place, ExitStack() as held:
@@ -131,7 +131,8 @@ def calibrate(
         held.callback(runner.stop, cancel=True)
         for number in range(count):
             folder = os.path.join(place, str(number))
-            task = sample(folder)
+            made = sample(number, folder)
+            task = replace(made, id=f"plan-{number}", work=folder, roots=(*made.roots, folder))
             if any(root.startswith("memory://") for root in task.roots):
                 return None  # files of this process, which others cannot read
             run.processes[task.id] = _Measured(folder, task)
@@ -228,7 +229,7 @@ class Sampled(Generic[S]):
 
     @property
     def kept(self) -> list[S]:
-        """Those that were chosen."""
+        """The items that were chosen."""
         return [item for _, item in sorted(self._kept, key=lambda pair: pair[0])]
 
 

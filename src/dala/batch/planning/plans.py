@@ -1,4 +1,4 @@
-"""What a job would do, before it is run."""
+"""Plans of jobs, before they are run."""
 
 from __future__ import annotations
 
@@ -40,6 +40,8 @@ class BatchPlan:
     #: Minutes of a local run with its default number of processes; None without a calibration.
     minutes: float | None = None
     workers: int = 1
+    #: Which levels of the processor can take part, and why; "" if filters run elsewhere.
+    processors: str = ""
     #: Videos that are not split, each with the reason.
     whole: list[str] = field(default_factory=list)
     #: Files that cannot be read.
@@ -67,14 +69,10 @@ class BatchPlan:
     def __str__(self) -> str:
         from dala.media.progress import clock_text
 
-        parts = [counted(self.files, self.what)]
-        if self.chunks:
-            parts.append(counted(self.chunks, "groups" if self.what == "pictures" else "chunks"))
-        if self.key_frames:
-            parts.append(counted(self.key_frames, "key frames"))
-        if self.frames:
-            parts.append(counted(self.frames, "frames"))
-        text = ", ".join(parts)
+        pieces = "groups" if self.what == "pictures" else "chunks"
+        counts = {pieces: self.chunks, "key frames": self.key_frames, "frames": self.frames}
+        listed = [counted(count, what) for what, count in counts.items() if count]
+        text = ", ".join([counted(self.files, self.what), *listed])
         if self.seconds:
             text += f" ({clock_text(self.seconds)})"
         lines = [text]
@@ -85,6 +83,7 @@ class BatchPlan:
         if self.minutes is not None:
             many = counted(self.workers, "processes", "process")
             lines.append(f"about {_minutes(self.minutes)} with {many} here (an estimate)")
+        lines += [self.processors] if self.processors else []
         lines += [f"not split: {text}" for text in self.whole[:10]]
         if len(self.whole) > 10:
             lines.append(f"and {len(self.whole) - 10} more are not split")

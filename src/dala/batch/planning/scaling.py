@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from dala.arguments import Integer
 from dala.batch.planning.plans import BatchPlan
 from dala.errors import ParameterError
 
@@ -21,7 +22,7 @@ _DRY = 1.25
 
 @dataclass(frozen=True)
 class MachineKind:
-    """What each machine has, and what all share.
+    """The resources of each machine, and those that all share.
 
     >>> MachineKind(cores=8).cores
     8
@@ -94,8 +95,7 @@ def scale(
         )
     counts = list(machines)
     for count in counts:
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise ParameterError.invalid("batch.scale", "machines", "ints of at least 1", count)
+        Integer(1, words="ints of at least 1").check("batch.scale", "machines", count)
     alone = max(_parts(plan, 1, kind, filter_share).values()) + kind.start
     made = []
     for count in counts:

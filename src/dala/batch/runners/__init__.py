@@ -15,7 +15,7 @@ __all__ = ["Resources", "Runner", "make_runner"]
 
 @dataclass(frozen=True)
 class Resources:
-    """What a task needs, and how many may run at once."""
+    """The resources of a task, and how many may run at once."""
 
     #: Processes of a local run; None for as many as fit.
     workers: int | None = None

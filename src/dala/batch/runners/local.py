@@ -26,16 +26,13 @@ _GRACE: Final = 5.0
 class _Worker:
     """A process, the task that it does, and the thread that reads what it says."""
 
-    def __init__(
-        self, number: int, heard: SimpleQueue[tuple[_Worker, str | None]], threads: int
-    ) -> None:
+    def __init__(self, heard: SimpleQueue[tuple[_Worker, str | None]], threads: int) -> None:
         environment = dict(os.environ)
         environment.setdefault("OPENBLAS_NUM_THREADS", "1")
         if threads:
             environment.setdefault("DALA_THREADS", str(threads))
         # What this process can import, the other can.
         environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
-        self.number = number
         self.task: BatchTask | None = None
         self.process = subprocess.Popen(
             [sys.executable, "-m", "dala.batch.worker"],
@@ -48,42 +45,40 @@ class _Worker:
         )
         self.name = f"process {self.process.pid}"
         assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self._in, self._out = self.process.stdin, self.process.stdout
         with contextlib.suppress(OSError):
-            self.process.stdin.write(json.dumps(storage.current().options) + "\n")
+            self._in.write(json.dumps(storage.current.options) + "\n")
         self._heard = heard
         self._thread = forks.thread(self._listen, name="dala batch worker")
         self._thread.start()
 
     def _listen(self) -> None:
-        assert self.process.stdout is not None
         with contextlib.suppress(ValueError, OSError):
-            for line in self.process.stdout:
+            for line in self._out:
                 self._heard.put((self, line))
         self._heard.put((self, None))
 
     def give(self, task: BatchTask) -> None:
         """Send a task."""
         self.task = task
-        assert self.process.stdin is not None
         with contextlib.suppress(OSError):  # a process that has died is noticed by its silence
-            self.process.stdin.write(task.to_json() + "\n")
-            self.process.stdin.flush()
+            self._in.write(task.to_json() + "\n")
+            self._in.flush()
 
     def end(self, kill: bool) -> None:
         """End the process."""
         if kill:
             self.process.kill()
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
         with contextlib.suppress(OSError):
-            self.process.stdin.close()
+            self._in.close()
         try:
             self.process.wait(_GRACE)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
         self._thread.join()
-        self.process.stdout.close()
+        self._out.close()
 
 
 class LocalRunner:
@@ -115,9 +110,12 @@ class LocalRunner:
 
     def start(self) -> str:
         """Start the processes."""
-        for number in range(self._count):
-            self._workers.append(_Worker(number, self._heard, self._threads))
+        for _ in range(self._count):
+            self._workers.append(self._worker())
         return counted(self._count, "processes", "process")
+
+    def _worker(self) -> _Worker:
+        return _Worker(self._heard, self._threads)
 
     def capacity(self) -> int:
         """Return how many tasks it takes: one more for each process, so that none waits."""
@@ -170,9 +168,7 @@ class LocalRunner:
             return []
         worker.end(kill=True)
         code = worker.process.returncode
-        self._workers[self._workers.index(worker)] = _Worker(
-            worker.number, self._heard, self._threads
-        )
+        self._workers[self._workers.index(worker)] = self._worker()
         if worker.task is None:
             return []
         why = f"by signal {-code}" if code < 0 else f"with code {code}"

@@ -23,8 +23,8 @@ from dala.batch.events import Event, Failed, Finished, Progressed, Started
 from dala.batch.runners import Resources
 from dala.batch.runners.remote import RayWorker
 from dala.batch.tasks import BatchTask, Result
-from dala.errors import BatchError, MissingPackage, counted
-from dala.extras import pip_install
+from dala.errors import BatchError, counted
+from dala.extras import needing
 from dala.media.notices import notify
 
 __all__ = ["RayRunner"]
@@ -54,14 +54,8 @@ def ray_module() -> RayObject:
     Raises:
         MissingPackage: it is not installed.
     """
-    try:
+    with needing("Job.run", "cluster", "Ray", ", and on='ray' needs it"):
         import ray
-    except ModuleNotFoundError as error:
-        if error.name != "ray":
-            raise
-        raise MissingPackage(
-            f"Job.run: Ray is not installed, and on='ray' needs it. Run: {pip_install('cluster')}"
-        ) from None
     return ray
 
 
@@ -270,7 +264,7 @@ class RayRunner:
         if self._resources.memory:
             options["memory"] = self._resources.memory
         threads = math.ceil(self._cpus) if self._resources.device == "cpu" else 0
-        settings = json.dumps({"storage": storage.current().options, "threads": threads})
+        settings = json.dumps({"storage": storage.current.options, "threads": threads})
         actor = self._ray.remote(RayWorker).options(**options).remote(settings)
         node.slots.append(_Slot(node, actor, actor.hello.remote(self._environment)))
 

@@ -57,8 +57,7 @@ class RayWorker:
 
     def run(self, task: str) -> str:
         """Do a task; return its result, or the error."""
-        from dala.batch.tasks import BatchTask, run_task
-        from dala.batch.worker import FINAL, error_text
+        from dala.batch.tasks import BatchTask, PartFailure, run_task
 
         try:
             found = BatchTask.from_json(self._placed(task))
@@ -66,7 +65,8 @@ class RayWorker:
             result = run_task(found, lambda frames: self._report(found.id, frames))
             return json.dumps({"result": result.to_json()})
         except Exception as error:
-            return json.dumps({"error": error_text(error), "final": isinstance(error, FINAL)})
+            failed = PartFailure.of("", error)
+            return json.dumps({"error": failed.error, "final": failed.final})
 
     def _placed(self, text: str) -> str:
         """Return JSON that names the GPU which Ray gave to this process, instead of the plan's."""

@@ -1,54 +1,36 @@
-"""Files of a job in folders, S3, Google Cloud, Azure or behind HTTP, through one set of calls."""
+"""Files of a job in folders, S3, Google Cloud, Azure or behind HTTP, through one set of calls.
+
+The calls are those of this process's :class:`FileStore`; ``configure`` sets its options.
+"""
 
 from __future__ import annotations
 
-from dala.batch.storage.calls import (
-    configure,
-    create,
-    current,
-    exists,
-    facts,
+from dala.batch.storage.store import FileStore, StorageOptions
+from dala.batch.storage.urls import (
+    Facts,
+    Roots,
     is_url,
-    listing,
+    join,
     local_path,
-    open_read,
-    read_bytes,
-    remove,
-    remove_tree,
-    write_bytes,
-    writing,
+    name_of,
+    parent,
+    shown,
 )
-from dala.batch.storage.entries import Facts, StoredPart
-from dala.batch.storage.faults import Retries
-from dala.batch.storage.reading import RangeReader
-from dala.batch.storage.store import FileStore, StorageOption, StorageOptions
-from dala.batch.storage.urls import Roots, join, name_of, parent, shown
 
 __all__ = [
-    "Facts",
-    "FileStore",
-    "RangeReader",
-    "Retries",
-    "Roots",
-    "StorageOption",
-    "StorageOptions",
-    "StoredPart",
-    "configure",
-    "create",
-    "current",
-    "exists",
-    "facts",
-    "is_url",
-    "join",
-    "listing",
-    "local_path",
-    "name_of",
-    "open_read",
-    "parent",
-    "read_bytes",
-    "remove",
-    "remove_tree",
-    "shown",
-    "write_bytes",
-    "writing",
-]
+    "Facts", "FileStore", "Roots", "StorageOptions", "configure", "current", "is_url", "join",
+    "local_path", "name_of", "parent", "shown",
+]  # fmt: skip
+
+#: The storage of this process.
+current = FileStore()
+configure = current.configure
+exists, facts, is_folder, list_folder = (
+    current.exists,
+    current.stat,
+    current.is_folder,
+    current.list,
+)
+listing, open_read, read_bytes, source = current.find, current.open, current.read, current.source
+create, writing, write_bytes = current.create, current.writing, current.write
+remove, remove_tree = current.remove, current.remove_tree

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import random
 import time
@@ -11,8 +10,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from dala.batch.storage.urls import shown
-from dala.errors import DalaError, MissingPackage, StorageError, StorageNotFound
-from dala.extras import pip_install
+from dala.errors import DalaError, StorageError, StorageNotFound
 
 T = TypeVar("T")
 
@@ -108,7 +106,6 @@ def retrying(
     call: str,
     url: str,
     *,
-    before_again: Callable[[], object] = lambda: None,
     sleep: Callable[[float], object] = time.sleep,
 ) -> T:
     """Return what ``work`` returns, which is called again after faults that pass.
@@ -131,7 +128,6 @@ def retrying(
         pause = next(pauses, None) if passing(failed) else None
         if pause is None:
             raise refused(failed, call, url, tried) from failed
-        before_again()
         sleep(pause)
         tried += 1
 
@@ -161,19 +157,3 @@ def refused(error: BaseException, call: str, url: str, tried: int = 1) -> Storag
     if number is not None:
         made.errno = number
     return made
-
-
-@contextlib.contextmanager
-def storage_errors(call: str, url: str) -> Iterator[None]:
-    """Raise errors of the system as StorageError."""
-    try:
-        yield
-    except DalaError:
-        raise
-    except OSError as error:
-        raise refused(error, call, url) from error
-
-
-def missing(package: str, call: str) -> MissingPackage:
-    """Return the error for storage whose library is not installed."""
-    return MissingPackage(f"{call}: {package} is not installed. Run: {pip_install('batch')}")

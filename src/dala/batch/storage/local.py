@@ -8,8 +8,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from dala.batch.storage.entries import Facts
-from dala.batch.storage.urls import join, local_path
+from dala.batch.storage.urls import Facts, join, path_of
 from dala.media.parts import PartFile
 
 
@@ -32,7 +31,7 @@ class LocalPlace:
 
     def stat(self, url: str) -> Facts:
         """Return the facts of a file."""
-        path = local_path(url)
+        path = path_of(url)
         found = os.stat(path)
         if os.path.isdir(path):
             raise IsADirectoryError(21, "Is a directory")
@@ -40,11 +39,11 @@ class LocalPlace:
 
     def is_folder(self, url: str) -> bool:
         """Return whether there is such a folder."""
-        return os.path.isdir(local_path(url))
+        return os.path.isdir(path_of(url))
 
     def scan(self, url: str) -> tuple[list[str], Iterator[Facts]]:
         """Return the names of the folders in a folder, and its files, both sorted by name."""
-        path = local_path(url)
+        path = path_of(url)
         folders: list[str] = []
         files: list[str] = []
         with os.scandir(path) as entries:
@@ -61,7 +60,7 @@ class LocalPlace:
     def _files(self, url: str, names: list[str]) -> Iterator[Facts]:
         for name in names:
             whole = join(url, name)
-            path = local_path(whole)
+            path = path_of(whole)
             with contextlib.suppress(OSError):  # gone since the folder was listed
                 found = os.stat(path)
                 if os.path.isfile(path):  # no pipes, no devices
@@ -69,7 +68,7 @@ class LocalPlace:
 
     def read(self, url: str, start: int, end: int) -> bytes:
         """Return bytes of a file."""
-        with open(local_path(url), "rb") as file:
+        with open(path_of(url), "rb") as file:
             file.seek(start)
             return file.read(end - start)
 
@@ -81,7 +80,7 @@ class LocalPlace:
 
     def create(self, url: str, data: bytes) -> None:
         """Write a file, or raise FileExistsError."""
-        target = local_path(url)
+        target = path_of(url)
         with self.part(url, "") as part:
             part.path.write_bytes(data)
             try:
@@ -95,15 +94,15 @@ class LocalPlace:
 
     def remove(self, url: str) -> None:
         """Remove a file."""
-        os.unlink(local_path(url))
+        os.unlink(path_of(url))
 
     def remove_tree(self, url: str) -> None:
         """Remove a folder with all that is in it."""
-        shutil.rmtree(local_path(url))
+        shutil.rmtree(path_of(url))
 
     def part(self, url: str, suffix: str) -> LocalPart:
         """Return a new file beside its target, whose folder is made."""
-        path = Path(local_path(url))
+        path = Path(path_of(url))
         path.parent.mkdir(parents=True, exist_ok=True)
         return LocalPart(path, suffix)
 

@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
-from dala.batch.storage.entries import Facts
-from dala.batch.storage.urls import WEB, join, protocol_of
+from dala.batch.storage.urls import WEB, Facts, join, protocol_of
 
 #: Returns the folders and files of a folder.
 Scan: TypeAlias = Callable[[str], tuple[list[str], Iterator[Facts]]]

@@ -7,16 +7,16 @@ import functools
 import os
 import secrets
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from dala import forks
-from dala.batch.storage.entries import Facts
-from dala.batch.storage.faults import CutShort, missing
-from dala.batch.storage.urls import WEB, join, name_of, parent, shown
+from dala.batch.storage.faults import CutShort
+from dala.batch.storage.urls import WEB, Facts, join, name_of, parent, shown
 from dala.errors import StorageError
+from dala.extras import needing
 from dala.media.parts import UnfinishedFile
 
 #: A file system of fsspec, which has no types.
@@ -54,10 +54,8 @@ class RemotePlace:
     def system(self) -> FileSystem:
         """The file system, made anew in a forked child."""
         if self._system is None or self._generation != forks.generation():
-            try:
+            with needing("storage", "batch"):
                 import fsspec
-            except ModuleNotFoundError:
-                raise missing("fsspec", "storage") from None
             options = dict(self._options)
             if self.protocol in ("s3", "s3a"):
                 # Requests are sent again here, and not three times over in each layer below.
@@ -133,12 +131,11 @@ class RemotePlace:
 
     def write(self, url: str, data: bytes) -> None:
         """Write a file, whole or not at all."""
-        self._refuse_web(url)
+        self.refuse_web(url)
         if self.protocol in _WHOLE:
-            self._make_folder(url)
             self.system.pipe_file(url, data)
             return
-        with self.part(url, "") as part:
+        with RemotePart(functools.partial(self.send, url=url)) as part:
             part.path.write_bytes(data)
             part.complete()
 
@@ -147,9 +144,8 @@ class RemotePlace:
 
         S3 and memory refuse the second of two writers; other storage is asked before.
         """
-        self._refuse_web(url)
+        self.refuse_web(url)
         if self.protocol in ("s3", "s3a", "memory", "gs", "gcs"):
-            self._make_folder(url)
             try:
                 self.system.pipe_file(url, data, mode="create")
             except OSError as error:
@@ -165,25 +161,20 @@ class RemotePlace:
 
     def remove(self, url: str) -> None:
         """Remove a file."""
-        self._refuse_web(url)
+        self.refuse_web(url)
         self.system.rm_file(url)
 
     def remove_tree(self, url: str) -> None:
         """Remove a folder with all that is in it."""
-        self._refuse_web(url)
+        self.refuse_web(url)
         self.system.rm(url.rstrip("/"), recursive=True)
-
-    def part(self, url: str, suffix: str) -> RemotePart:
-        """Return a new file on this machine, which is sent when it is complete."""
-        self._refuse_web(url)
-        return RemotePart(self, url, suffix)
 
     def send(self, source: Path, url: str) -> None:
         """Copy a file of this machine to storage, where it appears whole or not at all."""
-        self._make_folder(url)
         if self.protocol in _WHOLE:
             self.system.put_file(str(source), url)
         else:
+            self.system.makedirs(parent(url), exist_ok=True)
             name = join(parent(url), f".{name_of(url)}.{secrets.token_hex(4)}.dala.part")
             try:
                 self.system.put_file(str(source), name)
@@ -198,11 +189,8 @@ class RemotePlace:
                 f"storage: {shown(url)!r} has {sent:,} of {size:,} bytes after the copy."
             )
 
-    def _make_folder(self, url: str) -> None:
-        if self.protocol not in _WHOLE:  # elsewhere a folder is a part of the name
-            self.system.makedirs(parent(url), exist_ok=True)
-
-    def _refuse_web(self, url: str) -> None:
+    def refuse_web(self, url: str) -> None:
+        """Raise StorageError for a web address, which cannot be written."""
         if self.protocol in WEB:
             raise StorageError(f"storage: {shown(url)!r} cannot be written: HTTP is only read.")
 
@@ -210,9 +198,8 @@ class RemotePlace:
 class RemotePart(UnfinishedFile):
     """A file that is written in a temporary folder, and sent to storage when it is complete."""
 
-    def __init__(self, place: RemotePlace, url: str, suffix: str) -> None:
-        self._place = place
-        self._url = url
+    def __init__(self, send: Callable[[Path], object], suffix: str = "") -> None:
+        self._send = send
         number, name = tempfile.mkstemp(suffix=suffix or ".part", prefix="dala-")
         os.close(number)
         self.path = Path(name)
@@ -220,7 +207,7 @@ class RemotePart(UnfinishedFile):
 
     def complete(self) -> None:
         """Send the file."""
-        self._place.send(self.path, self._url)
+        self._send(self.path)
         self.discard()
 
     def discard(self) -> None:

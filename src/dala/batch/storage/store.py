@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias, TypeVar
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, TypeAlias, TypeVar, cast
 
-from dala.batch.storage.entries import Facts, Place, StoredPart
-from dala.batch.storage.faults import Retries, retrying, storage_errors
+from dala.batch.storage.faults import Retries, retrying
 from dala.batch.storage.local import LocalPlace
 from dala.batch.storage.patterns import has_magic, split, walk
 from dala.batch.storage.reading import RangeReader
 from dala.batch.storage.remote import FileSystem, RemotePart, RemotePlace
-from dala.batch.storage.urls import (
-    Roots,
-    check_protocol,
-    is_local,
-    local_path,
-    protocol_of,
-    shown,
-)
+from dala.batch.storage.urls import Facts, check_protocol, is_url, name_of, path_of, protocol_of
 from dala.errors import ParameterError, StorageNotFound
 from dala.media.parts import UnfinishedFile
 
@@ -29,6 +23,8 @@ T = TypeVar("T")
 StorageOption: TypeAlias = "str | int | float | bool | Mapping[str, StorageOption] | None"
 #: Options of storage by protocol, as fsspec takes them: ``{"s3": {"endpoint_url": "..."}}``.
 StorageOptions: TypeAlias = Mapping[str, Mapping[str, StorageOption]]
+#: One kind of storage. Its errors are those of the library below.
+Place: TypeAlias = LocalPlace | RemotePlace
 
 
 class FileStore:
@@ -41,7 +37,6 @@ class FileStore:
 
     Args:
         options: options of fsspec by protocol, such as ``{"s3": {"endpoint_url": "..."}}``.
-        roots: folders and files that it is kept to; anything by default.
         retries: how often requests are sent, and how long they may take.
 
     >>> store = FileStore()
@@ -51,29 +46,29 @@ class FileStore:
     """
 
     def __init__(
-        self,
-        options: StorageOptions | None = None,
-        roots: Iterable[str] | None = None,
-        retries: Retries | None = None,
+        self, options: StorageOptions | None = None, retries: Retries | None = None
     ) -> None:
-        self.options = {name: dict(value) for name, value in (options or {}).items()}
-        for name in self.options:
-            check_protocol("storage.configure", name)
-        self.roots = None if roots is None else Roots(roots)
         self.retries = retries or Retries()
+        self.configure(options)
+
+    def configure(self, options: StorageOptions | None) -> None:
+        """Set the options, such as addresses and keys.
+
+        Runners call it on workers with what the job's caller gave.
+
+        >>> FileStore().configure({"s3": {"anon": True}})
+        """
+        for name in options or {}:
+            expected = "that of a known storage"
+            check_protocol("storage.configure", "protocol", expected, name, name)
+        self.options = {name: dict(value) for name, value in (options or {}).items()}
         self._places: dict[str, Place] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
-        roots = None if self.roots is None else self.roots.urls
-        return FileStore, (self.options, roots, self.retries)
+        return FileStore, (self.options, self.retries)
 
     def __repr__(self) -> str:  # options hold keys and secrets
-        kept = "" if self.roots is None else f" kept to {', '.join(map(shown, self.roots.urls))}"
-        return f"<FileStore{kept}>"
-
-    def within(self, roots: Iterable[str]) -> FileStore:
-        """Return the same storage, kept to these roots."""
-        return FileStore(self.options, roots, self.retries)
+        return "<FileStore>"
 
     # finding ------------------------------------------------------------------------------------
     def find(
@@ -99,11 +94,12 @@ class FileStore:
             )
         wanted = tuple(suffix.lower() for suffix in suffixes)
         for one in patterns:
-            yield from self._find(_text("storage.find", one), wanted)
+            url = os.fspath(one) if isinstance(one, os.PathLike) else one
+            if not isinstance(url, str) or not url:
+                raise ParameterError.invalid("storage.find", "pattern", "a path or a URL", url)
+            yield from self._find(url, wanted)
 
     def _find(self, url: str, suffixes: tuple[str, ...]) -> Iterator[Facts]:
-        call = "storage.find"
-        self._check(call, split(url)[0] if has_magic(url) else url)
         if not has_magic(url) or self.exists(url):  # a name may hold a bracket
             try:
                 yield self.stat(url)
@@ -119,12 +115,10 @@ class FileStore:
                 yield file
 
     def _scan(self, url: str) -> tuple[list[str], Iterator[Facts]]:
-        place = self._place(url)
-        return self._again(lambda: place.scan(url), "storage.find", url)
+        return self._do("find", url, lambda place: place.scan(url))
 
     def list(self, folder: str) -> Iterator[Facts]:
         """Yield the files in a folder, none if there is no such folder."""
-        self._check("storage.list", folder)
         try:
             _, files = self._scan(folder)
         except StorageNotFound:
@@ -133,24 +127,19 @@ class FileStore:
 
     # facts --------------------------------------------------------------------------------------
     def stat(self, url: str) -> Facts:
-        """Return the size of a file and what tells that it was replaced.
+        """Return the facts of a file.
 
         Raises:
             StorageNotFound: there is no such file.
         """
-        place = self._place(url, "storage.stat")
 
-        def found() -> Facts:
+        def found(place: Place) -> Facts:
             try:
                 return place.stat(url)
             except IsADirectoryError:
                 raise FileNotFoundError(url) from None
 
-        return self._again(found, "storage.stat", url)
-
-    def size(self, url: str) -> int:
-        """Return the bytes of a file."""
-        return self.stat(url).size
+        return self._do("stat", url, found)
 
     def exists(self, url: str) -> bool:
         """Return whether there is such a file; False for folders."""
@@ -162,43 +151,35 @@ class FileStore:
 
     def is_folder(self, url: str) -> bool:
         """Return whether there is such a folder."""
-        place = self._place(url, "storage.stat")
-        return self._again(lambda: place.is_folder(url), "storage.stat", url)
+        return self._do("stat", url, lambda place: place.is_folder(url))
 
     # reading ------------------------------------------------------------------------------------
-    def open(self, url: str) -> RangeReader:
+    def open(self, url: str) -> BinaryIO:
         """Open a file for reading. Only the byte ranges that are read are fetched.
 
         Raises:
             StorageNotFound: there is no such file.
         """
-        call = "storage.open"
-        place = self._place(url, call)
-        size = self.stat(url).size
+        if not is_url(url):
+            return open(path_of(url), "rb")
 
         def fetch(start: int, end: int) -> bytes:
-            return self._again(lambda: place.read(url, start, end), call, url)
+            return self._do("open", url, lambda place: place.read(url, start, end))
 
-        return RangeReader(fetch, size, url)
+        return cast("BinaryIO", RangeReader(fetch, self.stat(url).size, url))
 
-    def source(self, url: str) -> str | RangeReader:
+    def source(self, url: str) -> str | BinaryIO:
         """Return what ``video.open`` reads: the path of a local file, else the open file."""
-        if not is_local(url):
-            return self.open(url)
-        self._check("storage.open", url)
-        return local_path(url)
+        return self.open(url) if is_url(url) else path_of(url)
 
     def read(self, url: str) -> bytes:
         """Return all bytes of a file."""
-        call = "storage.read"
-        place = self._place(url, call)
-        return self._again(lambda: place.read(url, 0, place.stat(url).size), call, url)
+        return self._do("read", url, lambda place: place.read(url, 0, place.stat(url).size))
 
     # writing ------------------------------------------------------------------------------------
     def write(self, url: str, data: bytes) -> None:
         """Write a file, whole or not at all. Folders are made."""
-        place = self._place(url, "storage.write", writes=True)
-        self._again(lambda: place.write(url, data), "storage.write", url)
+        self._do("write", url, lambda place: place.write(url, data))
 
     def create(self, url: str, data: bytes) -> bool:
         """Write a file unless there is another one. Return whether the file is this one.
@@ -207,10 +188,8 @@ class FileStore:
         systems, S3, Google Cloud and in memory. Other storage is asked whether there is a file,
         and then written.
         """
-        call = "storage.create"
-        place = self._place(url, call, writes=True)
 
-        def write() -> bool:
+        def write(place: Place) -> bool:
             try:
                 place.create(url, data)
             except FileExistsError:
@@ -222,79 +201,59 @@ class FileStore:
                     return False
             return True
 
-        return self._again(write, call, url)
+        return self._do("create", url, write)
 
-    def part(self, url: str, suffix: str = "") -> StoredPart:
+    def part(self, url: str, suffix: str = "") -> UnfinishedFile:
         """Return a new file to write on this machine, which gets its name when it is complete."""
-        call = "storage.part"
-        place = self._place(url, call, writes=True)
-        with storage_errors(call, url):
-            made = place.part(url, suffix)
-        return _Retried(made, self, url) if isinstance(made, RemotePart) else made
+
+        def made(place: Place) -> UnfinishedFile:
+            if isinstance(place, LocalPlace):
+                return place.part(url, suffix)
+            place.refuse_web(url)
+            return RemotePart(
+                lambda path: self._do("part", url, lambda _: place.send(path, url)), suffix
+            )
+
+        return self._do("part", url, made)
+
+    @contextmanager
+    def writing(self, name: str, suffix: str = "") -> Iterator[Path]:
+        """Yield the path of a local file to fill, which then appears under a name.
+
+        An exception in the block leaves nothing.
+        """
+        end = name_of(name).rpartition(".")
+        with self.part(name, suffix or (f".{end[2]}" if end[0] else "")) as part:
+            yield part.path
+            part.complete()
 
     def remove_tree(self, folder: str) -> None:
         """Remove a folder with all that is in it. One that is gone is no error."""
-        place = self._place(folder, "storage.remove_tree", writes=True)
-        try:
-            self._again(lambda: place.remove_tree(folder), "storage.remove_tree", folder)
-        except StorageNotFound:
-            return
+        with suppress(StorageNotFound):
+            self._do("remove_tree", folder, lambda place: place.remove_tree(folder))
 
     def remove(self, url: str) -> None:
         """Remove a file. One that is gone is no error."""
-        place = self._place(url, "storage.remove", writes=True)
-        try:
-            self._again(lambda: place.remove(url), "storage.remove", url)
-        except StorageNotFound:
-            return
+        with suppress(StorageNotFound):
+            self._do("remove", url, lambda place: place.remove(url))
 
     def system_of(self, url: str) -> FileSystem | None:
         """Return the file system of fsspec for a URL, for other libraries; None for local files."""
-        place = self._place(url, "storage.open")
+        place = self._place(url)
         return place.system if isinstance(place, RemotePlace) else None
 
     # inside -------------------------------------------------------------------------------------
-    def _place(self, url: str, call: str = "", *, writes: bool = False) -> Place:
-        if call:
-            self._check(call, url, writes=writes)
+    def _place(self, url: str) -> Place:
         protocol = protocol_of(url)
         found = self._places.get(protocol)
         if found is None:
-            if protocol == "file":
-                found = LocalPlace()
-            else:
-                options = self.options.get(protocol, {})
-                found = RemotePlace(protocol, options, self.retries.timeout)
+            options = self.options.get(protocol, {})
+            local = protocol == "file"
+            found = LocalPlace() if local else RemotePlace(protocol, options, self.retries.timeout)
             self._places[protocol] = found
         return found
 
-    def _check(self, call: str, url: str, *, writes: bool = False) -> None:
-        if self.roots is not None:
-            self.roots.check(call, url, writes=writes)
-
-    def _again(self, work: Callable[[], T], call: str, url: str) -> T:
-        return retrying(work, self.retries, call, url)
-
-
-class _Retried(UnfinishedFile):
-    """A part whose upload is tried again."""
-
-    def __init__(self, part: RemotePart, store: FileStore, url: str) -> None:
-        self._part = part
-        self._store = store
-        self._url = url
-        self.path = part.path
-
-    def complete(self) -> None:
-        retrying(self._part.complete, self._store.retries, "storage.part", self._url)
-
-    def discard(self) -> None:
-        self._part.discard()
-
-
-def _text(call: str, url: str | os.PathLike[str]) -> str:
-    if isinstance(url, os.PathLike):
-        url = os.fspath(url)
-    if not isinstance(url, str) or not url:
-        raise ParameterError.invalid(call, "pattern", "a path or a URL", url)
-    return url
+    def _do(self, name: str, url: str, work: Callable[[Place], T]) -> T:
+        """Return what work returns, which is done again after faults that pass."""
+        place = self._place(url)
+        return retrying(lambda: work(place), self.retries, f"storage.{name}", url)

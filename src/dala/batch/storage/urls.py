@@ -6,6 +6,8 @@ import os
 import posixpath
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit, urlunsplit
 
@@ -42,48 +44,43 @@ def protocol_of(url: str) -> str:
     name = found[1].lower()
     if name == "local":
         return "file"
-    if name not in PROTOCOLS:
-        raise ParameterError.invalid(
-            "storage", "url", "a path or the URL of a known storage", shown(url), _advice(name)
-        )
+    check_protocol("storage", "url", "a path or the URL of a known storage", name, shown(url))
     return name
 
 
-def _advice(name: str) -> str:
-    return did_you_mean(name, PROTOCOLS) or f"Protocols: {', '.join(PROTOCOLS)}."
-
-
-def check_protocol(call: str, name: str) -> None:
-    """Check the protocol that options of storage are for.
-
-    Raises:
-        ParameterError: there is no such storage.
-
-    >>> check_protocol("storage.configure", "s3")
-    """
+def check_protocol(call: str, argument: str, expected: str, name: str, got: str) -> None:
+    """Raise ParameterError if there is no storage of a protocol."""
     if name not in PROTOCOLS:
-        raise ParameterError.invalid(
-            call, "protocol", "that of a known storage", name, _advice(name)
-        )
+        advice = did_you_mean(name, PROTOCOLS) or f"Protocols: {', '.join(PROTOCOLS)}."
+        raise ParameterError.invalid(call, argument, expected, got, advice)
 
 
-def is_local(url: str) -> bool:
-    """Return whether a URL is that of a file of this machine, or one it has mounted.
+def is_url(name: str) -> bool:
+    """Return whether a name is a URL; ``file://`` counts as a path.
 
-    >>> is_local("films/a.mp4"), is_local("file:///films/a.mp4"), is_local("s3://films/a.mp4")
-    (True, True, False)
+    >>> is_url("s3://films/a.mp4"), is_url("films/a.mp4"), is_url("file:///films/a.mp4")
+    (True, False, False)
     """
-    return protocol_of(url) == "file"
+    return protocol_of(name) != "file"
 
 
-def local_path(url: str) -> str:
+def path_of(url: str) -> str:
     """Return the path of a local URL.
 
-    >>> local_path("file:///films/a%20b.mp4"), local_path("films/a%20b.mp4")
+    >>> path_of("file:///films/a%20b.mp4"), path_of("films/a%20b.mp4")
     ('/films/a b.mp4', 'films/a%20b.mp4')
     """
     found = _PROTOCOL.match(url)
     return url if found is None else unquote(url[found.end() :])
+
+
+def local_path(name: str) -> Path | None:
+    """Return the path of a local file; None for a URL.
+
+    >>> local_path("memory://a"), local_path("file:///a")
+    (None, PosixPath('/a'))
+    """
+    return None if is_url(name) else Path(path_of(name))
 
 
 def join(url: str, *names: str) -> str:
@@ -155,7 +152,7 @@ def plain(url: str) -> str:
     """
     protocol = protocol_of(url)
     if protocol == "file":
-        return os.path.abspath(local_path(url)).replace(os.sep, "/")
+        return os.path.abspath(path_of(url)).replace(os.sep, "/")
     if protocol in WEB:
         parts = urlsplit(url)
         path = posixpath.normpath(parts.path) if parts.path else "/"
@@ -170,6 +167,34 @@ def plain(url: str) -> str:
     # "/" in front keeps ".." from leaving the bucket.
     inside = posixpath.normpath("/" + path).lstrip("/")
     return f"{protocol}://{place}/{inside}".rstrip("/")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A file in storage.
+
+    Attributes:
+        name: its path or URL.
+        size: its bytes.
+        stamp: a text that changes when the file does: its time, or the storage's tag.
+        path: its name below the folder that was searched.
+
+    >>> Facts("films/a/b.mp4", 12, "", "b.mp4").below("a").path
+    'a/b.mp4'
+    """
+
+    name: str
+    size: int
+    stamp: str
+    path: str = ""
+
+    def inside(self, root: str) -> str:
+        """Return the name from a folder on."""
+        return self.name[len(root) :].strip("/")
+
+    def below(self, folder: str) -> Facts:
+        """Return the same file with a path that begins with a folder."""
+        return replace(self, path=f"{folder}/{self.path}" if folder else self.path)
 
 
 class Roots:
@@ -200,10 +225,10 @@ class Roots:
         Links of the file system are followed for what is written.
         """
         inside = self.contain(url)
-        if inside and writes and is_local(url):
-            folder = os.path.realpath(os.path.dirname(os.path.abspath(local_path(url))))
-            real = Roots(os.path.realpath(r) for r in self.urls if is_local(r))
-            inside = real.contain(join(folder, os.path.basename(local_path(url))))
+        if inside and writes and not is_url(url):
+            folder = os.path.realpath(os.path.dirname(os.path.abspath(path_of(url))))
+            real = Roots(os.path.realpath(r) for r in self.urls if not is_url(r))
+            inside = real.contain(join(folder, os.path.basename(path_of(url))))
         if not inside:
             listed = ", ".join(map(shown, self.urls)) or "nothing"
             raise ParameterError.invalid(

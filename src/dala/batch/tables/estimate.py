@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
@@ -52,24 +51,18 @@ class Looked:
         if not found or len(found) < len(measured):
             return
         total = sum(count for _, count in found)
-        first = found[0][0]
-        mixed = replace(
-            first,
-            seconds=sum(speed.seconds * count for speed, count in found) / total,
-            cpu=sum(speed.cpu * count for speed, count in found) / total,
-            bytes=sum(speed.bytes * count for speed, count in found) / total,
-        )
+        means = {
+            name: sum(getattr(speed, name) * count for speed, count in found) / total
+            for name in ("seconds", "cpu", "bytes")
+        }
         plan.frames = round(total)
-        plan.estimate(mixed, total, self._job.resources())
+        plan.estimate(replace(found[0][0], **means), total, self._job.resources())
 
     def _measured(self, sampled: Sampled[BatchTask], chunks: int) -> MeasuredSpeed | None:
-        numbers, kept = itertools.count(), sampled.kept
-        middle = len(kept) // 2
+        kept = sampled.kept
 
-        def sample(folder: str) -> BatchTask:
-            number = next(numbers)
-            task = kept[(middle + number) % len(kept)]
-            return replace(task, id=f"plan-{number}", work=folder, roots=(*task.roots, folder))
+        def sample(number: int, folder: str) -> BatchTask:
+            return kept[(len(kept) // 2 + number) % len(kept)]
 
         return measure(self._job.resources(), chunks, sample)
 
@@ -92,7 +85,7 @@ def _header(name: str) -> tuple[float, float] | None:
     from dala.media import video
 
     try:
-        with video.open(storage.current().source(name)) as reader:
+        with video.open(storage.source(name)) as reader:
             rate = float(reader.fps or 0)
             return (float(reader.duration), rate) if reader.duration and rate else None
     except (DalaError, OSError):

@@ -4,32 +4,35 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias, Unpack, cast
 
 from dala import folders
 from dala.batch import storage
 from dala.batch.driver import Step
-from dala.batch.jobs import BatchJob
+from dala.batch.jobs import GroupedJob, pictures_in
 from dala.batch.manifest import Manifest
-from dala.batch.pictures import SUFFIXES, device_id
+from dala.batch.options import ClassifyJobOptions, ModelJobOptions, RunOptions
+from dala.batch.pictures import device_id
 from dala.batch.places import Patterns, Template, absolute, digest, find_files, patterns_of
 from dala.batch.planning.plans import BatchPlan
 from dala.batch.report import BatchReport
 from dala.batch.tables.parquet import write_folder
 from dala.batch.tables.rows import TASKS, pyarrow, schema
-from dala.batch.tables.sampling import seconds_of
 from dala.batch.tables.table import ResultTable
 from dala.batch.tables.work import close_models, load, version_of
 from dala.batch.tasks import BatchTask, Json, JsonObject, Result, text_of
 from dala.errors import ParameterError, counted
-from dala.media.video.suffixes import VIDEO_SUFFIXES
+from dala.media.video.suffixes import PICTURE_SUFFIXES, VIDEO_SUFFIXES
+from dala.options import takes
 from dala.typing import PathLike
 
 if TYPE_CHECKING:
     import ray.data
+
+    from dala.batch.keywords import RunKeywords
 
 #: A video is shared by so many tasks that each has about so many bytes of it.
 _SHARE_BYTES: Final = 256 << 20
@@ -37,28 +40,20 @@ _SHARE_BYTES: Final = 256 << 20
 _GROUP: Final = 64
 
 
-def detect(
-    pattern: Patterns,
-    *,
-    out: PathLike | None = None,
-    model: str = TASKS["detect"],
-    every: float | str | Fraction | None = None,
-    provider: str = "auto",
-    device: str | None = None,
-    **options: float,
-) -> TableJob:
+#: The value of an option.
+OptionValue: TypeAlias = "float | str | Fraction | None"
+
+
+@takes(ModelJobOptions)
+def detect(pattern: Patterns, *, out: PathLike | None = None, **given: OptionValue) -> TableJob:
     """Find objects in many videos and pictures; the result is a table.
+
+    The options of the model's ``predict``, such as ``overlap``, are taken too.
 
     Args:
         pattern: a folder, a pattern, a name or a list of them; paths or URLs.
         out: a folder for the table as Parquet files. Without it, ``run`` keeps the rows on this
             machine, and ``to_parquet`` writes them; clusters need one that all machines reach.
-        model: the name of a model (``dala models``), or an ONNX file that all machines reach.
-        every: seconds between two frames that are looked at, or a text such as "1s" or "500ms"; by
-            default all frames.
-        provider: the ONNX Runtime provider. "auto" takes that of this machine for all workers.
-        device: where pictures are prepared; by default the current device.
-        **options: those of the model's ``predict``, such as ``score``.
 
     Raises:
         ParameterError: an argument is invalid.
@@ -68,44 +63,24 @@ def detect(
 
         batch.detect("videos/", model="yolo_v5", every="1s").run().to_parquet("found/")
     """
-    return _job("detect", pattern, out, model, every, provider, device, options)
+    return _job("detect", pattern, out, given)
 
 
-def classify(
-    pattern: Patterns,
-    *,
-    out: PathLike | None = None,
-    model: str = TASKS["classify"],
-    every: float | str | Fraction | None = None,
-    top: int = 1,
-    provider: str = "auto",
-    device: str | None = None,
-    **options: float,
-) -> TableJob:
+@takes(ClassifyJobOptions)
+def classify(pattern: Patterns, *, out: PathLike | None = None, **given: OptionValue) -> TableJob:
     """Classify many pictures and frames of videos; the result is a table.
 
-    Args:
-        top: how many classes each picture has in the table.
-
-    The others are those of :func:`detect`.
+    The arguments are those of :func:`detect`.
 
     Example::
 
         batch.classify("photos/**/*.jpg", top=3).run().to_parquet("classes/")
     """
-    return _job("classify", pattern, out, model, every, provider, device, options, top)
+    return _job("classify", pattern, out, given)
 
 
-def faces(
-    pattern: Patterns,
-    *,
-    out: PathLike | None = None,
-    model: str = TASKS["faces"],
-    every: float | str | Fraction | None = None,
-    provider: str = "auto",
-    device: str | None = None,
-    **options: float,
-) -> TableJob:
+@takes(ModelJobOptions)
+def faces(pattern: Patterns, *, out: PathLike | None = None, **given: OptionValue) -> TableJob:
     """Find faces in many videos and pictures; the table has their keypoints too.
 
     The arguments are those of :func:`detect`.
@@ -114,19 +89,11 @@ def faces(
 
         batch.faces("videos/**/*.mp4", every="2s").run().to_parquet("faces/")
     """
-    return _job("faces", pattern, out, model, every, provider, device, options)
+    return _job("faces", pattern, out, given)
 
 
-def hands(
-    pattern: Patterns,
-    *,
-    out: PathLike | None = None,
-    model: str = TASKS["hands"],
-    every: float | str | Fraction | None = None,
-    provider: str = "auto",
-    device: str | None = None,
-    **options: float,
-) -> TableJob:
+@takes(ModelJobOptions)
+def hands(pattern: Patterns, *, out: PathLike | None = None, **given: OptionValue) -> TableJob:
     """Find hands in many videos and pictures; the table has their keypoints too.
 
     The arguments are those of :func:`detect`.
@@ -135,19 +102,11 @@ def hands(
 
         batch.hands("videos/**/*.mp4", every="1s").run().to_parquet("hands/")
     """
-    return _job("hands", pattern, out, model, every, provider, device, options)
+    return _job("hands", pattern, out, given)
 
 
-def poses(
-    pattern: Patterns,
-    *,
-    out: PathLike | None = None,
-    model: str = TASKS["poses"],
-    every: float | str | Fraction | None = None,
-    provider: str = "auto",
-    device: str | None = None,
-    **options: float,
-) -> TableJob:
+@takes(ModelJobOptions)
+def poses(pattern: Patterns, *, out: PathLike | None = None, **given: OptionValue) -> TableJob:
     """Find people and their keypoints in many videos and pictures; the result is a table.
 
     The arguments are those of :func:`detect`.
@@ -156,42 +115,34 @@ def poses(
 
         batch.poses("videos/**/*.mp4", every="1s").run().to_parquet("poses/")
     """
-    return _job("poses", pattern, out, model, every, provider, device, options)
+    return _job("poses", pattern, out, given)
 
 
 def _job(
-    task: str,
-    pattern: Patterns,
-    out: PathLike | None,
-    model: str,
-    every: float | str | Fraction | None,
-    provider: str,
-    device: str | None,
-    options: dict[str, float],
-    top: int = 1,
+    task: str, pattern: Patterns, out: PathLike | None, given: Mapping[str, OptionValue]
 ) -> TableJob:
     call = f"batch.{task}"
     pyarrow(call)
     patterns = patterns_of(pattern, call)
-    step = seconds_of(every, call, "every")
-    if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= 10_000:
-        raise ParameterError.invalid(call, "top", "an int from 1 to 10000", top)
-    name = _model_name(task, model, call)
-    if not isinstance(provider, str):
-        raise ParameterError.invalid(call, "provider", "a name, or 'auto'", provider)
+    group = ClassifyJobOptions if task == "classify" else ModelJobOptions
+    specs = group.specs()
+    options = group.checked(call, {n: v for n, v in given.items() if n in specs})
+    own = {n: v for n, v in given.items() if (n not in specs or n == "score") and v is not None}
+    predicting = cast("dict[str, float]", own)
+    name = _model_name(task, TASKS[task] if options.model is None else options.model, call)
     try:
-        loaded = load(task, name, provider)
-        loaded.spec.chosen(options)
+        loaded = load(task, name, options.provider)
+        loaded.spec.chosen(predicting)
         settings: dict[str, Json] = {
             "task": task,
             "model": name,
             "version": version_of(loaded.path),
-            "provider": loaded.provider if provider == "auto" else provider,
-            "every": "" if step is None else str(step),
-            "top": top,
-            "device": device_id(device),
-            "options": {**options},
-        }  # fmt: skip
+            "provider": loaded.provider if options.provider == "auto" else options.provider,
+            "every": "" if options.every is None else str(options.every),
+            "top": getattr(options, "top", 1),
+            "device": device_id(options.device),
+            "options": {**predicting},
+        }
     finally:
         close_models()
     return TableJob(call, patterns, out, settings)
@@ -202,8 +153,6 @@ def _model_name(task: str, model: str, call: str) -> str:
     from dala.ml.custom import TASKS as FILE_TASKS
     from dala.ml.models import find_model
 
-    if not isinstance(model, str) or not model:
-        raise ParameterError.invalid(call, "model", "the name of a model or an ONNX file", model)
     known = find_model(model)
     if known is None:
         is_file = storage.is_url(model) or os.path.isfile(model)
@@ -222,7 +171,7 @@ def _model_name(task: str, model: str, call: str) -> str:
 
 @dataclass
 class TableReport(BatchReport):
-    """What a job with a table did, and its table.
+    """The report of a job with a table, and the table.
 
     Example::
 
@@ -254,7 +203,7 @@ class TableReport(BatchReport):
         return f"{super().__str__()}, {counted(self.rows, 'rows')}"
 
 
-class TableJob(BatchJob):
+class TableJob(GroupedJob):
     """A job whose result is a table.
 
     Created by ``batch.detect`` and its sisters::
@@ -275,7 +224,7 @@ class TableJob(BatchJob):
         place = self.folder or self._home(call)
         made = Template(storage.join(place, "{path}{suffix}"), call)
         device = text_of(spec, "device")
-        super().__init__(call, patterns, made, spec, device=device)
+        super().__init__(call, patterns, made, spec, device=device, outside="models are run")
 
     @staticmethod
     def _home(call: str) -> str:
@@ -288,12 +237,12 @@ class TableJob(BatchJob):
         """Yield a task for each share of a video, and for each group of pictures."""
         group: list[storage.Facts] = []
         before = ""
-        for facts, root in find_files(self.patterns, VIDEO_SUFFIXES | SUFFIXES, self.call):
+        for facts, root in find_files(self.patterns, VIDEO_SUFFIXES | PICTURE_SUFFIXES, self.call):
             if self.folder and facts.name.startswith(f"{self.folder}/"):
                 continue
-            picture = os.path.splitext(storage.name_of(facts.name))[1].lower() in SUFFIXES
+            picture = os.path.splitext(storage.name_of(facts.name))[1].lower() in PICTURE_SUFFIXES
             if group and (not picture or root != before or len(group) >= _GROUP):
-                yield self._group(group, before)
+                yield self._pictures(group, before)
                 group = []
             before = root
             if picture:
@@ -301,15 +250,11 @@ class TableJob(BatchJob):
             else:
                 yield from self._shares(facts)
         if group:
-            yield self._group(group, before)
+            yield self._pictures(group, before)
 
-    def _group(self, files: list[storage.Facts], root: str) -> BatchTask:
-        names: list[Json] = [facts.name[len(root) :].strip("/") for facts in files]
-        key = digest(root, *(f"{f.name}\0{f.size}\0{f.stamp}" for f in files))
+    def _pictures(self, files: list[storage.Facts], root: str) -> BatchTask:
         size = sum(f.size for f in files)
-        part: JsonObject = {"root": root, "names": names, "bytes": size}
-        label = f"{counted(len(files), 'pictures')} from {storage.shown(files[0].name)}"
-        return self.task(key, "table", label, part, weight=float(size))
+        return self.group("table", files, root, float(size), bytes=size)
 
     def _shares(self, facts: storage.Facts) -> Iterator[BatchTask]:
         count = max(1, math.ceil(facts.size / _SHARE_BYTES))
@@ -325,18 +270,11 @@ class TableJob(BatchJob):
                 f"{key}-{number}", "table", label, part, weight=facts.size / count, group=key
             )
 
-    def finished(self, task: BatchTask, manifest: Manifest) -> Result | None:
-        """Return the result of a task whose rows are there."""
-        if not manifest.is_done(task.id):
-            return None
-        names = task.part.get("names")
-        return Result(task.id, len(names) if isinstance(names, list) else 0, 0.0, 0.0)
-
     def files_of(self, task: BatchTask, result: Result) -> int:
         """Return how many inputs a finished task completes."""
         if "names" in task.part:
             return result.frames
-        return 1 if task.part.get("share") == 0 else 0
+        return int(task.part.get("share") == 0)
 
     def plan(self, calibrate: bool = True) -> BatchPlan:
         """Return the number of files, tasks and bytes, and an estimate of the time.
@@ -351,10 +289,8 @@ class TableJob(BatchJob):
         plan = BatchPlan("files")
         for step in self.tasks(Manifest(self.work)):
             if isinstance(step, BatchTask):
-                names = step.part.get("names")
                 plan.chunks += 1
-                plan.files += len(names) if isinstance(names, list) else 0
-                plan.files += 1 if step.part.get("share") == 0 else 0
+                plan.files += pictures_in(step) + (step.part.get("share") == 0)
                 plan.bytes_read += round(step.weight)
                 looked.add(step)
         if calibrate:
@@ -367,24 +303,17 @@ class TableJob(BatchJob):
         for step in self.tasks(manifest):
             if isinstance(step, BatchTask):
                 name = manifest.file("parts", f"{step.id}.parquet")
-                if storage.current().exists(name):
+                if storage.exists(name):
                     yield name
 
-    def run(
-        self,
-        on: str = "local",
-        *,
-        workers: int | None = None,
-        gpus: float | None = None,
-        cpus: float | None = None,
-        memory: int | str | None = None,
-        resume: bool = False,
-        retries: int = 2,
-        progress: bool | None = None,
-    ) -> TableReport:
+    @takes(RunOptions)
+    def run(self, on: str = "local", **given: Unpack[RunKeywords]) -> TableReport:
         """Run the job; return what was done, and the table.
 
-        The arguments are those of every job. With ``out``, the table is then in that folder.
+        With ``out``, the table is then in that folder.
+
+        Args:
+            on: as for every job.
 
         Raises:
             ParameterError: an argument is invalid, or a cluster is used without ``out``.
@@ -396,25 +325,15 @@ class TableJob(BatchJob):
                 call=self.call,
                 argument="out",
             )
-        found = super().run(
-            on,
-            workers=workers,
-            gpus=gpus,
-            cpus=cpus,
-            memory=memory,
-            resume=resume,
-            retries=retries,
-            progress=progress,
-        )
+        found = super().run(on, **given)
         columns = schema(text_of(self.spec, "task"))
         table = ResultTable(self._parts, columns)
         if self.folder:
             write_folder(table.batches(), columns, self.folder)
             table = ResultTable(self._written, columns)
-        kept = {f.name: getattr(found, f.name) for f in fields(BatchReport)}
-        return TableReport(**kept, rows=len(table), table=table)
+        return TableReport(**vars(found), rows=len(table), table=table)
 
     def _written(self) -> Iterator[str]:
-        for facts in storage.current().list(self.folder):
+        for facts in storage.list_folder(self.folder):
             if facts.name.endswith(".parquet"):
                 yield facts.name

@@ -122,7 +122,7 @@ def write_folder(
         rows += file.rows
         written.add(name)
         number += 1
-    for old in storage.current().list(folder):
+    for old in storage.list_folder(folder):
         last = storage.name_of(old.name)
         if last.startswith("part-") and last.endswith(".parquet") and old.name not in written:
             storage.remove(old.name)

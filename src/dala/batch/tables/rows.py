@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from dala.errors import MissingPackage
-from dala.extras import pip_install
+from dala.extras import needing
 
 if TYPE_CHECKING:
     from dala.ml.results import Prediction
@@ -34,15 +33,9 @@ def pyarrow(call: str) -> ArrowObject:
     Raises:
         MissingPackage: it is not installed.
     """
-    try:
+    with needing(call, "batch", why=", and tables need it"):
         import pyarrow as module
         import pyarrow.parquet
-    except ModuleNotFoundError as error:
-        if error.name != "pyarrow":
-            raise
-        raise MissingPackage(
-            f"{call}: pyarrow is not installed, and tables need it. Run: {pip_install('batch')}"
-        ) from None
     assert pyarrow.parquet is not None
     return module
 

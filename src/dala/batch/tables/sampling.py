@@ -8,49 +8,13 @@ each step of the clock, if there is one.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
-
-from dala.errors import ParameterError
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dala.media.frame import Frame
     from dala.media.video.reader import Reader
-
-_UNITS: Final = {
-    "ms": Fraction(1, 1000),
-    "s": Fraction(1),
-    "min": Fraction(60),
-    "h": Fraction(3600),
-}
-_TIME: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(ms|s|min|h)\s*")
-
-
-def seconds_of(value: float | str | Fraction | None, call: str, argument: str) -> Fraction | None:
-    """Return a number of seconds, exactly; None for None.
-
-    >>> seconds_of("500ms", "detect", "every"), seconds_of(0.1, "detect", "every")
-    (Fraction(1, 2), Fraction(1, 10))
-
-    Raises:
-        ParameterError: it is no positive time.
-    """
-    if value is None:
-        return None
-    if isinstance(value, str):
-        found = _TIME.fullmatch(value)
-        made = Fraction(found[1]) * _UNITS[found[2]] if found else Fraction(0)
-    elif isinstance(value, int | float | Fraction) and not isinstance(value, bool):
-        fine = math.isfinite(value)
-        made = Fraction(value).limit_denominator(1_000_000) if fine else Fraction(0)
-    else:
-        made = Fraction(0)
-    if made <= 0:
-        expected = "a time above 0 such as '1s', '500ms' or 0.5 (seconds)"
-        raise ParameterError.invalid(call, argument, expected, value)
-    return made
 
 
 class Share:

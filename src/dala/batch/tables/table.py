@@ -103,7 +103,7 @@ class ResultTable:
         files = self.files
         if not files:
             return ray.data.from_arrow(self.to_arrow())
-        system = storage.current().system_of(files[0])
+        system = storage.current.system_of(files[0])
         if system is None:
             return ray.data.read_parquet([str(storage.local_path(name)) for name in files])
         return ray.data.read_parquet(files, filesystem=system)

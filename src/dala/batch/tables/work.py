@@ -1,4 +1,4 @@
-"""What a worker does for a table: run the model over pictures or a share of a video."""
+"""The task of a table: run the model over pictures or a share of a video."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dala.batch import storage
 from dala.batch.places import check_name
 from dala.batch.tables.parquet import RowFile
 from dala.batch.tables.rows import rows_of, schema
-from dala.batch.tables.sampling import Share, frames_of, seconds_of
+from dala.batch.tables.sampling import Share, frames_of
 from dala.batch.tasks import (
     BatchTask,
     JsonObject,
@@ -28,7 +28,6 @@ from dala.batch.tasks import (
     text_of,
     worker_name,
 )
-from dala.batch.worker import FINAL, error_text
 from dala.errors import BatchError
 
 if TYPE_CHECKING:
@@ -59,8 +58,7 @@ def load(task: str, name: str, provider: str) -> Model[Prediction]:
     key = (task, name, provider)
     with _loading:
         if key not in _loaded:
-            while _loaded:
-                _loaded.popitem()[1].close()
+            _close_all()
             if find_model(name) is not None:
                 _loaded[key] = load_model(name, provider)
             else:
@@ -83,8 +81,12 @@ def _local_file(name: str) -> str:
 def close_models() -> None:
     """Close the models of this process."""
     with _loading:
-        while _loaded:
-            _loaded.popitem()[1].close()
+        _close_all()
+
+
+def _close_all() -> None:
+    while _loaded:
+        _loaded.popitem()[1].close()
 
 
 def make_rows(task: BatchTask, report: ProgressReport) -> Made:
@@ -141,7 +143,7 @@ def _pictures(
                 frame = Frame.open(storage.read_bytes(source))
                 result = model.predict(frame, **options)
         except Exception as error:
-            failures.append(PartFailure(source, error_text(error), isinstance(error, FINAL)))
+            failures.append(PartFailure.of(source, error))
             continue
         yield storage.shown(source), None, result
 
@@ -155,10 +157,10 @@ def _video(
     part = task.part
     source = check_name(text_of(part, "video"), task.roots, "batch")
     every = text_of(task.spec, "every")
-    step = seconds_of(Fraction(every), "batch", "every") if every else None
+    step = Fraction(every) if every else None
     options, label = _options(task), storage.shown(source)
     device = dala.device(text_of(task.spec, "device"))
-    with device, video.open(storage.current().source(source), policy="every") as reader:
+    with device, video.open(storage.source(source), policy="every") as reader:
         share = Share(reader.duration, int_of(part, "share"), int_of(part, "shares"), step)
         frames = frames_of(reader, share)
         if model.spec.steps is None:

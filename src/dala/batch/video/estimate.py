@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dala.batch import storage
 from dala.batch.planning.calibration import calibrate as measure
 from dala.batch.planning.plans import BatchPlan
 from dala.batch.report import Failure
-from dala.batch.tasks import BatchTask
+from dala.batch.tasks import BatchTask, Json
 from dala.batch.video.work import PlannedVideo, chunk_of, index_name, video_index
-from dala.batch.worker import error_text
+from dala.errors import error_line
 from dala.media.notices import collected
 from dala.media.video.chunks.index import VideoIndex, VideoPart, split_video
 
@@ -31,19 +30,19 @@ class _Largest:
 
 def plan_videos(job: VideoJob, calibrate: bool) -> BatchPlan:
     """Index all videos of a job, and estimate its time and bytes."""
-    plan = BatchPlan("videos")
+    plan = BatchPlan("videos", processors=job.processors)
     job.write_assets()
     largest: _Largest | None = None
     work = 0
     task = job.task("plan", "index", "plan", {})
     with collected():
-        for source in (source for group in job.groups() for source in group):
+        for source in job.planned():
             plan.files += 1
             plan.bytes_read += source.size
             try:
                 index, _ = video_index(task, source)
             except Exception as error:
-                plan.unreadable.append(Failure(source.name, error_text(error)))
+                plan.unreadable.append(Failure(source.name, error_line(error)))
                 continue
             seconds = chunk_of(source.out, job.spec)
             plan.chunks += len(split_video(index, seconds))
@@ -62,12 +61,10 @@ def plan_videos(job: VideoJob, calibrate: bool) -> BatchPlan:
 
 
 def _estimate(plan: BatchPlan, job: VideoJob, largest: _Largest, work: int) -> None:
-    numbers = itertools.count()
     parts = _parts(job, largest)
 
-    def sample(folder: str) -> BatchTask:
-        number = next(numbers)
-        return _sample(job, largest, parts[number % len(parts)], number, folder)
+    def sample(number: int, folder: str) -> BatchTask:
+        return _sample(job, largest, parts[number % len(parts)], folder)
 
     speed = measure(job.resources(), max(1, plan.chunks), sample)
     if speed is not None:
@@ -82,17 +79,14 @@ def _parts(job: VideoJob, largest: _Largest) -> list[VideoPart]:
     return sorted(found, key=lambda part: abs(part.number - len(found) // 2))
 
 
-def _sample(
-    job: VideoJob, largest: _Largest, part: VideoPart, number: int, folder: str
-) -> BatchTask:
+def _sample(job: VideoJob, largest: _Largest, part: VideoPart, folder: str) -> BatchTask:
     """Return the task of a part, which writes into a folder of its own."""
     source = largest.source
     job.write_assets(folder)
     name = index_name(job.work, source.key)
     storage.write_bytes(index_name(folder, source.key), storage.read_bytes(name))
-    values = [part.number, part.first, part.last, part.start, part.warm]
-    task = job.task(
-        f"plan-{number}", "video", source.name,
-        {"source": source.to_json(), "part": [*values], "parts": 1},
+    values: list[Json] = [part.first, part.last, part.start, part.warm]
+    return job.task(
+        "plan", "video", source.name,
+        {"source": source.to_json(), "number": part.number, "part": values, "parts": 1},
     )  # fmt: skip
-    return replace(task, work=folder, roots=(*task.roots, folder))

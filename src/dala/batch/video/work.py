@@ -1,4 +1,4 @@
-"""What workers do for videos: index, filter a part, stitch."""
+"""The tasks of videos: index, filter a part, stitch."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from typing import Final, NamedTuple
 
 from dala.batch import storage
 from dala.batch.chains import BACKGROUND, names_of, unpack_chain
+from dala.batch.environment import check_level
 from dala.batch.keeping import kept
 from dala.batch.manifest import Manifest
+from dala.batch.options import VideoJobOptions
 from dala.batch.places import check_name, check_target
 from dala.batch.tasks import (
     BatchTask,
@@ -26,15 +28,14 @@ from dala.batch.tasks import (
     int_of,
     json_object,
     list_of,
-    object_of,
     text_of,
 )
-from dala.batch.worker import FINAL, error_text
-from dala.errors import VideoError
+from dala.errors import DalaError, VideoError
 from dala.media.filters.plans import Filter
 from dala.media.frame import Frame
 from dala.media.video.borrowed import BorrowedFrame
 from dala.media.video.chain import VideoChain
+from dala.media.video.chunks.checking import Stitched
 from dala.media.video.chunks.encoding import EncodedPart, EncoderSettings, encode_part, part_chain
 from dala.media.video.chunks.index import (
     HIDING,
@@ -46,6 +47,7 @@ from dala.media.video.chunks.index import (
 from dala.media.video.chunks.packets import PacketReader
 from dala.media.video.chunks.stitching import stitch
 from dala.media.video.decoding.planes import open_planes
+from dala.media.video.options import DecodeOptions
 from dala.media.video.source import VideoSource, source_of
 
 _CALL: Final = "batch.videos"
@@ -93,49 +95,82 @@ def part_name(work: str, key: str, number: int) -> str:
     return storage.join(work, "parts", key, f"{number}.packets")
 
 
-def _opened(task: BatchTask, source: PlannedVideo) -> VideoSource:
-    """Return a video to read, which must be what it was when it was planned.
+def check_source(task: BatchTask, source: PlannedVideo, call: str, error: type[DalaError]) -> None:
+    """Check that a file is one of the job, and what it was when it was planned.
 
     Raises:
-        VideoError: it has changed, or is none.
+        ParameterError: it is outside of the job.
+        DalaError: it has changed; of the type that is given.
     """
-    check_name(source.name, task.roots, _CALL)
+    check_name(source.name, task.roots, call)
     found = storage.facts(source.name)
     if (found.size, found.stamp) != (source.size, source.stamp):
-        raise VideoError(f"{_CALL}: {source.name!r} has changed since the job was planned.")
-    return source_of(storage.current().source(source.name), _CALL)
+        raise error(f"{call}: {source.name!r} has changed since the job was planned.")
+
+
+def part_reader(task: BatchTask, source: PlannedVideo) -> Callable[[int], PacketReader]:
+    """Return what opens the packets of a part by its number."""
+
+    def open_part(number: int) -> PacketReader:
+        name = part_name(task.work, source.key, number)
+        return PacketReader(storage.open_read(name), name)
+
+    return open_part
+
+
+def _opened(task: BatchTask, source: PlannedVideo) -> VideoSource:
+    """Return a video to read, which must be what it was when it was planned."""
+    check_source(task, source, _CALL, VideoError)
+    return source_of(storage.source(source.name), _CALL)
 
 
 # indexing -----------------------------------------------------------------------------------------
 def index_videos(task: BatchTask, report: ProgressReport) -> Made:
     """Index videos, and decide where they are split. Known ones are not read again."""
+
+    def look(source: PlannedVideo) -> tuple[JsonObject, int]:
+        index, read = video_index(task, source)
+        return plan_of(source, index, task.spec), read
+
+    return look_at_each(task, "videos", look, report)
+
+
+def look_at_each(
+    task: BatchTask,
+    key: str,
+    look: Callable[[PlannedVideo], tuple[JsonObject, int]],
+    report: ProgressReport,
+) -> Made:
+    """Return what the driver needs to know of each file. One that fails does not keep the others.
+
+    Args:
+        task: has the files.
+        key: the setting that they are in, and the fact of the result.
+        look: returns what is known of a file, and the bytes that were read for it.
+        report: is called with the number of files so far.
+    """
     found: list[Json] = []
     failures: list[PartFailure] = []
     read = 0
-    for number, values in enumerate(list_of(task.part, "videos")):
-        source = PlannedVideo.of(values)
+    for number, source in enumerate(map(PlannedVideo.of, list_of(task.part, key))):
         try:
-            index, bytes_read = video_index(task, source)
+            facts, size = look(source)
         except Exception as error:
-            failures.append(PartFailure(source.name, error_text(error), isinstance(error, FINAL)))
+            failures.append(PartFailure.of(source.name, error))
             continue
-        read += bytes_read
-        found.append(plan_of(source, index, task.spec))
+        found.append(facts)
+        read += size
         report(number + 1)
-    return Made(0, read, facts={"videos": found}, failures=tuple(failures))
+    return Made(0, read, facts={key: found}, failures=tuple(failures))
 
 
 def plan_of(source: PlannedVideo, index: VideoIndex, spec: JsonObject) -> JsonObject:
     """Return what the driver needs to know of a video: its size and its parts."""
     parts: list[Json] = []
     for part in split_video(index, chunk_of(source.out, spec), int_of(spec, "halo")):
-        last = index.frames - 1
         start = round(float(index.time(part.first)), 3)
-        end = (
-            index.seconds + float(index.time(0))
-            if part.last > last
-            else float(index.time(part.last))
-        )
+        whole = part.last >= index.frames
+        end = index.seconds + float(index.time(0)) if whole else float(index.time(part.last))
         parts.append([part.first, part.last, part.start, part.warm, start, round(end, 3)])
     return {
         "source": source.to_json(),
@@ -167,7 +202,7 @@ def video_index(task: BatchTask, source: PlannedVideo) -> tuple[VideoIndex, int]
         pass  # it is made, again if it is damaged
     opened = _opened(task, source)
     index = index_video(opened, _CALL)
-    if object_of(task.spec, "encoder").get("deinterlace"):
+    if task.spec.get("deinterlace"):
         index = _scanned(index, opened, task)
     storage.write_bytes(name, json.dumps(index.to_json(), separators=(",", ":")).encode())
     return index, source.size
@@ -177,8 +212,8 @@ def _scanned(index: VideoIndex, opened: VideoSource, task: BatchTask) -> VideoIn
     """Return the index with how the video is scanned, by its first frames."""
     from dataclasses import replace
 
-    device = text_of(object_of(task.spec, "encoder"), "device")
-    with open_planes(opened, device, deinterlace="auto") as reader:
+    options = DecodeOptions(device=text_of(task.spec, "device"), deinterlace="auto")
+    with open_planes(opened, options) as reader:
         next(iter(reader), None)
         return replace(index, scan=reader.scan or "none")
 
@@ -187,20 +222,15 @@ def _scanned(index: VideoIndex, opened: VideoSource, task: BatchTask) -> VideoIn
 def filter_part(task: BatchTask, report: ProgressReport) -> Made:
     """Filter and encode a part of a video, and keep its packets in the folder of the job."""
     source = PlannedVideo.of(task.part["source"])
-    number, first, last, start, warm = map(_whole, list_of(task.part, "part"))
+    number = int_of(task.part, "number")
+    part = VideoPart(number, *(int(str(value)) for value in list_of(task.part, "part")))
     index, _ = video_index(task, source)
-    part = VideoPart(number, first, last, start, warm)
     name = part_name(task.work, source.key, number)
     with storage.writing(check_target(name, task.roots, _CALL), ".packets") as path:
         made = encode_source(task, source, index, part, path, report)
         digest, size = file_digest(path)
-    share = source.size * (last - first) // max(1, index.frames)
+    share = source.size * (part.last - part.first) // max(1, index.frames)
     return Made(made.frames, share, size, {"digest": digest, "hidden": made.hidden})
-
-
-def _whole(value: Json) -> int:
-    assert isinstance(value, int)
-    return value
 
 
 def encode_source(
@@ -213,28 +243,26 @@ def encode_source(
 ) -> EncodedPart:
     """Filter and encode a part of a video to a file of packets."""
     settings = encoder_settings(task.spec, source.out)
+    check_level(task.environment, lambda: _deep(_opened(task, source), settings.hdr == "keep"))
     with _stages(task, settings.device) as stages:
         return encode_part(
             _opened(task, source), source.name, index, part, stages, settings, path, report
         )
 
 
+def _deep(source: VideoSource, keep: bool) -> str:
+    """Return what of a video is computed in floats; "" if it is filtered in bytes."""
+    from dala.media.video.files import open as open_video
+
+    with open_video(source) as reader:
+        deep = reader.is_hdr or (keep and reader.bits > 8)
+        return f"{source.label!r}, of HDR or more than 8 bits," if deep else ""
+
+
 def encoder_settings(spec: JsonObject, out: str) -> EncoderSettings:
     """Return how the parts of a result are encoded."""
-    given = object_of(spec, "encoder")
-    options = {name: str(value) for name, value in object_of(given, "options").items()}
-    codec, encoder = given.get("codec"), given.get("encoder")
-    return EncoderSettings(
-        suffix=Path(out).suffix.lower(),
-        codec=None if codec is None else str(codec),
-        encoder=None if encoder is None else str(encoder),
-        options=options,
-        threads=int_of(given, "threads"),
-        deinterlace=bool(given.get("deinterlace")),
-        on_resize=text_of(given, "on_resize"),
-        keep_hdr=given.get("hdr") == "keep",
-        device=text_of(given, "device"),
-    )
+    options = VideoJobOptions.from_json(_CALL, spec)
+    return EncoderSettings.of(options, suffix=Path(out).suffix.lower(), device=options.device)
 
 
 @contextmanager
@@ -273,14 +301,8 @@ def file_digest(path: Path) -> tuple[str, int]:
 def stitch_video(task: BatchTask, report: ProgressReport) -> Made:
     """Write the packets of all parts of a video to its result, checked before it has its name."""
     source = PlannedVideo.of(task.part["source"])
-    count = int_of(task.part, "parts")
-
-    def open_part(number: int) -> PacketReader:
-        name = part_name(task.work, source.key, number)
-        return PacketReader(storage.open_read(name), name)
-
     index, _ = video_index(task, source)
-    return _stitch(task, source, index, count, open_part)
+    return _stitch(task, source, index, int_of(task.part, "parts"), part_reader(task, source))
 
 
 def _stitch(
@@ -303,10 +325,14 @@ def _stitch(
             expected=(index.times, index.time_base) if known else None,
         )
         digest, size = file_digest(path)
-    offsets: list[Json] = [round(offset, 6) for offset in made.sound]
+    return stitched(source, made, digest, size, sound=[round(offset, 6) for offset in made.sound])
+
+
+def stitched(source: PlannedVideo, made: Stitched, digest: str, size: int, **more: Json) -> Made:
+    """Return what is known of a result after its stitch."""
     facts: JsonObject = {
         "out": source.out, "digest": digest, "bytes": size, "frames": made.frames,
-        "seams": made.seams, "sound": offsets,
+        "seams": made.seams, **more,
     }  # fmt: skip
     return Made(0, 0, size, facts)
 
@@ -331,7 +357,7 @@ def filter_videos(task: BatchTask, report: ProgressReport) -> Made:
                 written += done.bytes_written
             made.append(done.facts)
         except Exception as error:
-            failures.append(PartFailure(source.name, error_text(error), isinstance(error, FINAL)))
+            failures.append(PartFailure.of(source.name, error))
     return Made(frames, read, written, {"made": made}, failures=tuple(failures))
 
 

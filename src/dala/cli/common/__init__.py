@@ -1,1 +1,1 @@
-"""What several commands share: arguments, inputs, chains of filters, pipes and signals."""
+"""Parts that commands share: arguments, inputs, chains of filters, pipes and signals."""

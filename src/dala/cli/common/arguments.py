@@ -1,158 +1,101 @@
-"""Types of arguments, and options that several commands have."""
+"""Arguments of commands as rows, those that several commands have, and reports."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
-from typing import Final, TypeAlias, TypedDict
+import sys
+from collections.abc import Iterable
+from typing import Any, Final, TypeAlias, cast
+
+from dala.arguments import Rate
+from dala.media.pictures.options import PictureOptions
+from dala.options import CommandOptions, DeviceOptions, OptionFacts
+
+#: Arguments by name or flag ("-o, --out" for two flags), and the facts of ``add_argument``.
+Options = CommandOptions
+
+#: What a command did, as ``--json`` prints it.
+Report: TypeAlias = dict[str, Any]
 
 
-class OptionFacts(TypedDict, total=False):
-    """The keyword arguments of ``add_argument``."""
+def argument(help: str = "", **facts: Any) -> OptionFacts:
+    """Return the row of an argument.
 
-    action: str
-    choices: Sequence[str]
-    default: float | str
-    help: str
-    metavar: str
-    required: bool
-    type: Callable[[str], float | str | tuple[float, float]]
-
-
-#: Options by name.
-Options: TypeAlias = Mapping[str, OptionFacts]
-
-#: The largest side of a picture or video that ``--size`` accepts.
-_MAX_SIDE: Final = 16384
-
-
-def integer(low: int, high: int) -> Callable[[str], int]:
-    """Return the type of an int in a range.
-
-    >>> integer(1, 100)("92")
-    92
+    Besides the facts of ``add_argument`` it may have ``group``, the title of a group of arguments,
+    and ``one_of``, a name: of the arguments with the same one, only one may be given.
     """
-
-    def parse(text: str) -> int:
-        if not (text.isdecimal() and len(text) < 20 and low <= int(text) <= high):
-            raise argparse.ArgumentTypeError(f"must be an int from {low} to {high}, got {text!r}")
-        return int(text)
-
-    return parse
+    return cast("OptionFacts", {"help": help, **facts} if help else facts)
 
 
-def seconds(text: str, most: float = 1e9) -> float:
-    """Parse a time in seconds, 0 or more."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= most:
-        raise argparse.ArgumentTypeError(f"must be a number of seconds, got {text!r}")
-    return value
+def switch(help: str, **facts: Any) -> OptionFacts:
+    """Return the row of an option without a value."""
+    return argument(help, action="store_true", **facts)
 
 
-def duration(text: str) -> float:
-    """Parse a time in seconds above 0."""
-    value = seconds(text)
-    if value <= 0:
-        raise argparse.ArgumentTypeError(f"must be above 0, got {text!r}")
-    return value
-
-
-def rate(text: str) -> str:
-    """Check frames per second: a number, or a fraction such as 30000/1001.
-
-    >>> rate("29.97"), rate("30000/1001")
-    ('29.97', '30000/1001')
-    """
-    try:
-        good = 0 < Fraction(text) <= 1000
-    except (ValueError, ZeroDivisionError):
-        good = False
-    if not good:
-        raise argparse.ArgumentTypeError(
-            f"must be a number above 0 and up to 1000, or a fraction such as 30000/1001, "
-            f"got {text!r}"
-        )
-    return text
-
-
-def sides(text: str) -> tuple[int | None, int | None] | None:
-    """Parse WxH, Wx or xH; return None for anything else.
-
-    >>> sides("1280x720"), sides("640x"), sides("x360"), sides("640")
-    ((1280, 720), (640, None), (None, 360), None)
-    """
-    parts = text.lower().split("x")
-    if len(parts) != 2 or not all(part == "" or _is_side(part) for part in parts):
-        return None
-    width, height = (int(part) if part else None for part in parts)
-    return width, height
-
-
-def _is_side(text: str) -> bool:
-    return text.isdecimal() and len(text) < 9 and int(text) > 0
-
-
-def size(text: str) -> tuple[int, int]:
-    """Parse WxH.
-
-    >>> size("1280x720")
-    (1280, 720)
-    """
-    width, height = sides(text) or (None, None)
-    if width is None or height is None or max(width, height) > _MAX_SIDE:
-        raise argparse.ArgumentTypeError(f"must be WxH such as 1280x720, got {text!r}")
-    return width, height
-
-
-def number(low: float, high: float) -> Callable[[str], float]:
-    """Return the type of a number in a range.
-
-    >>> number(0, 1)("0.25")
-    0.25
-    """
-
-    def parse(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not low <= value <= high:
-            raise argparse.ArgumentTypeError(
-                f"must be a number from {low:g} to {high:g}, got {text!r}"
-            )
-        return value
-
-    return parse
-
-
-DEVICE: Final[Options] = {"--device": {"help": "auto, gpu, cpu, webgpu, webgpu:N or reference"}}
-JSON: Final[Options] = {"--json": {"action": "store_true", "help": "print a report as JSON"}}
-MAX_PIXELS: Final[Options] = {
-    "--max-pixels": {
-        "type": integer(1, 1 << 40),
-        "default": 1 << 27,
-        "metavar": "N",
-        "help": "refuse larger pictures (134217728); raise it for files you trust",
-    }
-}
+RATE: Final = Rate(1000, "a number above 0 and up to 1000, or a fraction such as 30000/1001")
+DEVICE: Final[Options] = DeviceOptions.command_line()
+JSON: Final[Options] = {"--json": switch("print a report as JSON")}
+_PIXELS: Final = PictureOptions.specs()["max_pixels"]
+MAX_PIXELS: Final[Options] = {_PIXELS.flag: {**_PIXELS.facts(), "default": _PIXELS.default}}
 
 
 def add_options(parser: argparse.ArgumentParser, options: Options) -> None:
-    """Add options to a parser."""
+    """Add arguments to a parser."""
+    groups: dict[str, Any] = {"": parser}
     for name, facts in options.items():
-        parser.add_argument(name, **facts)
+        given: dict[str, Any] = dict(facts)
+        title, one_of = given.pop("group", ""), given.pop("one_of", "")
+        if title not in groups:
+            groups[title] = parser.add_argument_group(title)
+        place = f"{title}/{one_of}" if one_of else title
+        if place not in groups:
+            groups[place] = groups[title].add_mutually_exclusive_group()
+        groups[place].add_argument(*name.split(", "), **given)
 
 
 def flags(options: Options) -> dict[str, bool]:
     """Return every option, --help and --debug included, and whether it takes a value."""
-    own = {name: facts.get("action") != "store_true" for name, facts in options.items()}
+    own = {
+        flag: "store" not in facts.get("action", "")
+        for name, facts in options.items()
+        for flag in name.split(", ")
+        if flag.startswith("-")
+    }
     return {"--help": False, "--debug": False, **own}
+
+
+def dest(flag: str, facts: OptionFacts) -> str:
+    """Return the name of an option's value."""
+    return facts.get("dest") or flag.lstrip("-").replace("-", "_")
+
+
+def show(
+    args: argparse.Namespace,
+    report: Any,
+    text: object = None,
+    notes: Iterable[str] = (),
+    code: int = 0,
+) -> int:
+    """Print a report as JSON if --json was given, else the text, if there is one, and notes.
+
+    Returns:
+        The exit code.
+    """
+    if args.json:
+        print(json.dumps(report, indent=2))
+    elif text is not None:
+        print(text)
+    note(args, notes)
+    return code
+
+
+def note(args: argparse.Namespace, texts: Iterable[str]) -> None:
+    """Print notes on standard error, unless --json was given."""
+    for text in () if args.json else texts:
+        print(f"dala {args.command}: {text}", file=sys.stderr)
 
 
 def volume(text: str) -> float:

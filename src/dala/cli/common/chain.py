@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
-from dala.cli.common import arguments
+from dala.arguments import sides
 from dala.errors import ParameterError, UnknownParameter, did_you_mean
 
 if TYPE_CHECKING:
@@ -71,17 +71,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     }
     for name, spec in filters().items():
         groups[spec.category].add_argument(
-            f"--{name}", action=_Append, dest="chain", metavar=metavar(name), help=_help(spec)
+            f"--{name}",
+            action=_Append,
+            dest="chain",
+            metavar=metavar(name),
+            help=spec.summary.replace("%", "%%").replace("``", ""),
         )
     for short, name in SHORT.items():
         groups[filters()[name].category].add_argument(
             f"--{short}", action=_Append, dest="chain", metavar="FILE", help=f"--{name} lut=FILE"
         )
     parser.set_defaults(chain=[])
-
-
-def _help(spec: FilterSpec) -> str:
-    return spec.summary.replace("%", "%%").replace("``", "")
 
 
 def metavar(name: str) -> str:
@@ -233,7 +233,7 @@ def _takes(name: str) -> str:
 
 def _first(known: Iterable[str], value: str) -> str:
     """Return the parameter that a value without a name is for: a WxH is the size."""
-    return "size" if "size" in known and arguments.sides(value) is not None else next(iter(known))
+    return "size" if "size" in known and sides(value) is not None else next(iter(known))
 
 
 def parse(name: str, text: str) -> Link:
@@ -287,48 +287,52 @@ def parse(name: str, text: str) -> Link:
     return name, given
 
 
-def _number(text: str) -> int | float | None:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return None
-
-
 def _value(name: str, p: FilterParam, text: str) -> FilterValue:
-    """Parse the text of a parameter by its type. Ranges are checked by :func:`load`."""
+    """Parse the text of a parameter. Ranges are checked by :func:`load`."""
+    try:
+        return _read(p, text)
+    except (ValueError, KeyError):
+        raise ParameterError.invalid(f"--{name}", p.name, _expected(p), text) from None
+
+
+def _read(p: FilterParam, text: str) -> FilterValue:
+    """Return what a text stands for, by the type of its parameter; raise ValueError or KeyError."""
     if not text:
-        raise ParameterError.invalid(f"--{name}", p.name, _expected(p), text)
+        raise ValueError
     if is_size(p):
         if p.spread and text.isdecimal() and len(text) < 9:
             return int(text)  # both sides
-        sides = arguments.sides(text)
-        if sides is None or sides == (None, None):
-            raise ParameterError.invalid(f"--{name}", p.name, _expected(p), text)
+        width, height = sides(text) or (None, None)
+        if width is None and height is None:
+            raise ValueError
         # None is chosen by the filter, so that the aspect is kept.
-        return cast("FilterValue", (sides[1], sides[0]))
+        return cast("FilterValue", (height, width))
     if p.type in FILES or p.type == "picture":
         return Path(text)
     if p.type == "choice":
         return text
     if p.type == "bool":
-        if text.lower() not in _BOOLS:
-            raise ParameterError.invalid(f"--{name}", p.name, _expected(p), text)
         return _BOOLS[text.lower()]
-    parts = [_number(part) for part in text.split(":")]
-    numbers = [number for number in parts if number is not None]
-    if len(numbers) < len(parts):
+    try:
+        numbers = [_number(part) for part in text.split(":")]
+    except ValueError:
         if p.type in PICTURES:
             return Path(text)
-        raise ParameterError.invalid(f"--{name}", p.name, _expected(p), text)
+        raise
     if p.type == "points":
-        if len(numbers) % 2:
-            raise ParameterError.invalid(f"--{name}", p.name, _expected(p), text)
         return list(zip(numbers[0::2], numbers[1::2], strict=True))
-    if p.type in ("int", "float") and len(numbers) > 1:
-        raise ParameterError.invalid(f"--{name}", p.name, _expected(p), text)
-    return tuple(numbers) if len(numbers) > 1 else numbers[0]
+    if len(numbers) == 1:
+        return numbers[0]
+    if p.type in ("int", "float"):
+        raise ValueError
+    return tuple(numbers)
+
+
+def _number(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
 
 
 def _expected(p: FilterParam) -> str:
@@ -400,11 +404,9 @@ def _loaded(name: str, key: str, value: FilterValue, max_pixels: int) -> FilterV
 def as_json(chain: Sequence[Link]) -> list[dict[str, Json]]:
     """Return the chain as it is printed with ``--json``."""
     return [
-        {"filter": name, **{key: _json(value) for key, value in given.items()}}
+        {
+            "filter": name,
+            **{k: str(v) if isinstance(v, Path) else cast("Json", v) for k, v in given.items()},
+        }
         for name, given in chain
     ]
-
-
-def _json(value: FilterValue) -> Json:
-    """Return a parsed parameter as JSON: a number, a word, a list or a path."""
-    return str(value) if isinstance(value, Path) else cast("Json", value)

@@ -5,14 +5,18 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Final
 
 from dala import forks
 from dala.cli.common import chain, inputs
+from dala.cli.common.arguments import Report
 from dala.errors import ParameterError, VideoError, counted
 from dala.media.notices import notify
+from dala.media.pictures.options import PictureOptions
 from dala.media.progress import Progress
+from dala.media.video.options import DecodeOptions, EncodeOptions, FilterOptions
 
 if TYPE_CHECKING:
     from dala.media import Frame
@@ -21,15 +25,14 @@ if TYPE_CHECKING:
     from dala.media.video.files import Reader
     from dala.media.video.source import VideoSource
     from dala.media.video.tracks import Tracks
+    from dala.typing import ColorLike
 
 
-#: A filtered file; ``frames`` for a video.
-Made = TypedDict(
-    "Made", {"in": str, "out": str, "width": int, "height": int, "frames": NotRequired[int]}
-)
+#: The options of ``video.write`` that the command has besides those of filtering.
+ENCODE: Final = ("alpha", "retime", "loop", "device")
 
 
-def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Made, str, float]:
+def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Report, str, float]:
     """Filter a video.
 
     The decodable frames of a damaged video are filtered and saved.
@@ -37,10 +40,10 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Made, str, 
     Returns:
         The device, a report of the result, an error ("" for none), and the time in seconds.
     """
-    from dala.media import video
     from dala.media.video.animated.facts import animation_kind
     from dala.media.video.animated.reader import AnimationReader
     from dala.media.video.decoding.planes import pixel_aspect
+    from dala.media.video.files import open_writer
     from dala.media.video.output.layouts import deep_layout
 
     remote = "://" in name
@@ -53,45 +56,44 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Made, str, 
     used = chain.files(args.chain)
     inputs.refuse_overwriting([*([] if remote else [Path(name)]), *used], [Path(out)])
     filters = chain.load(args.chain, args.max_pixels)
-    options = {} if args.crf is None else {"crf": args.crf}
+    options = FilterOptions.checked("dala filter", FilterOptions.given(args))
+    pictures = PictureOptions(**PictureOptions.given(args))
+    own = EncodeOptions.given(args, *ENCODE)
+    encoding = EncodeOptions.of(options, **{**own, "codec": codec, "hdr": None})
     if animated == "webp" and args.quality is not None:
-        options["quality"] = args.quality
+        encoding = replace(encoding, options={"quality": args.quality})
     damage: list[VideoError] = []
     with ExitStack() as held:
-        source, stages = _start(name, filters, args, held)
+        source, stages = _start(name, filters, options, args.device, held)
         if isinstance(source, AnimationReader):
-            _check_pixels(source, args.max_pixels)
+            _check_pixels(source, pictures.max_pixels)
         progress = held.enter_context(Progress(_count(source), "frames"))
         given = source.borrow() if stages.shares_memory else source
         frames = stages.stream(_until_damage(given, damage))
-        if isinstance(source, AnimationReader) and animated is None and not args.alpha:
-            frames = _opaque(frames, args.background, out)
+        if isinstance(source, AnimationReader) and animated is None and not encoding.alpha:
+            frames = _opaque(frames, pictures.background, out)
         first = next(frames, None)
         if first is None:
             raise damage[0] if damage else VideoError(f"{name!r} has no video frames.")
         tracks = None
-        if animated is not None and not (args.no_audio or remote) and source.has_audio:
+        if animated is not None and options.audio and not remote and source.has_audio:
             notify(f"{out}: {animated} has no sound; that of {name} is left out.")
         elif animated is None and not remote and not isinstance(source, AnimationReader):
-            tracks = _tracks_of(source, args)
+            tracks = _tracks_of(source, args, options, encoding.retime)
             held.callback(tracks.close)  # if no writer takes it
         if tracks is None and _changes_sound(args):
             raise ParameterError(
                 "--volume, --loudness and --audio-fade are for a video file that becomes a video."
             )
-        loop = (
-            source.loop if args.loop is None and isinstance(source, AnimationReader) else args.loop
-        )
-        layout = None
+        if animated and encoding.loop is None and isinstance(source, AnimationReader):
+            encoding = replace(encoding, loop=source.loop)
         if source.depth == "float" and first.hdr is None and animated is None:
             codec, layout = deep_layout(codec, out, source.bits)
-        with video.write(
-            out, fps=source.fps, codec=codec, encoder=args.encoder, alpha=args.alpha,
-            tracks_from=tracks, options=options, pixel_format=layout,
-            device=args.device, pixel_aspect=pixel_aspect(source, first), retime=args.retime,
-            loop=loop if animated is not None else args.loop,
-        ) as sink:  # fmt: skip
-            made: Made = {"in": name, "out": out, "width": first.width, "height": first.height}
+            encoding = replace(encoding, codec=codec, pixel_format=layout)
+        aspect = pixel_aspect(source, first)
+        encoding = replace(encoding, fps=source.fps, tracks_from=tracks, pixel_aspect=aspect)
+        with open_writer(out, encoding) as sink:
+            made: Report = {"in": name, "out": out, "width": first.width, "height": first.height}
             frame: Frame | None = first
             del first  # a frame that is referenced keeps its memory from being reused
             while frame is not None:
@@ -115,7 +117,7 @@ def _check_pixels(source: Reader, most: int) -> None:
         )
 
 
-def _opaque(frames: Iterator[Frame], background: str, out: str) -> Iterator[Frame]:
+def _opaque(frames: Iterator[Frame], background: ColorLike, out: str) -> Iterator[Frame]:
     """Yield the frames of an animated picture, laid over a color where they are transparent."""
     from dala.gpu.command import color_to_rgba
     from dala.gpu.compute import from_array
@@ -133,7 +135,11 @@ def _opaque(frames: Iterator[Frame], background: str, out: str) -> Iterator[Fram
 
 
 def _start(
-    name: str, filters: Sequence[chain.Link], args: argparse.Namespace, held: ExitStack
+    name: str,
+    filters: Sequence[chain.Link],
+    options: FilterOptions,
+    device: str | None,
+    held: ExitStack,
 ) -> tuple[Reader, VideoChain]:
     """Open the video and start its filters at the same time, as both take a while."""
     from dala.media.video.chain import VideoChain
@@ -147,16 +153,12 @@ def _start(
         pipe = held.enter_context(Path(name).open("rb"))  # noqa: SIM115 - entered, on this line
         given = source_of(pipe)
     with forks.pool(1, "dala-video") as other:
-        making = other.submit(VideoChain, filters, device=args.device, range="limited")
+        making = other.submit(VideoChain, filters, device=device, range="limited")
         try:
+            fields = "auto" if options.deinterlace else None
+            decoding = DecodeOptions.of(options, deinterlace=fields, device=device, threads=0)
             source = held.enter_context(
-                open_planes(
-                    given,
-                    args.device,
-                    deinterlace="auto" if args.deinterlace else None,
-                    on_resize=args.on_resize,
-                    keep_hdr=args.hdr == "keep",
-                )
+                open_planes(given, decoding, keep_hdr=options.hdr == "keep")
             )
         finally:
             stages = held.enter_context(making.result())
@@ -183,13 +185,15 @@ def _changes_sound(args: argparse.Namespace) -> bool:
     return not (args.volume is None and args.loudness is None and args.audio_fade is None)
 
 
-def _tracks_of(source: Reader, args: argparse.Namespace) -> Tracks:
+def _tracks_of(
+    source: Reader, args: argparse.Namespace, options: FilterOptions, retime: bool
+) -> Tracks:
     """Return what is kept besides the pictures: sound as it is, unless options change it."""
     from dala.media.video.tracks import Tracks
 
     if not _changes_sound(args):
-        return Tracks(source.source, "dala filter", sound=not args.no_audio, everything=True)
-    if args.no_audio:
+        return Tracks(source.source, "dala filter", sound=options.audio, everything=True)
+    if not options.audio:
         raise ParameterError(
             "--no-audio drops the sound. Leave out --volume, --loudness and --audio-fade."
         )
@@ -207,5 +211,5 @@ def _tracks_of(source: Reader, args: argparse.Namespace) -> Tracks:
         loudness=args.loudness,
         fade_in=rising,
         fade_out=falling,
-        from_pictures=args.retime,
+        from_pictures=retime,
     )

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, cast
 
+from dala.arguments import Quantity
 from dala.cli.common import inputs
+from dala.cli.common.arguments import DEVICE, Options, Report, argument, dest, show, switch
 from dala.cli.common.chain import Json
-from dala.cli.common.signals import Stopped, stopping
+from dala.cli.common.signals import stopping
 from dala.errors import ParameterError, counted
 from dala.media.progress import Progress
-from dala.typing import NDArray
+from dala.ml.options import ModelOptions
+from dala.typing import ImageLike
 
 if TYPE_CHECKING:
-    from PIL.Image import Image as PillowImage
-
+    from dala.media.video.files import Reader
     from dala.ml.model import Model
     from dala.ml.results import (
         Detections,
@@ -39,6 +43,8 @@ R = TypeVar(
     "R",
     bound="Scores | Detections | Faces | Hands | Poses | Segmentation | Matte | TrackedObjects",
 )
+#: A result of a frame.
+S = TypeVar("S")
 #: Functions from a result to its JSON form, and to its printed form.
 Facts: TypeAlias = "Callable[[R], Json]"
 Text: TypeAlias = Callable[[R], str]
@@ -46,57 +52,85 @@ Text: TypeAlias = Callable[[R], str]
 Follow: TypeAlias = "Callable[[Any], Iterator[StreamResult[R]]]"
 
 
-def add_common(parser: argparse.ArgumentParser, model: str, video: bool = True) -> None:
-    """Add the arguments of every command that runs a model."""
-    what = "pictures, a folder, a pattern" + (", or a video" if video else "")
-    parser.add_argument("paths", nargs="+", metavar="IN", help=what)
-    parser.add_argument("--model", help=f"a name or the path of an ONNX file ({model})")
-    parser.set_defaults(default_model=model)
-    parser.add_argument(
-        "--provider", default="auto", help="auto, cuda, coreml, directml, webgpu or cpu"
-    )
-    parser.add_argument(
-        "--device", help="the device that prepares pictures: auto, gpu, cpu, webgpu, .."
-    )
-    parser.add_argument("--json", action="store_true", help="print results as JSON")
+def score(usual: str, default: float | None = None) -> Options:
+    """Return the option of the lowest score, with its default as text."""
+    help = f"the lowest score to report ({usual})"
+    return {"--score": argument(help, type=Quantity(0, 1).parse, metavar="S", default=default)}
 
 
-def add_out(parser: argparse.ArgumentParser) -> None:
-    """Add --out."""
-    parser.add_argument(
-        "--out", metavar="FILE", help="write the picture or video with the results drawn"
-    )
+@dataclass(frozen=True)
+class ModelCommand(Generic[R]):
+    """A command that prints what a model finds in pictures and videos, and draws it with --out."""
+
+    #: The model by default.
+    model: str
+    tasks: tuple[str, ...]
+    facts: Facts[R]
+    #: Options of ``predict``.
+    options: Options
+    #: An option for videos, and its help.
+    video: tuple[str, str] = ("", "")
+    #: What the option makes of the results, from the options of ``predict``, which it may change.
+    follow: Callable[[dict[str, float]], Follow[R]] | None = None
+
+    @property
+    def arguments(self) -> Options:
+        """The arguments of the command."""
+        flag, help = self.video
+        own = {**common(self.model), **self.options}
+        return own if self.follow is None else {**own, flag: switch(help)}
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Print the results, and draw them with --out."""
+        names = [dest(flag, facts) for flag, facts in self.options.items()]
+        given = {name: value for name in names if (value := getattr(args, name)) is not None}
+        follow = None
+        if self.follow is not None and getattr(args, self.video[0].lstrip("-")):
+            refuse_pictures(args.paths, self.video[0])
+            follow = self.follow(given)
+        return run(args, self.facts, self.tasks, follow=follow, **given)
 
 
-def add_smooth(parser: argparse.ArgumentParser) -> None:
-    """Add --smooth."""
-    parser.add_argument(
-        "--smooth", action="store_true", help="in a video, smooth the points over time"
-    )
+def smoothed(options: dict[str, float]) -> Follow[R]:
+    """Return what smooths points over time."""
+    from dala.ml.smooth import Smoother
+
+    smoother: Smoother[Any] = Smoother()
+    return smoother.stream
 
 
-def _choose(args: argparse.Namespace) -> None:
-    """Set --model to the default, and say the license of a model where that asks for much."""
-    from dala.ml.models import find_model
+#: The option of :func:`smoothed`.
+SMOOTH: Final = ("--smooth", "in a video, smooth the points over time")
 
-    if args.model is None:
-        args.model = args.default_model
-    spec = find_model(args.model)
-    if spec is not None and spec.copyleft:
-        print(
-            f"dala {args.command}: uses {spec.name}, whose license is {spec.license}.",
-            file=sys.stderr,
-        )
+
+def common(model: str) -> Options:
+    """Return the arguments of every command that runs a model."""
+    return {
+        "paths": argument("pictures, a folder, a pattern, or a video", nargs="+", metavar="IN"),
+        "--model": argument(f"a name or the path of an ONNX file ({model})", default=model),
+        **ModelOptions.command_line(),
+        **DEVICE,
+        "--json": switch("print results as JSON"),
+        "--out": argument("write the picture or video with the results drawn", metavar="FILE"),
+    }
 
 
 def load(args: argparse.Namespace, tasks: tuple[str, ...]) -> Model[Prediction]:
-    """Load the model of --model, which must do one of these tasks; a file is assumed to."""
+    """Load the model of --model, which must do one of these tasks; a file is assumed to.
+
+    The license is printed where it asks for much.
+    """
     from dala.ml.custom import TASKS
     from dala.ml.gpu import load_model
     from dala.ml.models import find_model
 
-    _choose(args)
+    provider = args.provider or "auto"
     known = find_model(args.model)
+    if known is not None and known.copyleft:
+        print(
+            f"dala {args.command}: uses {known.name}, whose license is {known.license}.",
+            file=sys.stderr,
+        )
     if known is not None and known.task not in tasks:
         home = "segment" if known.task == "matte" else known.task
         raise ParameterError(
@@ -105,17 +139,17 @@ def load(args: argparse.Namespace, tasks: tuple[str, ...]) -> Model[Prediction]:
         )
     able = [task for task in tasks if task in TASKS]
     if known is not None or not Path(args.model).is_file():
-        return load_model(args.model, args.provider, threads=getattr(args, "threads", None))
+        return load_model(args.model, provider, threads=getattr(args, "threads", None))
     if not able:
         raise ParameterError(
             f"--model must be the name of a model (dala models), got the file {args.model!r}."
         )
     if len(able) == 1:
-        return load_model(args.model, args.provider, task=able[0])
-    with load_model(args.model, args.provider) as probe:  # one plane is a matte, more are classes
+        return load_model(args.model, provider, task=able[0])
+    with load_model(args.model, provider) as probe:  # one plane is a matte, more are classes
         shape = probe.output_ports[0].shape
     task = "matte" if len(shape) == 4 and shape[1] == 1 else "segment"
-    return load_model(args.model, args.provider, task=task)
+    return load_model(args.model, provider, task=task)
 
 
 def run(
@@ -130,23 +164,51 @@ def run(
 
     ``follow`` replaces the results of a video.
     """
+
+    def work(loaded: Model[Prediction], moving: bool) -> Report:
+        model = cast("Model[R]", loaded)  # the tasks are those of the command's results
+
+        def picture(source: Path, target: Path | None) -> tuple[Report, str]:
+            from dala.media.files import store
+
+            pixels = inputs.pixels(source)
+            result = model.predict(pixels, **options)
+            if target is not None:
+                store(target, result.draw(pixels), {})
+            return {"found": facts(result)}, text(result)
+
+        def results(source: Reader) -> Iterator[StreamResult[R]]:
+            stream = model.stream(source, policy="every", **options)
+            return stream if follow is None else follow(stream)
+
+        if not moving:
+            return each_picture(args, picture)
+        return each_frame(
+            args,
+            results,
+            lambda seen: (seen.time, facts(seen.result)),
+            lambda seen: seen.result.draw(seen.frame),
+            lambda seen: text(seen.result).replace("\n", "; "),
+        )
+
+    return with_model(args, tasks, work)
+
+
+def with_model(
+    args: argparse.Namespace,
+    tasks: tuple[str, ...],
+    work: Callable[[Model[Prediction], bool], Report],
+) -> int:
+    """Load the model, do work on the pictures or the video, and print the report as JSON."""
     import dala
 
     inputs.refuse_waiting(args.paths, "Name a file.")
     if args.device:
         dala.use(args.device)
-    try:
-        with stopping(), load(args, tasks) as loaded:
-            model = cast("Model[R]", loaded)  # the tasks are those of the command's results
-            if len(args.paths) == 1 and inputs.is_video(args.paths[0]):
-                report = _video(args, model, facts, text, options, follow)
-            else:
-                report = _pictures(args, model, facts, text, options)
-    except Stopped as stopped:
-        return 128 + stopped.number
-    if args.json:
-        print(json.dumps({"model": model.name, "provider": model.provider, **report}, indent=2))
-    return 2 if "failed" in report else 0
+    with stopping(), load(args, tasks) as model:
+        report = work(model, len(args.paths) == 1 and inputs.is_video(args.paths[0]))
+    facts = {"model": model.name, "provider": model.provider, **report}
+    return show(args, facts, code=2 if "failed" in report else 0)
 
 
 def refuse_pictures(paths: list[str], option: str) -> None:
@@ -155,112 +217,100 @@ def refuse_pictures(paths: list[str], option: str) -> None:
         raise ParameterError(f"{option} needs one video such as in.mp4, got {' '.join(paths)!r}.")
 
 
-def _pictures(
+def each_picture(
     args: argparse.Namespace,
-    model: Model[R],
-    facts: Facts[R],
-    text: Text[R],
-    options: dict[str, float],
-) -> dict[str, Json]:
-    from dala.media.files import load, store
+    work: Callable[[Path, Path | None], tuple[Report, str]],
+    place: str = "--out",
+) -> Report:
+    """Do work on each picture and its target, and return the report.
 
+    Args:
+        args: with the paths, and the target as ``out``.
+        work: returns facts for the report, and the text to print.
+        place: the name of the target in errors.
+    """
     sources, many = inputs.expand(args.paths)
-    out = getattr(args, "out", None)
-    targets: list[Path] = []
-    if out:
-        targets = inputs.targets(sources, out) if many else [Path(out)]
-        if not many and inputs.is_video(out):
-            raise ParameterError(f"--out must be a picture, as '{sources[0]}' is, got {out!r}.")
-        inputs.refuse_overwriting(sources, targets)
+    targets: Sequence[Path | None] = [None] * len(sources)
+    if args.out:
+        if not many and inputs.is_video(args.out):
+            raise ParameterError(
+                f"{place} must be a picture, as '{sources[0]}' is, got {args.out!r}."
+            )
+        written = inputs.targets(sources, args.out) if many else [Path(args.out)]
+        inputs.refuse_overwriting(sources, written)
         if many:
-            Path(out).mkdir(parents=True, exist_ok=True)
-    found: list[dict[str, Json]] = []
-    failed: list[Json] = []
-    for k, source in enumerate(sources):
+            Path(args.out).mkdir(parents=True, exist_ok=True)
+        targets = written
+    found: list[Report] = []
+    failed: list[Report] = []
+    for source, target in zip(sources, targets, strict=True):
         try:
-            pixels = _pixels(load(source, 1 << 27))
-            result = model.predict(pixels, **options)
-            one: dict[str, Json] = {"in": str(source), "found": facts(result)}
-            if targets:
-                store(targets[k], result.draw(pixels), {})
-                one["out"] = str(targets[k])
+            facts, text = work(source, target)
         except BaseException as error:
-            failed.append(failure(args, source, error, many))
+            if not many and isinstance(error, Exception):
+                raise
+            why = inputs.failure(source, error)
+            print(f"dala {args.command}: {why}", file=sys.stderr)
+            failed.append({"in": str(source), "error": why})
             continue
-        found.append(one)
+        found.append({"in": str(source), **facts, **({"out": str(target)} if target else {})})
         if not args.json:
-            head = f"{source}:\n  " if many else ""
-            print(head + text(result).replace("\n", "\n  " if many else "\n"))
-    return picture_report(args, found, failed)
-
-
-def failure(args: argparse.Namespace, source: Path, error: BaseException, many: bool) -> Json:
-    """Say why one of many pictures failed, and return it for the report; alone, it is raised."""
-    if not many and isinstance(error, Exception):
-        raise error
-    why = inputs.failure(source, error)
-    print(f"dala {args.command}: {why}", file=sys.stderr)
-    return {"in": str(source), "error": why}
-
-
-def picture_report(
-    args: argparse.Namespace, found: Sequence[Json], failed: Sequence[Json]
-) -> dict[str, Json]:
-    """Return the report of many pictures; print the counts if some failed."""
+            print(f"{source}:\n{text}".replace("\n", "\n  ") if many else text)
     if failed and not args.json:
         print(f"{counted(len(found), 'pictures')}, {len(failed)} failed")
-    return {"results": [*found], **({"failed": [*failed]} if failed else {})}
+    return {"results": found, **({"failed": failed} if failed else {})}
 
 
-def _pixels(image: PillowImage) -> NDArray:
-    """Return a loaded picture as RGB."""
-    import numpy as np
-
-    return np.asarray(image.convert("RGB"))
-
-
-def _video(
+def each_frame(
     args: argparse.Namespace,
-    model: Model[R],
-    facts: Facts[R],
-    text: Text[R],
-    options: dict[str, float],
-    follow: Follow[R] | None,
-) -> dict[str, Json]:
+    results: Callable[[Reader], Iterator[S]],
+    facts: Callable[[S], tuple[Fraction | None, Json]],
+    drawn: Callable[[S], ImageLike],
+    text: Callable[[S], str],
+    place: str = "--out",
+    more: Callable[[], str] = str,
+) -> Report:
+    """Write or print the results of a video, frame by frame, and return the report.
+
+    Args:
+        args: with the path, and the target as ``out``.
+        results: returns the results for the frames.
+        facts: returns the time of a result, and its facts.
+        drawn: returns the frame of a result, as it is written.
+        text: returns a result as a line.
+        place: the name of the target in errors.
+        more: returns what the summary says besides the number of frames.
+    """
     from dala.media import video
 
-    name, out = args.paths[0], getattr(args, "out", None)
+    name, out = args.paths[0], args.out
     if out and not inputs.is_video(out):
-        raise ParameterError(f"--out must be a video such as out.mp4, as {name!r} is, got {out!r}.")
+        raise ParameterError(
+            f"{place} must be a video such as out.mp4, as {name!r} is, got {out!r}."
+        )
     if out and "://" not in name:
         inputs.refuse_overwriting([Path(name)], [Path(out)])
-    found: list[dict[str, Json]] = []
-    with (
-        video.open(name, policy="every") as source,
-        Progress(source.frames, "frames") as progress,
-    ):
-
-        def results() -> Iterator[StreamResult[R]]:
-            stream = model.stream(source, policy="every", **options)
-            for seen in stream if follow is None else follow(stream):
-                time = None if seen.time is None else float(seen.time)
-                found.append({"time": time, "found": facts(seen.result)})
-                if not args.json and not out:
-                    print(f"{time:9.3f} s  " + text(seen.result).replace("\n", "; "))
-                progress.step()
-                yield seen
-
-        if out:
-            sound = source if source.has_audio else None
-            with video.write(out, fps=source.fps, audio_from=sound) as sink:
-                for seen in results():
-                    sink.write(seen.result.draw(seen.frame))
-        else:
-            for _ in results():
-                pass
+    frames: list[Report] = []
+    with ExitStack() as held:
+        source = held.enter_context(video.open(name, policy="every"))
+        progress = held.enter_context(Progress(source.frames, "frames"))
+        sound = source if source.has_audio else None
+        sink = (
+            held.enter_context(video.write(out, fps=source.fps, audio_from=sound)) if out else None
+        )
+        for seen in results(source):
+            when, found = facts(seen)
+            time = None if when is None else float(when)
+            frames.append({"time": time, "found": found})
+            if sink is not None:
+                sink.write(drawn(seen))
+            elif not args.json:
+                print(f"{time:9.3f} s  {text(seen)}")
+            progress.step()
     if out and not args.json:
-        print(f"{out}: {counted(len(found), 'frames')}, {len(found) / progress.seconds:.1f} fps")
-    return {"in": name, "out": out, "frames": [*found]}
+        rate = len(frames) / progress.seconds
+        print(f"{out}: {counted(len(frames), 'frames')}{more()}, {rate:.1f} fps")
+    return {"in": name, "out": out, "frames": frames}
 
 
 def box_facts(found: Detections | Faces | Hands | TrackedObjects) -> Json:
@@ -286,3 +336,22 @@ def point_facts(points: Iterable[Keypoint]) -> Json:
         {"name": p.name, "x": round(p.x, 1), "y": round(p.y, 1), "score": round(p.score, 4)}
         for p in points
     ]
+
+
+def pose_facts(poses: Poses) -> Json:
+    """Return the JSON form of poses."""
+    return [
+        {
+            **({"id": p.id} if p.id else {}),
+            "score": round(p.score, 4),
+            "keypoints": point_facts(p.keypoints),
+        }
+        for p in poses
+    ]
+
+
+def label_facts(found: Segmentation | Matte) -> Json:
+    """Return the JSON form of segmentations and mattes."""
+    if not hasattr(found, "found"):
+        return {"foreground": round(float(found.alpha.mean()), 4)}
+    return {label: round(share, 4) for label, share in found.found.items()}

@@ -6,21 +6,24 @@ import glob
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
-from dala.errors import DalaError, ParameterError
-from dala.media.video.suffixes import VIDEO_SUFFIXES
-
-#: Suffixes of the files of a folder that are read as pictures.
-PICTURE: Final = frozenset((
-    ".avif", ".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm",
-    ".tga", ".tif", ".tiff", ".webp",
-))  # fmt: skip
+from dala.errors import ParameterError, error_line
+from dala.media.video.suffixes import PICTURE_SUFFIXES, VIDEO_SUFFIXES
+from dala.typing import NDArray
 
 
 def is_video(name: str) -> bool:
     """Return whether a name is that of a video, by its suffix or because it is a URL."""
     return "://" in name or Path(name).suffix.lower() in VIDEO_SUFFIXES
+
+
+def pixels(name: str | Path) -> NDArray:
+    """Return the picture of a file as RGB."""
+    import numpy as np
+
+    from dala.media.files import load
+
+    return np.asarray(load(name, 1 << 27).convert("RGB"))
 
 
 def is_one_video(name: str) -> bool:
@@ -60,8 +63,12 @@ def expand(names: Sequence[str], videos: bool = False) -> tuple[list[Path], bool
         path = Path(name)
         if path.is_dir():
             many = True
-            wanted = PICTURE | VIDEO_SUFFIXES if videos else PICTURE
-            inside = sorted(p for p in path.iterdir() if _is_wanted(p, wanted))
+            wanted = PICTURE_SUFFIXES | VIDEO_SUFFIXES if videos else PICTURE_SUFFIXES
+            inside = sorted(
+                p
+                for p in path.iterdir()
+                if p.suffix.lower() in wanted and not p.name.startswith(".") and p.is_file()
+            )
             if not inside:
                 what = "pictures or videos" if videos else "pictures"
                 raise FileNotFoundError(f"there are no {what} in the folder {name!r}.")
@@ -92,10 +99,6 @@ def refuse_waiting(names: Sequence[str], advice: str) -> None:
             raise ParameterError(f"{name!r} is {what}, not a file. {advice}")
 
 
-def _is_wanted(path: Path, suffixes: frozenset[str]) -> bool:
-    return path.suffix.lower() in suffixes and not path.name.startswith(".") and path.is_file()
-
-
 def failure(source: Path, error: BaseException) -> str:
     """Return why a file of a batch failed, as one line that names it.
 
@@ -104,9 +107,7 @@ def failure(source: Path, error: BaseException) -> str:
     """
     if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
         raise error
-    text = " ".join(str(error).split()) or type(error).__name__
-    if not isinstance(error, DalaError | OSError) and not text.startswith(type(error).__name__):
-        text = f"{type(error).__name__}: {text}"  # ours are clear without the type
+    text = error_line(error)
     return text if str(source) in text else f"{source}: {text}"
 
 

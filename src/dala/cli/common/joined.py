@@ -1,13 +1,39 @@
-"""What ``dala cut`` and ``dala concat`` print."""
+"""The work of ``dala cut`` and ``dala concat``, and its report."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import argparse
+from collections.abc import Callable
+from time import perf_counter
+from typing import Final
 
+from dala.cli.common import arguments
+from dala.cli.common.signals import stopping
 from dala.errors import counted
+from dala.media.video.joining.cut import JoinReport
+from dala.media.video.options import EncoderOptions
 
-if TYPE_CHECKING:
-    from dala.media.video.joining.cut import JoinReport
+#: The options of the result.
+ENCODING: Final[arguments.Options] = {
+    "--no-audio": arguments.switch("drop the sound"),
+    **EncoderOptions.command_line(),
+    **arguments.DEVICE,
+    **arguments.JSON,
+}
+
+
+def joined(
+    args: argparse.Namespace, facts: arguments.Report, work: Callable[[EncoderOptions], JoinReport]
+) -> int:
+    """Do the work, print its report with the facts, and return the exit code."""
+    encoding = EncoderOptions.checked(f"dala {args.command}", EncoderOptions.given(args))
+    begin = perf_counter()
+    with stopping():
+        made = work(encoding)
+    seconds = perf_counter() - begin
+    duration = {"duration": round(made.seconds, 6), "seconds": round(seconds, 3)}
+    report = {**facts, **made._asdict(), **duration}
+    return arguments.show(args, report, summary(args.out, made, seconds))
 
 
 def summary(out: str, made: JoinReport, seconds: float) -> str:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from dala.cli.compose import Resized
     from dala.gpu import Surface
     from dala.media import Scene
     from dala.media.scene.output import ScenePlayer
@@ -25,28 +24,27 @@ Stamp = tuple[tuple[str, int, int], ...]
 
 def run(args: argparse.Namespace) -> int:
     """Show the scene until the window is closed, the time is over, or Ctrl-C."""
+    from dala.cli.common.arguments import show as show_report
     from dala.cli.common.signals import Stopped, stopping
     from dala.cli.view import default_show
 
     show = args.show or default_show()
-    watch = Watch(args.scene, args.device, start=args.start, fps=args.fps, size=args.size)
-    code = 0
+    watch = Watch(args.scene, args.device, start=args.start or 0.0, fps=args.fps, size=args.size)
     try:
         with stopping():
             watch.run(None if show == "none" else show, args.seconds)
-    except Stopped as stopped:
-        code = 128 + stopped.number
+    except Stopped:
+        raise
     except KeyboardInterrupt:
         pass  # the usual way to stop
     finally:
         watch.close()
-    if args.json and not code:
-        report = {"in": args.scene, "show": show, "device": watch.device, "frames": watch.frames}
-        report |= {"loads": watch.loads, "failures": watch.failures, "dropped": watch.dropped}
-        print(json.dumps(report, indent=2))
-    return code
+    report = {"in": args.scene, "show": show, "device": watch.device, "frames": watch.frames}
+    report |= {"loads": watch.loads, "failures": watch.failures, "dropped": watch.dropped}
+    return show_report(args, report)
 
 
+@dataclass
 class Watch:
     """A scene file that is reloaded when it, or a file that it names, has changed.
 
@@ -55,28 +53,24 @@ class Watch:
     steps.
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        device: str | None = None,
-        *,
-        start: float = 0.0,
-        fps: str | None = None,
-        size: tuple[int, int] | None = None,
-        pause: float = PAUSE,
-    ) -> None:
-        self.path = Path(path)
-        self.device = device
-        self.start = start
-        self.fps = fps
-        self.size = size
-        self.pause = pause
-        #: Successful and failed loads.
-        self.loads = self.failures = 0
-        #: Frames shown, and dropped because they were late.
-        self.frames = self.dropped = 0
-        self.scene: Scene | None = None
-        self._outer: Resized | None = None
+    path: Path
+    device: str | None = None
+    _: KW_ONLY
+    start: float = 0.0
+    fps: str | None = None
+    size: tuple[int, int] | None = None
+    pause: float = PAUSE
+    #: Successful and failed loads.
+    loads: int = 0
+    failures: int = 0
+    #: Frames shown, and dropped because they were late.
+    frames: int = 0
+    dropped: int = 0
+    scene: Scene | None = None
+
+    def __post_init__(self) -> None:
+        self.path = Path(self.path)
+        self._held = ExitStack()
         self._names: list[Path] = []
         self._loaded: Stamp | None = None
         self._seen: Stamp | None = None
@@ -176,10 +170,10 @@ class Watch:
                 surface.close()
 
     def _shown(self, scene: Scene) -> Scene:
-        from dala.cli.compose import Resized
+        from dala.cli.compose import resized
 
-        self._outer = Resized(scene, self.size)
-        return self._outer.__enter__()
+        self._held.close()
+        return self._held.enter_context(resized(scene, self.size))
 
     def _player(self, shown: Scene, surface: Surface, elapsed: float) -> ScenePlayer:
         """Return a player that continues at the current time and repeats the scene."""
@@ -191,9 +185,7 @@ class Watch:
 
     def close(self) -> None:
         """Close the scene."""
-        if self._outer is not None:
-            self._outer.__exit__()
-            self._outer = None
+        self._held.close()
         if self.scene is not None:
             self.scene.close()
             self.scene = None

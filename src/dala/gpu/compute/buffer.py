@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -34,6 +34,12 @@ if TYPE_CHECKING:
     from typing_extensions import CapsuleType
 
     from dala.gpu.compute.arrays.graph import Expression
+
+#: Dtypes that some devices lack: what to use instead, and what a conversion to that does.
+NARROWER: Final = {
+    "f64": ("f32", "rounds to 24 bits, about 7 digits"),
+    "s64": ("s32", "keeps the lower 32 bits"),
+}
 
 _PlanKey: TypeAlias = tuple[Engine, str, tuple[int, ...], bool]
 
@@ -185,16 +191,16 @@ class Buffer(ArrayMethods, ShownArray, Closing):
 
     def contents(self, call: str) -> NDArray:
         """Return the values as an array for a short look: do not write to it or keep it."""
+        return np.frombuffer(self._bytes(call), NUMPY[self.dtype]).reshape(self.shape)
+
+    def _bytes(self, call: str) -> memoryview:
         storage = self.storage(call)
         view = self.engine.host_view(storage)
-        data = self.engine.download(storage) if view is None else view
-        return np.frombuffer(data, NUMPY[self.dtype]).reshape(self.shape)
+        return self.engine.download(storage) if view is None else view
 
     def read(self) -> bytes:
         """Return a copy of the bytes, little-endian."""
-        storage = self.storage("read")
-        view = self.engine.host_view(storage)
-        return bytes(self.engine.download(storage) if view is None else view)
+        return bytes(self._bytes("read"))
 
     def read_list(self) -> list[float]:
         """Return all elements in one flat list."""
@@ -266,26 +272,22 @@ class Buffer(ArrayMethods, ShownArray, Closing):
     def to(self, device: str) -> Buffer:
         """Return a copy on another device, or the buffer itself if it is already there."""
         engine = auto.get(device)
-        storage = self.storage("to")
+        self.storage("to")
         if engine is self.engine:
             return self
         check_dtype(engine, self.dtype, "to")
-        target = allocate(engine, self.shape, self.dtype, zero=False, call="to")
-        if self.nbytes:
-            view = self.engine.host_view(storage)
-            data = self.engine.download(storage) if view is None else view
-            engine.upload(target.storage("to"), data)
-        return target
+        return self._copied(engine, "to")
 
     # copies -----------------------------------------------------------------------------------
     def __copy__(self) -> Buffer:
         """Return a buffer on the same device with a copy of the contents."""
-        storage = self.storage("copy")
-        made = allocate(self.engine, self.shape, self.dtype, zero=False, call="copy")
+        return self._copied(self.engine, "copy")
+
+    def _copied(self, engine: Engine, call: str) -> Buffer:
+        self.storage(call)
+        made = allocate(engine, self.shape, self.dtype, zero=False, call=call)
         if self.nbytes:
-            view = self.engine.host_view(storage)
-            data = self.engine.download(storage) if view is None else view
-            self.engine.upload(made.storage("copy"), data)
+            engine.upload(made.storage(call), self._bytes(call))
         return made
 
     def __deepcopy__(self, memo: dict[int, object]) -> Buffer:
@@ -445,8 +447,7 @@ def overlap(a: Buffer, b: Buffer) -> bool:
 def check_dtype(engine: Engine, dtype: str, call: str) -> None:
     """Raise UnsupportedDtype if the device does not support a dtype."""
     if dtype not in engine.dtypes:
-        instead = "f32" if dtype == "f64" else "s32"
-        does = "rounds to 24 bits, about 7 digits" if dtype == "f64" else "keeps the lower 32 bits"
+        instead, does = NARROWER[dtype]
         raise UnsupportedDtype(
             f"{call}: {engine.info().get('name', engine.id)} ({engine.id}) does not support "
             f"{dtype!r}, only {', '.join(sorted(engine.dtypes))}. Use dtype={instead!r}; for an "

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from dala.errors import ParameterError
 from dala.gpu.compute.call.geometry import program_for
 from dala.gpu.compute.dtypes import dtype_name
+from dala.gpu.compute.engines.base import Tensor
 from dala.gpu.compute.lang.declaration import KernelDecl
 
 #: Height and width of the example buffers.
 _SIDE = 64
-
-
-@dataclass(frozen=True)
-class _Shape:
-    shape: tuple[int, ...]
-    dtype: str
 
 
 def generate(decl: KernelDecl, target: str, dtype: str | None) -> str:
@@ -32,11 +26,11 @@ def generate(decl: KernelDecl, target: str, dtype: str | None) -> str:
     inputs = []
     for arg in decl.args:
         if arg.kind in ("pixel", "image"):
-            inputs.append(_Shape((_SIDE, _SIDE, 4), name or "u8"))
+            inputs.append(Tensor((_SIDE, _SIDE, 4), name or "u8"))
         elif arg.kind == "array":
-            inputs.append(_Shape((_SIDE,) * _rank(decl, arg.name), name or "f32"))
+            inputs.append(Tensor((_SIDE,) * _rank(decl, arg.name), name or "f32"))
         else:
-            inputs.append(_Shape((_SIDE,), arg.dtype or name or "f32"))
+            inputs.append(Tensor((_SIDE,), arg.dtype or name or "f32"))
     images = [i.shape for i in inputs if len(i.shape) == 3]
     others = [i.shape for i in inputs]
     wide = (_SIDE, _SIDE, 4)

@@ -23,6 +23,7 @@ from dala.gpu.compute.engines.compositing import (
     BLENDS,
     DRAW,
     FILL,
+    GRID,
     LINEAR,
     NEAREST,
     OPAQUE,
@@ -30,6 +31,7 @@ from dala.gpu.compute.engines.compositing import (
     RING,
     SHADOW,
     TINT,
+    ComposedFrame,
     Composer,
     Rect,
     on_grid,
@@ -38,8 +40,8 @@ from dala.resources import Closing
 from dala.typing import NDArray
 
 __all__ = [
-    "BLENDS", "DRAW", "FILL", "LINEAR", "NEAREST", "OPAQUE", "PICTURE", "RING", "SHADOW", "TINT",
-    "Compositor", "Picture", "Rect",
+    "BLENDS", "DRAW", "FILL", "GRID", "LINEAR", "NEAREST", "OPAQUE", "PICTURE", "RING", "SHADOW",
+    "TINT", "ComposedFrame", "Compositor", "Picture", "Rect",
 ]  # fmt: skip
 
 
@@ -50,19 +52,6 @@ _NO_BATCH: Final = nullcontext()
 
 class Picture(Closing):
     """A picture of a compositor. Draws refer to its ``number`` in their field "picture"."""
-
-    __slots__ = (
-        "__weakref__",
-        "_closed",
-        "_end",
-        "_kept",
-        "_like",
-        "compositor",
-        "height",
-        "number",
-        "opaque",
-        "width",
-    )
 
     def __init__(
         self, compositor: Compositor, width: int, height: int, accounts: memory.Accounts = ()
@@ -110,24 +99,19 @@ class Picture(Closing):
                 tuple(shape),
                 "Make a new picture for another size.",
             )
-        composer, self._like = self.compositor.composer, None
-        if isinstance(source, Buffer):
-            if source.dtype != "u8":
-                raise DtypeError.invalid("Picture.update", "source", "of dtype 'u8'", source.dtype)
-            if source.engine is self.compositor.engine:
-                composer.put(self.number, source.storage("Picture.update"), channels)
-                self._kept = source
-            else:
-                self._kept = source.numpy()
-                composer.put(self.number, self._kept, channels)
-        else:
-            if source.dtype is not _U8 and source.dtype != _U8:
-                raise DtypeError.invalid(
-                    "Picture.update", "source", "of dtype uint8", str(source.dtype)
-                )
-            self._kept = np.ascontiguousarray(source)
-            composer.put(self.number, self._kept, channels)
+        wanted, shown = ("u8", "'u8'") if isinstance(source, Buffer) else (_U8, "uint8")
+        if source.dtype != wanted:
+            expected, got = f"of dtype {shown}", str(source.dtype)
+            raise DtypeError.invalid("Picture.update", "source", expected, got)
+        self._like = None
+        if not isinstance(source, Buffer):
+            source = np.ascontiguousarray(source)
             self._like = shape if channels > 1 else None
+        elif source.engine is not self.compositor.engine:
+            source = source.numpy()
+        given = source.storage("Picture.update") if isinstance(source, Buffer) else source
+        self.compositor.composer.put(self.number, given, channels)
+        self._kept = source
         self.opaque = channels != 4
 
     def update_fast(self, source: NDArray | Buffer) -> bool:
@@ -246,7 +230,8 @@ class Compositor(Closing):
                 rects = _clip(rects, width, height)
                 break
         storage = target.storage_to_write("Compositor.compose")
-        self.composer.compose(storage, width, height, on_grid(draws), rects, background)
+        frame = ComposedFrame(storage, width, height, on_grid(draws), rects, background)
+        self.composer.compose(frame)
 
     def batched(self) -> AbstractContextManager[None]:
         """Return a context manager that submits the work started inside it together."""

@@ -59,14 +59,6 @@ def checked_shape(shape: ShapeLike, call: str) -> tuple[int, ...]:
     return tuple(axes)
 
 
-def count_of(shape: tuple[int, ...]) -> int:
-    """Return the number of elements in a shape."""
-    total = 1
-    for axis in shape:
-        total *= axis
-    return total
-
-
 def as_array(data: ArrayLike, call: str) -> NDArray:
     """Convert data to a NumPy array; arrays are not copied."""
     if isinstance(data, np.ndarray):
@@ -148,15 +140,13 @@ def to_dtype(array: NDArray, dtype: str, call: str) -> NDArray:
         raise DtypeError(
             f"{call}: data of dtype {array.dtype} cannot become {dtype!r}. Pass real numbers."
         )
-    if array.size == 0 or kind == "b":
-        return np.asarray(array, dtype=target, order="C")
-    if target.kind == "f":
-        if kind == "f" and array.dtype.itemsize > target.itemsize:
+    if array.size and kind != "b":
+        if target.kind != "f":
+            _check_int_range(array, dtype, call)
+        elif kind == "f" and array.dtype.itemsize > target.itemsize:
             _check_float_range(array, dtype, call)
-        with np.errstate(over="ignore"):
-            return np.asarray(array, dtype=target, order="C")
-    _check_int_range(array, dtype, call)
-    return np.asarray(array, dtype=target, order="C")
+    with np.errstate(over="ignore"):
+        return np.asarray(array, dtype=target, order="C")
 
 
 def _from_objects(array: NDArray, dtype: str, call: str) -> NDArray:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Final, TypeAlias
 
 import numpy as np
 
 from dala.errors import ArityError, DalaError, DtypeError, ShapeError
 from dala.gpu.compute.buffer import Buffer, allocate, check_dtype
-from dala.gpu.compute.convert import (
-    ArrayLike,
-    ShapeLike,
-    as_array,
-    checked_shape,
-    count_of,
-    to_dtype,
-)
+from dala.gpu.compute.convert import ArrayLike, ShapeLike, as_array, checked_shape, to_dtype
 from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY, DtypeLike, dtype_name
 from dala.gpu.compute.engines import auto
 from dala.gpu.compute.engines.base import Engine
@@ -32,8 +26,8 @@ def _engine(device: str | None) -> Engine:
     return auto.current() if device is None else auto.get(device)
 
 
-def _fill(array: NDArray, dtype: str, device: str | None, call: str) -> Buffer:
-    engine = _engine(device)
+def filled(array: NDArray, dtype: str, engine: Engine, call: str) -> Buffer:
+    """Return a buffer on an engine with the values of an array of its dtype."""
     check_dtype(engine, dtype, call)
     made = allocate(engine, array.shape, dtype, zero=False, call=call)
     if array.size:
@@ -70,14 +64,14 @@ def buffer(
     if isinstance(data, Buffer):
         data = data.contents("buffer")
     array = as_array(data, "buffer")
-    if wanted is not None and count_of(wanted) != array.size:
+    if wanted is not None and prod(wanted) != array.size:
         raise ShapeError.invalid(
-            "buffer", "data", f"{count_of(wanted)} elements, to fill {wanted}", array.size
+            "buffer", "data", f"{prod(wanted)} elements, to fill {wanted}", array.size
         )
     array = to_dtype(array, name, "buffer")
     if wanted is not None:
         array = array.reshape(wanted)
-    return _fill(array, name, device, "buffer")
+    return filled(array, name, _engine(device), "buffer")
 
 
 def buffer_zeros(
@@ -124,12 +118,12 @@ def buffer_from_binary(
         raw = view.cast("B") if view.contiguous and view.nbytes else memoryview(view.tobytes())
     except TypeError:
         raise DtypeError.invalid(call, "data", "bytes", data, "Use buffer() for numbers.") from None
-    needed = count_of(wanted) * ITEMSIZE[name]
+    needed = prod(wanted) * ITEMSIZE[name]
     if raw.nbytes != needed:
         raise ShapeError.invalid(
             call, "data", f"{needed} bytes, to fill {wanted} of {name!r}", raw.nbytes
         )
-    return _fill(np.frombuffer(raw, NUMPY[name]).reshape(wanted), name, device, call)
+    return filled(np.frombuffer(raw, NUMPY[name]).reshape(wanted), name, _engine(device), call)
 
 
 def from_array(array: ArrayLike, *, device: str | None = None) -> Buffer:
@@ -146,7 +140,7 @@ def from_array(array: ArrayLike, *, device: str | None = None) -> Buffer:
         array = array.contents("from_array")
     found = as_array(array, "from_array")
     name = "u8" if found.dtype.kind == "b" else dtype_name(found.dtype, call="from_array")
-    return _fill(to_dtype(found, name, "from_array"), name, device, "from_array")
+    return filled(to_dtype(found, name, "from_array"), name, _engine(device), "from_array")
 
 
 def to_array(b: Buffer, shape: ShapeLike | None = None, dtype: DtypeLike | None = None) -> NDArray:
@@ -201,4 +195,4 @@ def _shared(array: NDArray, name: str, device: str | None) -> Buffer:
         storage = engine.adopt(array.reshape(-1).view(np.uint8).data)
         if storage is not None:
             return Buffer(engine, storage, array.shape, name, readonly=not array.flags.writeable)
-    return _fill(to_dtype(array, name, "from_dlpack"), name, device, "from_dlpack")
+    return filled(to_dtype(array, name, "from_dlpack"), name, _engine(device), "from_dlpack")

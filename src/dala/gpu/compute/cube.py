@@ -37,6 +37,10 @@ _NUMBERS: Final = re.compile(rf"\s*{_NUMBER}(?:\s+{_NUMBER})*\s*", re.ASCII)
 _F32_END: Final = 3.4028235677973366e38
 #: The maximum length of a line, in characters.
 _MAX_LINE: Final = 1000
+#: How many numbers the keywords of domains have.
+_RANGES: Final = {
+    "DOMAIN_MIN": 3, "DOMAIN_MAX": 3, "LUT_1D_INPUT_RANGE": 2, "LUT_3D_INPUT_RANGE": 2,
+}  # fmt: skip
 _ADVICE: Final = "The file may be truncated or damaged. Download it again."
 
 
@@ -287,32 +291,28 @@ class _Reader:
         wanted = 0
         for number, line in enumerate(re.split(r"\r\n|\n|\r", text), 1):
             row = _ROW.fullmatch(line) if len(line) <= _MAX_LINE else None
+            stripped = line.strip()
+            if not stripped or stripped.startswith("#"):
+                continue
+            self.line = number
             if row is None:
-                stripped = line.strip()
-                if not stripped or stripped.startswith("#"):
-                    continue
-                self.line = number
                 if rows or len(line) > _MAX_LINE:
                     self.fail(f"{_shown(line)} is not three numbers")
                 self.keyword(stripped)
                 wanted = sum(size**axes for axes, size in self.sizes.items())
                 continue
-            self.line = number
             if len(rows) >= wanted:
-                self.too_many(wanted)
+                if not self.sizes:
+                    self.fail(
+                        "numbers before LUT_1D_SIZE or LUT_3D_SIZE",
+                        "A .cube file starts with the size of its table.",
+                    )
+                self.fail(f"more than the {wanted} lines of numbers of {self.words()}")
             a, b, c = map(float, row.groups())
             if not (abs(a) < _F32_END and abs(b) < _F32_END and abs(c) < _F32_END):
                 self.fail(f"{_shown(line)} has a number that does not fit f32")
             rows.append((a, b, c))
         return self.finish(rows, wanted)
-
-    def too_many(self, wanted: int) -> NoReturn:
-        if not self.sizes:
-            self.fail(
-                "numbers before LUT_1D_SIZE or LUT_3D_SIZE",
-                "A .cube file starts with the size of its table.",
-            )
-        self.fail(f"more than the {wanted} lines of numbers of {self.words()}")
 
     def words(self, sizes: bool = False) -> str:
         return " and ".join(
@@ -321,8 +321,8 @@ class _Reader:
         )
 
     def keyword(self, line: str) -> None:
-        word, _, rest = line.partition(" ") if "\t" not in line else _split_word(line)
-        rest = rest.strip()
+        word = line.replace("\t", " ").partition(" ")[0]
+        rest = line[len(word) :].strip()
         if word in self.seen:
             self.fail(f"{word} is repeated")
         self.seen.add(word)
@@ -334,10 +334,8 @@ class _Reader:
             self.title = title
         elif word in ("LUT_1D_SIZE", "LUT_3D_SIZE"):
             self.set_size(word, rest)
-        elif word in ("DOMAIN_MIN", "DOMAIN_MAX"):
-            self.ranges[word] = self.numbers(word, rest, 3)
-        elif word in ("LUT_1D_INPUT_RANGE", "LUT_3D_INPUT_RANGE"):
-            self.ranges[word] = self.numbers(word, rest, 2)
+        elif word in _RANGES:
+            self.ranges[word] = self.numbers(word, rest, _RANGES[word])
         else:
             self.fail(
                 f"{_shown(line)} is not a keyword of .cube files",
@@ -384,7 +382,7 @@ class _Reader:
 
     def domain(self, axes: int, *, own: bool) -> tuple[_Triple, _Triple]:
         span = self.ranges.get(f"LUT_{axes}D_INPUT_RANGE", (0.0, 1.0))
-        low, high = _triple(*(span[0],) * 3), _triple(*(span[1],) * 3)
+        low, high = (_triple(*(end,) * 3) for end in span)
         if own:
             low = _triple(*self.ranges.get("DOMAIN_MIN", low))
             high = _triple(*self.ranges.get("DOMAIN_MAX", high))
@@ -395,11 +393,6 @@ class _Reader:
 
 def _triple(a: float, b: float, c: float) -> _Triple:
     return a, b, c
-
-
-def _split_word(line: str) -> tuple[str, str, str]:
-    word, *rest = line.split(maxsplit=1)
-    return word, " ", rest[0] if rest else ""
 
 
 def _joined(numbers: Iterable[float]) -> str:

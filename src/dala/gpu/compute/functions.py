@@ -122,32 +122,25 @@ def run_to_surface(
 # elementwise ----------------------------------------------------------------------------------
 def _operator(op: str, kernel: str, a: Operand, b: Operand, out: Buffer | None) -> Buffer:
     """Return an operator's result: an expression, or the output."""
+    from dala.gpu.compute.arrays.operators import binary, store
+
     if out is not None:
         if (
             isinstance(a, Buffer)
             and isinstance(b, Buffer)
             and (a.node is not None or b.node is not None)
             and a.dtype == b.dtype
-            and _stored(op, kernel, a, b, out)
+            and store(binary(op, a, b, kernel), out, kernel)  # fused with its operands
         ):
             return out
         return _apply(kernel, [a, b], out)  # type: ignore[list-item]  # the checks raise
     if isinstance(a, Buffer) or isinstance(b, Buffer):
-        from dala.gpu.compute.arrays.operators import binary
-
         made = binary(op, a, b, kernel)
         if made is not None:
             return made
     name, wrong = ("b", b) if isinstance(a, Buffer) else ("a", a)
     advice = "Make one with buffer(...) or from_array(...)."
     raise ArityError.invalid(kernel, name, "a Buffer", wrong, advice)
-
-
-def _stored(op: str, kernel: str, a: Buffer, b: Buffer, out: Buffer) -> bool:
-    """Compute an operator, fused with its operands, into an output of its shape and dtype."""
-    from dala.gpu.compute.arrays.operators import binary, store
-
-    return store(binary(op, a, b, kernel), out, kernel)
 
 
 def _is_real(x: Operand) -> bool:
@@ -295,6 +288,12 @@ def _checked(b: Buffer, call: str) -> Buffer:
     return b
 
 
+def _live(b: Buffer, call: str) -> Buffer:
+    if _checked(b, call).freed:
+        b.storage(call)  # raises
+    return b
+
+
 def shape(b: Buffer) -> tuple[int, ...]:
     """Return the buffer's shape.
 
@@ -302,9 +301,7 @@ def shape(b: Buffer) -> tuple[int, ...]:
     >>> shape(buffer_zeros((2, 3), device="cpu"))
     (2, 3)
     """
-    if _checked(b, "shape").freed:
-        b.storage("shape")  # raises
-    return b.shape
+    return _live(b, "shape").shape
 
 
 def dtype(b: Buffer) -> str:
@@ -314,9 +311,7 @@ def dtype(b: Buffer) -> str:
     >>> dtype(buffer_zeros(2, "u8", device="cpu"))
     'u8'
     """
-    if _checked(b, "dtype").freed:
-        b.storage("dtype")  # raises
-    return b.dtype
+    return _live(b, "dtype").dtype
 
 
 def size(b: Buffer) -> int:
@@ -326,9 +321,7 @@ def size(b: Buffer) -> int:
     >>> size(buffer_zeros((2, 3), device="cpu"))
     24
     """
-    if _checked(b, "size").freed:
-        b.storage("size")  # raises
-    return b.nbytes
+    return _live(b, "size").nbytes
 
 
 def read(b: Buffer) -> bytes:

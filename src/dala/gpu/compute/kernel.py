@@ -11,7 +11,6 @@ import numpy as np
 
 from dala.budget import Limits
 from dala.errors import (
-    FreedError,
     KernelExists,
     KernelSyntaxError,
     ParameterError,
@@ -21,18 +20,19 @@ from dala.errors import (
     printable,
 )
 from dala.extensions import filter_hint
-from dala.gpu.compute.buffer import Buffer, allocate, evaluated, settle
+from dala.gpu.compute.buffer import Buffer, allocate
 from dala.gpu.compute.call.arguments import number_kinds, pack
 from dala.gpu.compute.call.checks import check_alias, check_buffers, check_count, check_types
 from dala.gpu.compute.call.geometry import program_for
-from dala.gpu.compute.call.plans import BoundCall, ReadyCall, Values
+from dala.gpu.compute.call.plans import BoundCall, Values
 from dala.gpu.compute.call.registry import Registry
 from dala.gpu.compute.lang import source as sources
 from dala.gpu.compute.lang.declaration import KernelDecl, ParamDecl
+from dala.gpu.compute.lang.ir import Program
 from dala.gpu.compute.lang.markers import Vector
 from dala.gpu.compute.lang.parser import declare
 from dala.gpu.compute.params import check_mapping
-from dala.gpu.compute.runnable import NO_PARAMS, InstanceDoc, Runnable
+from dala.gpu.compute.runnable import InstanceDoc, Runnable
 from dala.typing import Params
 
 #: A Python function in the kernel language.
@@ -92,10 +92,8 @@ class Kernel(Runnable):
         """The docstring of the function."""
         return self.decl.doc
 
-    def __repr__(self) -> str:
-        inputs = [f"{a.name}: {a.kind}" for a in self.decl.args]
-        params = [p.name if p.required else f"{p.name}={p.default}" for p in self.decl.params]
-        return f"<Kernel {self.name}({', '.join([*inputs, *(['*', *params] if params else [])])})>"
+    def _described_inputs(self) -> list[str]:
+        return [f"{a.name}: {a.kind}" for a in self.decl.args]
 
     # running ----------------------------------------------------------------------------------
     def bind(
@@ -103,55 +101,25 @@ class Kernel(Runnable):
     ) -> tuple[BoundCall, Values]:
         """Check a call; return it ready to compile, with its parameter values."""
         check_mapping(self.name, params)
-        call = self._bind(inputs, output, number_kinds(self.decl, params))
-        assert call.program is not None
-        return call, pack(self.decl, call.program, params)
-
-    def _bind(
-        self, inputs: Sequence[Buffer], output: Buffer, numbers: tuple[tuple[str, str], ...]
-    ) -> BoundCall:
+        decl, numbers = self.decl, number_kinds(self.decl, params)
         engine = check_buffers(self, inputs, output)
-        program, geometry = program_for(self.decl, inputs, output.shape, output.dtype, numbers)
-        check_types(engine, program)
+        program, geometry = program_for(decl, inputs, output.shape, output.dtype, numbers)
+        check_types(engine, self.name, program.types)
         distinct = tuple(i for i, arg in enumerate(program.args) if arg.kind in ("image", "array"))
-        check_alias(self.name, program, inputs, output)
+        self._check_apart(inputs, output, program)
         shared = any(b.storage(self.name).foreign for b in (*inputs, output))
-        return BoundCall(engine, program, geometry, distinct, shared, limits=self.limits)
+        call = BoundCall(engine, program, geometry, distinct, shared, limits=self.limits, decl=decl)
+        return call, pack(decl, program, params)
 
-    def plan(
-        self, inputs: Sequence[Buffer], output: Buffer, params: Params = NO_PARAMS
-    ) -> ReadyCall:
-        """Check and compile a call, or find its cached plan. Runs nothing."""
+    def _facts(self, params: Params) -> tuple[tuple[str, str], ...]:
         decl = self.decl
-        if type(params) is not dict:
-            check_mapping(self.name, params)
-        numbers = number_kinds(decl, params) if decl.generic else ()
-        try:
-            key = (numbers, output._key, *[b._key for b in inputs])
-            plan = self._plans.get(key)
-        except (AttributeError, TypeError):
-            plan = None  # not a buffer; the checks below raise
-        if plan is None or output._key is None:
-            if evaluated(inputs):
-                return self.plan(inputs, output, params)
-            plan = self._bind(inputs, output, numbers).plan()
-            self._keep((numbers, output._key, *[b._key for b in inputs]), plan)
-        program = plan.program
+        return number_kinds(decl, params) if decl.generic else ()
+
+    def _check_apart(
+        self, inputs: Sequence[Buffer], output: Buffer, program: Program | None
+    ) -> None:
         assert program is not None
-        values = plan.params.pack(decl, program, params)
-        target = output._storage
-        storages = [b._storage for b in inputs]
-        if target is None or None in storages:
-            raise FreedError(f"{self.name}: a buffer was freed during the call.", call=self.name)
-        for i in plan.distinct:
-            if storages[i] is target:
-                check_alias(self.name, program, inputs, output)
-        if plan.shared:  # plans do not depend on addresses
-            output.check_writable(self.name)
-            check_alias(self.name, program, inputs, output)
-        if target.reader is not None:
-            settle(target)
-        return plan, storages, target, values  # type: ignore[return-value]
+        check_alias(self.name, program, inputs, output)
 
     def new_output(self, inputs: Sequence[Buffer], params: Params) -> Buffer:
         """Return a new buffer of the inputs' broadcast shape and the result's dtype."""
@@ -160,12 +128,7 @@ class Kernel(Runnable):
             check_count(self, len(inputs))
         buffers = [b for b in inputs if isinstance(b, Buffer)]
         if not buffers or len(buffers) != len(self.decl.args):
-            raise ParameterError(
-                f"{self.name}: the output's shape does not follow from the inputs. "
-                "Pass it: out=buffer_zeros(shape, dtype).",
-                call=self.name,
-                argument="out",
-            )
+            raise self._no_output()
         engine = buffers[0].engine
         for b in buffers:
             b.storage(self.name)
@@ -228,12 +191,6 @@ class Kernel(Runnable):
         >>> twice(buffer([1.0, 2.0], device="cpu")).read_list()
         [2.0, 4.0]
         """
-        if not isinstance(name, str) or not name or printable(name) != name:
-            raise ParameterError.invalid(
-                "Kernel.register", "name", "a non-empty str without lone surrogates", name
-            )
-        _refuse_builtin(name)
-        _check_limits("Kernel.register", limits)
         if params is not None and not all(isinstance(p, str) for p in params):
             raise ParameterError.invalid(
                 "Kernel.register",
@@ -242,15 +199,7 @@ class Kernel(Runnable):
                 params,
                 "Types and defaults belong in the function.",
             )
-        if isinstance(source, Kernel):
-            limits = limits or source.limits
-            decl = source.decl
-            again: KernelDecl | Callable[[], KernelDecl] = decl
-        else:
-            decl, again = _declare(name, source, inputs, params)
-        made = Kernel(name, decl, limits)
-        _custom.put(name, made, functools.partial(Kernel, name, again, limits))
-        return made
+        return _register(name, source, inputs, params, limits)
 
     @staticmethod
     def unregister(name: str) -> None:
@@ -270,7 +219,37 @@ def _restored(name: str, decl: KernelDecl | None, registered: bool) -> Runnable:
 #: Of more registered kernels, those that were made or found by name last are kept compiled.
 MAX_HELD: Final = 512
 
-_custom = Registry[Kernel](MAX_HELD)
+#: Of kernels made with :func:`kernel` that no one holds, the names of so many are known.
+MAX_PASSING: Final = 1024
+
+_custom = Registry[Kernel](MAX_HELD, MAX_PASSING)
+
+
+def _register(
+    name: str,
+    source: str | KernelFunction | Kernel,
+    inputs: int | None,
+    params: Sequence[str] | None,
+    limits: Limits | None,
+    *,
+    passing: bool = False,
+) -> Kernel:
+    """Register a kernel; a passing one may be forgotten when no one holds it."""
+    if not isinstance(name, str) or not name or printable(name) != name:
+        raise ParameterError.invalid(
+            "Kernel.register", "name", "a non-empty str without lone surrogates", name
+        )
+    _refuse_builtin(name)
+    _check_limits("Kernel.register", limits)
+    if isinstance(source, Kernel):
+        limits = limits or source.limits
+        decl = source.decl
+        again: KernelDecl | Callable[[], KernelDecl] = decl
+    else:
+        decl, again = _declare(name, source, inputs, params)
+    made = Kernel(name, decl, limits)
+    _custom.put(name, made, functools.partial(Kernel, name, again, limits), passing=passing)
+    return made
 
 
 def _check_limits(call: str, limits: Limits | None) -> None:
@@ -294,6 +273,9 @@ def kernel(
 ) -> Kernel | Callable[[KernelFunction], Kernel]:
     """Create a kernel from a Python function or its text, and register it under its name.
 
+    The name means the kernel while someone holds it, and for the last 1,024 that were made; those
+    of :meth:`Kernel.register` are kept until they are unregistered.
+
     A kernel may have the name of a built-in one. It is then not registered: the name still means
     the built-in kernel, and calls take the kernel itself instead of its name.
 
@@ -315,7 +297,7 @@ def kernel(
     elif name is None:
         name = str(getattr(source, "__name__", "kernel"))
     if not isinstance(name, str) or name not in builtins():
-        return Kernel.register(name, source, limits=limits)
+        return _register(name, source, None, None, limits, passing=True)
     logging.getLogger("dala").info(
         "kernel: the name %r means the built-in kernel. Pass the new kernel itself, not its name.",
         name,
@@ -341,7 +323,7 @@ def _declare(
     inputs: int | None,
     params: Sequence[str] | None,
 ) -> tuple[KernelDecl, KernelDecl | Callable[[], KernelDecl]]:
-    """Return the declaration, and what makes it again: of text, a function that holds little."""
+    """Return the declaration, and a way to make it again: of text, a function that holds little."""
     if isinstance(source, str):
         text, used = sources.from_text(source, name), {}
 
@@ -391,6 +373,12 @@ def declare_function(
     return declare(
         sources.from_function(function, name), lookup=lookup, inputs=inputs, params=params
     )
+
+
+@functools.cache
+def text_kernel(name: str, text: str) -> Kernel:
+    """Return a kernel that is not registered, from its text; equal text gives the same kernel."""
+    return Kernel(name, declare(sources.from_text(text.strip(), name)))
 
 
 def registered(name: str) -> KernelDecl | None:

@@ -23,52 +23,16 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from dala.gpu.compute.kernel import kernel
+from dala.gpu.compute.lang import markers
 from dala.gpu.compute.lang.declaration import CONSTANTS
 from dala.gpu.compute.lang.functions import FUNCTIONS
-from dala.gpu.compute.lang.markers import (
-    Array,
-    Image,
-    IntOrFloat,
-    Pixel,
-    Vector,
-    Within,
-    f32,
-    f64,
-    outside_kernel,
-    rgba,
-    s32,
-    s64,
-    u8,
-    u32,
-    vec2,
-    vec3,
-    vec4,
-)
 
-_MARKERS = {
-    "Array": Array,
-    "Image": Image,
-    "IntOrFloat": IntOrFloat,
-    "Pixel": Pixel,
-    "Vector": Vector,
-    "Within": Within,
-    "f32": f32,
-    "f64": f64,
-    "kernel": kernel,
-    "rgba": rgba,
-    "s32": s32,
-    "s64": s64,
-    "u8": u8,
-    "u32": u32,
-    "vec2": vec2,
-    "vec3": vec3,
-    "vec4": vec4,
-}
+_MARKERS = {"kernel": kernel} | {name: getattr(markers, name) for name in markers.__all__}
 
 
 def _function(name: str, doc: str) -> Callable[..., NoReturn]:
     def function(*args: float, **params: float) -> NoReturn:
-        outside_kernel(name)
+        markers.outside_kernel(name)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{doc}." if doc.startswith(name) else f"{doc[:1].upper()}{doc[1:]}."
@@ -88,4 +52,4 @@ __all__ = sorted(
 )
 
 # ``language.pyi`` declares their types; a test compares the two.
-globals().update(CONSTANTS, **_FUNCTIONS)
+globals().update(_MARKERS, **CONSTANTS, **_FUNCTIONS)

@@ -10,46 +10,63 @@ operation runs the engine code.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import ClassVar, Final, TypeAlias
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, TypeVar
+
+import numpy as np
 
 from dala.errors import (
+    DalaError,
     DtypeMismatch,
-    FreedError,
     ParameterError,
     ShapeError,
     ShapeMismatch,
-    UnsupportedDtype,
 )
-from dala.gpu.compute.buffer import Buffer, allocate, evaluated, overlap, settle
+from dala.gpu.compute.buffer import Buffer, allocate, overlap
 from dala.gpu.compute.call.arguments import pack
 from dala.gpu.compute.call.checks import IMAGE_SHAPES, check_buffers, check_types, in_place_error
 from dala.gpu.compute.call.geometry import program_for
-from dala.gpu.compute.call.plans import BoundCall, ReadyCall, Values
-from dala.gpu.compute.convert import count_of
+from dala.gpu.compute.call.plans import BoundCall, Values
 from dala.gpu.compute.engines.base import Engine, Task, Tensor
 from dala.gpu.compute.kernel import Kernel
+from dala.gpu.compute.lang.ir import Program
 from dala.gpu.compute.params import (
     CheckedValue,
     CheckedValues,
     Parameter,
-    check_mapping,
     check_values,
 )
-from dala.gpu.compute.runnable import MAX_PLANS, NO_PARAMS, Runnable
-from dala.typing import NDArray, Params
+from dala.gpu.compute.runnable import Runnable
+from dala.typing import NDArray, Params, ParamValue
 
-__all__ = ["Operation", "OperationValues", "Task", "Tensor", "elements"]
-
-#: Types of parameters of which equal values are the same in every way.
-_PLAIN: Final = frozenset({int, bool, str})
+__all__ = ["Inputs", "Lowered", "Operation", "OperationValues", "Task", "Tensor", "elements"]
 
 #: Checked parameter values by name, of the types that the operation declares.
 OperationValues: TypeAlias = dict[str, CheckedValue]
+Inputs: TypeAlias = tuple[Tensor, ...]
+#: An equivalent kernel of the language and its parameters, or None.
+Lowered: TypeAlias = tuple[Kernel, OperationValues] | None
+
+
+_Error = TypeVar("_Error", bound=DalaError)
+
+
+def _wrong(error: type[_Error]) -> Callable[..., _Error]:
+    """Return a method that makes an error of this kind, which names the operation."""
+
+    def wrong(
+        self: Operation, argument: str, expected: str, got: ParamValue, advice: str = ""
+    ) -> _Error:
+        """Return the error of an argument."""
+        return error.invalid(self.name, argument, expected, got, advice)
+
+    return wrong
 
 
 class Operation(Runnable):
-    """A kernel with engine code. Subclass it and list the class in its module's ``OPERATIONS``.
+    """A kernel with engine code. Subclass it in a module of kernels.
 
     A subclass declares its inputs and parameters as class attributes, the shape and dtype of the
     output in :meth:`result` (and :meth:`fit`, if several fit), and its definition in NumPy in
@@ -74,73 +91,101 @@ class Operation(Runnable):
     #: without code for the operation raises UnsupportedOperation.
     host: ClassVar[bool] = False
 
+    def __init_subclass__(cls) -> None:
+        if "title" in vars(cls):
+            DECLARED[cls.__module__].append(cls)
+
     def __init__(self) -> None:
         self.name = self.title
         self._plans = {}
-        #: Checked values, by parameters that are all ints, bools and strings, and their types.
-        self._checked: dict[tuple[object, ...], CheckedValues] = {}
         required = any(option.required for option in self.options)
         #: Values of a call without parameters; empty if a parameter is required.
         self._defaults = () if required else self.check_params({})
 
     # for subclasses -----------------------------------------------------------------------------
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor | None:
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor | None:
         """Return the shape and dtype of the output, or None if the caller must pass an output.
 
         Raises an error if the inputs do not match; use :meth:`shape_error` and its siblings.
         """
         return inputs[0]
 
-    def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
-    ) -> OperationValues:
+    def fit(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         """Check an output, and return the parameter values with those derived from shapes."""
         wanted = self.result(inputs, values)
         if wanted is not None:
             self.want(output, wanted)
+        return self.derived(inputs, output, values)
+
+    def derived(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
+        """Return the values that engines take, of a call whose output is that of :meth:`result`."""
         return values
 
-    @abstractmethod
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        """Compute the result with NumPy. This defines the operation; the reference engine runs it.
+    if TYPE_CHECKING:
+        # A subclass names its arrays, as in ``define(self, task, a, b)``.
+        define: Callable[..., NDArray]
+    else:
 
-        Arrays have their stored dtype. Floats returned for a u8 output are rounded (halves up) and
-        clamped.
-        """
+        @abstractmethod
+        def define(self, task: Task, *arrays: NDArray) -> NDArray:
+            """Compute the result with NumPy: the definition, which the reference engine runs.
 
-    def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
+            Arrays have their stored dtype. Floats returned for a u8 output are rounded (halves up)
+            and clamped.
+            """
+
+    def lower(self, task: Task) -> Lowered:
         """Return an equivalent kernel of the language and its parameters, or None."""
         return None
+
+    # definitions --------------------------------------------------------------------------------
+    @staticmethod
+    def as_unit(picture: NDArray) -> NDArray:
+        """Return the numbers of a picture in f64; bytes become 0 to 1."""
+        unit = 255.0 if picture.dtype == np.uint8 else 1.0
+        return np.asarray(picture.astype(np.float64) / unit)
+
+    @staticmethod
+    def from_unit(task: Task, picture: NDArray) -> NDArray:
+        """Return numbers of 0 to 1 as the output stores them, before rounding."""
+        return picture * 255.0 if task.output.dtype == "u8" else picture
+
+    @staticmethod
+    def with_alpha(task: Task, color: NDArray, image: NDArray, white: int = 1) -> NDArray:
+        """Return colors with the alpha of an image, else white, in the output's channels."""
+        alpha = np.full_like(color[..., :1], white)
+        if image.shape[-1] == 4:
+            alpha = image[..., 3:].astype(color.dtype)
+        return np.concatenate([color, alpha], axis=-1)[..., : task.output.shape[2]]
 
     # errors -------------------------------------------------------------------------------------
     def shape_error(self, text: str) -> ShapeMismatch:
         """Return a ShapeMismatch that names the operation."""
         return ShapeMismatch(f"{self.name}: {text}", call=self.name)
 
+    #: Errors of an input or output of a wrong shape or dtype, and of a wrong value of a parameter,
+    #: from the argument, what is expected, what was given, and advice.
+    wrong_shape, wrong_dtype = _wrong(ShapeMismatch), _wrong(DtypeMismatch)
+    wrong_value = _wrong(ParameterError)
+
     def want(self, output: Tensor, wanted: Tensor) -> None:
         """Raise if an output does not have the wanted shape and dtype."""
         if output.shape != wanted.shape:
-            raise ShapeMismatch.invalid(
-                self.name,
+            raise self.wrong_shape(
                 "output",
                 f"of shape {wanted.shape}",
                 output.shape,
                 f"Use buffer_zeros({wanted.shape}, {wanted.dtype!r}).",
             )
         if output.dtype != wanted.dtype:
-            raise DtypeMismatch.invalid(
-                self.name, "output", f"of dtype {wanted.dtype!r}", output.dtype
-            )
+            raise self.wrong_dtype("output", f"of dtype {wanted.dtype!r}", output.dtype)
 
     def same_dtype(self, inputs: Sequence[Tensor]) -> str:
         """Return the dtype of all inputs; raise if they differ."""
         for name, t in zip(self.takes, inputs, strict=False):
             if t.dtype != inputs[0].dtype:
-                raise DtypeMismatch.invalid(
-                    self.name,
-                    name,
-                    f"of dtype {inputs[0].dtype!r}, as {self.takes[0]!r} is",
-                    t.dtype,
+                raise self.wrong_dtype(
+                    name, f"of dtype {inputs[0].dtype!r}, as {self.takes[0]!r} is", t.dtype
                 )
         return inputs[0].dtype
 
@@ -149,17 +194,35 @@ class Operation(Runnable):
         shape = inputs[index].shape
         if len(shape) not in ranks:
             axes = f"{' or '.join(map(str, ranks))} {'axis' if ranks == (1,) else 'axes'}"
-            raise ShapeMismatch.invalid(self.name, self.takes[index], f"of {axes}", shape)
+            raise self.wrong_shape(self.takes[index], f"of {axes}", shape)
         return shape
 
-    def want_image(self, inputs: Sequence[Tensor], index: int = 0) -> tuple[int, int, int]:
-        """Return height, width and channels of an input; raise unless it is a u8 or f32 image."""
-        t, name = inputs[index], self.takes[index]
+    def want_f32(self, inputs: Sequence[Tensor], index: int) -> None:
+        """Raise unless an input is f32."""
+        if inputs[index].dtype != "f32":
+            raise self.wrong_dtype(self.takes[index], "of dtype 'f32'", inputs[index].dtype)
+
+    def want_color(self, inputs: Sequence[Tensor], advice: str = "") -> tuple[int, ...]:
+        """Return the shape of the first input; raise unless it is an RGB or RGBA image."""
+        shape = inputs[0].shape
+        if len(shape) != 3 or shape[2] not in (3, 4):
+            expected = "of shape (height, width, 3) or (height, width, 4)"
+            raise self.wrong_shape(self.takes[0], expected, shape, advice)
+        return shape
+
+    def want_image(self, inputs: Sequence[Tensor], *, empty: bool = True) -> tuple[int, int, int]:
+        """Return height, width and channels of the first input, a u8 or f32 image, or raise.
+
+        ``empty`` is False if it must have pixels.
+        """
+        t, name = inputs[0], self.takes[0]
         channels = t.shape[2] if len(t.shape) == 3 else 1
         if len(t.shape) not in (2, 3) or channels not in (1, 3, 4):
             raise ShapeError.invalid(self.name, name, IMAGE_SHAPES, t.shape)
         if t.dtype not in ("u8", "f32"):
-            raise DtypeMismatch.invalid(self.name, name, "an image of dtype 'u8' or 'f32'", t.dtype)
+            raise self.wrong_dtype(name, "an image of dtype 'u8' or 'f32'", t.dtype)
+        if not empty and 0 in t.shape:
+            raise self.wrong_shape(name, "a picture with pixels", t.shape)
         return t.shape[0], t.shape[1], channels
 
     # the interface of kernels --------------------------------------------------------------------
@@ -178,27 +241,13 @@ class Operation(Runnable):
         """The docstring of the class."""
         return type(self).__doc__ or ""
 
-    def __repr__(self) -> str:
+    def _described_inputs(self) -> list[str]:
         first = len(self.takes) - self.optional
-        inputs = [*self.takes[:first], *(f"{n}=None" for n in self.takes[first:])]
-        params = [p.name if p.required else f"{p.name}={p.default!r}" for p in self.options]
-        return f"<Kernel {self.name}({', '.join([*inputs, *(['*', *params] if params else [])])})>"
+        return [*self.takes[:first], *(f"{n}=None" for n in self.takes[first:])]
 
     def check_params(self, params: Params) -> CheckedValues:
         """Return all parameters with their checked values, in order of declaration."""
-        if type(params) is not dict:
-            return check_values(self.name, self.options, params)
-        kinds = [type(value) for value in params.values()]
-        if not _PLAIN.issuperset(kinds):
-            return check_values(self.name, self.options, params)
-        key = (*params.items(), *kinds)
-        found = self._checked.get(key)
-        if found is None:
-            found = check_values(self.name, self.options, params)
-            if len(self._checked) >= MAX_PLANS:
-                self._checked.clear()
-            self._checked[key] = found
-        return found
+        return check_values(self.name, self.options, params)
 
     def bind(
         self, inputs: Sequence[Buffer], output: Buffer, params: Params
@@ -206,17 +255,16 @@ class Operation(Runnable):
         """Check a call; return it ready to compile, with the parameter values of its program."""
         engine = check_buffers(self, inputs, output)
         task = self._task(engine, inputs, output, dict(self.check_params(params)))
-        for name, b in zip(self.takes, inputs, strict=False):
-            if overlap(b, output):
-                raise in_place_error(self.name, name)
+        self._check_apart(inputs, output)
         shared = any(b.storage(self.name).foreign for b in (*inputs, output))
         lowered = None if engine.backend == "reference" else self.lower(task)
+        distinct = tuple(range(len(inputs)))
         if lowered is None:
-            return BoundCall(engine, None, None, (), shared, task), ()
+            return BoundCall(engine, None, None, distinct, shared, task), ()
         kernel, values = lowered
         program, geometry = program_for(kernel.decl, inputs, output.shape, output.dtype)
-        check_types(engine, program)
-        call = BoundCall(engine, program, geometry, (), shared, task)
+        check_types(engine, self.name, program.types)
+        call = BoundCall(engine, program, geometry, distinct, shared, task)
         return call, pack(kernel.decl, program, values)
 
     def _task(
@@ -230,13 +278,7 @@ class Operation(Runnable):
         target = Tensor(output.shape, output.dtype)
         self._check_dtypes(tensors)
         values = self.fit(tensors, target, values)
-        missing = {t.dtype for t in (*tensors, target)} - engine.dtypes
-        if missing:
-            raise UnsupportedDtype(
-                f"{self.name}: computes with {', '.join(sorted(missing))}, which {engine.id} does "
-                "not support. Use 32-bit dtypes, or move the buffers: b.to('cpu').",
-                call=self.name,
-            )
+        check_types(engine, self.name, (t.dtype for t in (*tensors, target)))
         return Task(
             self.code or self.name,
             tensors,
@@ -247,45 +289,20 @@ class Operation(Runnable):
             host=self.host,
         )
 
-    def _check_dtypes(self, inputs: tuple[Tensor, ...]) -> None:
+    def _check_apart(
+        self, inputs: Sequence[Buffer], output: Buffer, program: Program | None = None
+    ) -> None:
+        for name, b in zip(self.takes, inputs, strict=False):
+            if overlap(b, output):
+                raise in_place_error(self.name, name)
+
+    def _check_dtypes(self, inputs: Inputs) -> None:
         for name, t in zip(self.takes, inputs, strict=False):
             if t.dtype not in self.dtypes:
-                raise DtypeMismatch.invalid(
-                    self.name, name, f"of dtype {' or '.join(self.dtypes)}", t.dtype
-                )
+                raise self.wrong_dtype(name, f"of dtype {' or '.join(self.dtypes)}", t.dtype)
 
-    def plan(
-        self, inputs: Sequence[Buffer], output: Buffer, params: Params = NO_PARAMS
-    ) -> ReadyCall:
-        """Check and prepare a call, or find its cached plan. Runs nothing."""
-        if type(params) is not dict:
-            check_mapping(self.name, params)
-        values = self.check_params(params) if params else self._defaults
-        try:
-            key = (values, output._key, *[b._key for b in inputs])
-            plan = self._plans.get(key)
-        except (AttributeError, TypeError):
-            plan = None  # not a buffer; the checks below raise
-        if (
-            plan is None
-            or output._key is None
-            or (plan.shared and any(overlap(b, output) for b in inputs))
-        ):
-            if evaluated(inputs):
-                return self.plan(inputs, output, params)
-            call, numbers = self.bind(inputs, output, params)
-            values = values or self.check_params(params)
-            key = (values, output._key, *[b._key for b in inputs])
-            plan = self._keep(key, call.plan(numbers))
-        target = output._storage
-        storages = [b._storage for b in inputs]
-        if target is None or None in storages:
-            raise FreedError(f"{self.name}: a buffer was freed during the call.", call=self.name)
-        if target in storages:
-            self.bind(inputs, output, params)  # raises
-        if target.reader is not None:
-            settle(target)
-        return plan, storages, target, plan.values  # type: ignore[return-value]
+    def _facts(self, params: Params) -> CheckedValues:
+        return self.check_params(params) if params else self._defaults
 
     def new_output(self, inputs: Sequence[Buffer], params: Params) -> Buffer:
         """Return a new output buffer for some inputs."""
@@ -299,12 +316,7 @@ class Operation(Runnable):
         self._check_dtypes(tensors)
         made = self.result(tensors, values)
         if made is None:
-            raise ParameterError(
-                f"{self.name}: the output's shape does not follow from the inputs. "
-                "Pass it: out=buffer_zeros(shape, dtype).",
-                call=self.name,
-                argument="out",
-            )
+            raise self._no_output()
         return allocate(buffers[0].engine, made.shape, made.dtype, zero=False, call=self.name)
 
     def source(self, target: str = "python", *, dtype: str | None = None) -> str:
@@ -323,6 +335,10 @@ class Operation(Runnable):
         return textwrap.dedent(inspect.getsource(type(self).define))
 
 
+#: Operations, by the name of the module that declares them.
+DECLARED: Final[defaultdict[str, list[type[Operation]]]] = defaultdict(list)
+
+
 def elements(t: Tensor) -> int:
     """Return the number of elements of a buffer."""
-    return count_of(t.shape)
+    return prod(t.shape)

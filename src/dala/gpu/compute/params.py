@@ -20,8 +20,8 @@ _PLAIN_TYPES: Final = frozenset(_NUMBER_TYPES)
 
 
 @dataclass(frozen=True)
-class Parameter:
-    """One parameter of an operation.
+class DeclaredParam:
+    """What operations and filters declare of a parameter.
 
     Attributes:
         name: the name that callers use.
@@ -33,13 +33,10 @@ class Parameter:
         size: the length of "ints" and "floats"; 0 accepts any length.
         spread: True if a single number is accepted and repeated ``size`` times.
         required: True if callers must pass it.
-
-    >>> Parameter("radius", "int", 3, low=0, high=200).expected
-    'an int from 0 to 200'
     """
 
     name: str
-    type: Literal["int", "float", "bool", "choice", "ints", "floats"]
+    type: str
     default: ParamValue = None
     low: float | None = None
     high: float | None = None
@@ -47,6 +44,17 @@ class Parameter:
     size: int = 0
     spread: bool = False
     required: bool = False
+
+
+@dataclass(frozen=True)
+class Parameter(DeclaredParam):
+    """One parameter of an operation.
+
+    >>> Parameter("radius", "int", 3, low=0, high=200).expected
+    'an int from 0 to 200'
+    """
+
+    type: Literal["int", "float", "bool", "choice", "ints", "floats"]
 
     @property
     def expected(self) -> str:
@@ -126,6 +134,24 @@ def python_number(value: object) -> object:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def number_of(value: object, whole: bool) -> int | float | None:
+    """Convert a number to an int, if ``whole``, or a float; return None if it is not one.
+
+    >>> number_of(2.0, True), number_of(2.5, True), number_of(np.uint8(3), False)
+    (2, None, 3.0)
+    """
+    value = python_number(value)
+    if not isinstance(value, (int, float)):
+        return None
+    if whole and isinstance(value, float) and not value.is_integer():
+        return None
+    kind = int if whole else float
+    try:
+        return value if isinstance(value, kind) else kind(value)
+    except OverflowError:
+        return None
+
+
 def missing(kernel: str, name: str) -> ParameterError:
     """Return the error for a missing required parameter."""
     return ParameterError(
@@ -153,26 +179,23 @@ def check_values(kernel: str, options: Sequence[Parameter], params: Params) -> C
 def _value(kernel: str, option: Parameter, value: ParamValue) -> CheckedValue:
     if value is None:
         raise missing(kernel, option.name)
-    kind = option.type
+    found: CheckedValue = None
+    kind, advice = option.type, ""
     if kind in ("int", "float"):
-        number = _number(option, value)
-        if number is not None:
-            return number
+        found = _number(option, value)
     elif kind == "choice":
         if isinstance(value, str) and value in option.choices:
             return value
         advice = did_you_mean(str(value), option.choices)
-        raise ParameterError.invalid(kernel, option.name, option.expected, value, advice)
     elif kind == "bool":
-        if isinstance(value, (bool, np.bool_)) or (
-            isinstance(value, (int, float)) and value in (0, 1)
-        ):
+        if isinstance(value, (bool, np.bool_, int, float)) and value in (0, 1):
             return bool(value)
     else:
-        numbers = _numbers(option, value)
-        if numbers is not None:
-            return numbers
-    raise ParameterError.invalid(kernel, option.name, option.expected, python_number(value))
+        found = _numbers(option, value)
+    if found is None:
+        got = python_number(value)
+        raise ParameterError.invalid(kernel, option.name, option.expected, got, advice)
+    return found
 
 
 def _numbers(option: Parameter, value: ParamValue) -> tuple[int | float, ...] | None:
@@ -206,21 +229,10 @@ def _numbers(option: Parameter, value: ParamValue) -> tuple[int | float, ...] | 
 def _number(option: Parameter, value: object) -> int | float | None:
     """Convert a number to the parameter's type; return None if it is invalid."""
     low, high, whole = option.low, option.high, option.type in ("int", "ints")
-    if type(value) is (int if whole else float):
-        found = value
-    else:
-        if isinstance(value, np.generic):
-            value = value.item()
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            return None
-        if whole and isinstance(value, float) and not value.is_integer():
-            return None
-        try:
-            kind = int if whole else float
-            found = value if isinstance(value, kind) else kind(value)
-        except OverflowError:
-            return None
-    if found != found or (low is not None and found < low) or (high is not None and found > high):
+    found = value if type(value) is (int if whole else float) else number_of(value, whole)
+    if found is None or isinstance(value, bool | np.bool_) or found != found:
+        return None
+    if (low is not None and found < low) or (high is not None and found > high):
         return None
     if type(found) is float and not found:
         return 0.0  # not -0.0, which is equal: plans are found by their values

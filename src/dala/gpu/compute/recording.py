@@ -106,7 +106,7 @@ class Plan:
         buffers = tuple(
             PlanBuffer(
                 int(evaluate(b.nbytes, values)),
-                _table(b.table, values)
+                evaluate(b.table, values).tobytes()
                 if b.table is not None
                 else _filled(b.data, b.words, values),
                 role=b.role,
@@ -125,11 +125,6 @@ class Plan:
         )
         shape = tuple(int(evaluate(n, values)) for n in self.shape)
         return Plan(steps, buffers, shape, self.dtype, ())
-
-
-def _table(expr: Expr, values: Mapping[str, Number]) -> bytes:
-    found: NDArray = evaluate(expr, values)
-    return found.tobytes()
 
 
 def _filled(
@@ -187,10 +182,7 @@ class Recorder:
     ) -> Buffer:
         """Return a buffer of the recorded device; ``data`` makes it a constant."""
         check_dtype(self._engine, dtype, "export_web")
-        nbytes: int = ITEMSIZE[dtype]
-        for n in shape:
-            nbytes *= n
-        storage = self._engine.allocate(nbytes, zero=False)
+        storage = self._engine.allocate(ITEMSIZE[dtype] * math.prod(shape), zero=False)
         if data is not None:
             self._engine.upload(storage, data.tobytes())
         made = Buffer(self._engine, storage, tuple(shape), dtype)
@@ -198,7 +190,7 @@ class Recorder:
         return made
 
     def plan(self, inputs: Sequence[Buffer], output: Buffer) -> Plan:
-        """Return what was recorded since the beginning, with these inputs and this output."""
+        """Return the recorded plan, with these inputs and this output."""
         numbers: dict[int, int] = {}
         found: list[PlanBuffer] = []
 
@@ -216,7 +208,7 @@ class Recorder:
             number(_recorded(b), "input")
         number(_recorded(output), "output")
         steps = []
-        for step in self._engine.recording.steps:
+        for step in self._engine.steps:
             if isinstance(step, RecordedCopy):
                 steps.append(PlanStep("", (number(step.source), number(step.target))))
                 continue

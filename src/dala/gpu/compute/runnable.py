@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar, overload
 import numpy as np
 
 from dala.budget import find_scope
-from dala.gpu.compute.buffer import Buffer
+from dala.errors import FreedError, ParameterError
+from dala.gpu.compute.buffer import Buffer, evaluated, settle
 from dala.gpu.compute.call.plans import BoundCall, CallPlan, ReadyCall, Values
+from dala.gpu.compute.lang.ir import Program
+from dala.gpu.compute.params import check_mapping
 from dala.typing import KernelInput, NDArray, Params, ParamValue
 
 if TYPE_CHECKING:
@@ -84,10 +87,56 @@ class Runnable(ABC):
         """Check a call; return it ready to compile, with its parameter values."""
 
     @abstractmethod
+    def _facts(self, params: Params) -> tuple[object, ...]:
+        """Return what a plan depends on besides the buffers."""
+
+    @abstractmethod
+    def _check_apart(
+        self, inputs: Sequence[Buffer], output: Buffer, program: Program | None
+    ) -> None:
+        """Raise if the output shares memory with an input that must be another buffer."""
+
+    @abstractmethod
+    def _described_inputs(self) -> list[str]:
+        """Return the inputs as ``repr`` shows them."""
+
     def plan(
         self, inputs: Sequence[Buffer], output: Buffer, params: Params = NO_PARAMS
     ) -> ReadyCall:
         """Check and compile a call, or find its cached plan. Runs nothing."""
+        if type(params) is not dict:
+            check_mapping(self.name, params)
+        facts = self._facts(params)
+        try:
+            plan = self._plans.get((facts, output._key, *[b._key for b in inputs]))
+        except (AttributeError, TypeError):
+            plan = None  # not a buffer; the checks below raise
+        bound = plan is None or output._key is None
+        if plan is None or bound:
+            if evaluated(inputs):
+                return self.plan(inputs, output, params)
+            call, values = self.bind(inputs, output, params)
+            plan = call.plan(values)
+            if len(self._plans) >= MAX_PLANS:
+                self._plans.clear()
+            self._plans[(facts, output._key, *[b._key for b in inputs])] = plan
+        if plan.decl is None or plan.program is None:
+            values = plan.values
+        else:
+            values = plan.params.pack(plan.decl, plan.program, params)
+        target = output._storage
+        storages = [b._storage for b in inputs]
+        if target is None or None in storages:  # another thread freed it
+            raise FreedError(f"{self.name}: a buffer was freed during the call.", call=self.name)
+        if not bound:  # plans do not depend on addresses
+            if plan.shared:
+                output.check_writable(self.name)
+            in_place = target in storages and any(storages[i] is target for i in plan.distinct)
+            if in_place or plan.shared:
+                self._check_apart(inputs, output, plan.program)
+        if target.reader is not None:
+            settle(target)
+        return plan, storages, target, values  # type: ignore[return-value]  # none is None
 
     @abstractmethod
     def new_output(self, inputs: Sequence[Buffer], params: Params) -> Buffer:
@@ -176,8 +225,16 @@ class Runnable(ABC):
 
         return call_on(self, inputs, out, params)
 
-    def _keep(self, key: tuple[object, ...], plan: CallPlan) -> CallPlan:
-        if len(self._plans) >= MAX_PLANS:
-            self._plans.clear()
-        self._plans[key] = plan
-        return plan
+    def _no_output(self) -> ParameterError:
+        """Return the error for a call without the output that it needs."""
+        return ParameterError(
+            f"{self.name}: the output's shape does not follow from the inputs. "
+            "Pass it: out=buffer_zeros(shape, dtype).",
+            call=self.name,
+            argument="out",
+        )
+
+    def __repr__(self) -> str:
+        params = [p.name if p.required else f"{p.name}={p.default!r}" for p in self.params]
+        shown = [*self._described_inputs(), *(["*", *params] if params else [])]
+        return f"<Kernel {self.name}({', '.join(shown)})>"

@@ -7,6 +7,7 @@ notebook widgets come from rendercanvas.
 from __future__ import annotations
 
 import math
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
@@ -17,8 +18,13 @@ if TYPE_CHECKING:
     from dala.gpu.presenters.base import Presenter
     from dala.gpu.surface import Surface
 
-#: The values of ``show=``.
-KINDS: Final = ("window", "browser", "notebook", "terminal")
+#: The values of ``show=``, and what makes their presenters, in modules of the same names.
+KINDS: Final = {
+    "window": "WindowPresenter",
+    "browser": "BrowserPresenter",
+    "notebook": "make_notebook",
+    "terminal": "TerminalPresenter",
+}
 
 
 def default_kind() -> str | None:
@@ -43,28 +49,16 @@ def make_presenter(surface: Surface, kind: str, *, title: str, vsync: bool) -> P
         CommandError: The kind is unknown, or the title is not a str.
         DeviceUnavailable: This machine cannot show it that way; the message says what would help.
     """
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         known = ", ".join(repr(k) for k in KINDS)
         advice = did_you_mean(kind, KINDS) if isinstance(kind, str) else ""
         raise CommandError.invalid("create_surface", "show", f"{known} or None", kind, advice)
     if not isinstance(title, str):
         raise CommandError.invalid("create_surface", "title", "a str", title)
-    renderer, vsync = renderer_of(surface, "create_surface"), bool(vsync)
-    if kind == "window":
-        from dala.gpu.presenters.window import WindowPresenter
-
-        return WindowPresenter(renderer, title, vsync)
-    if kind == "browser":
-        from dala.gpu.presenters.browser import BrowserPresenter
-
-        return BrowserPresenter(renderer, title, vsync)
-    if kind == "notebook":
-        from dala.gpu.presenters.notebook import make_notebook
-
-        return make_notebook(renderer, title, vsync)
-    from dala.gpu.presenters.terminal import TerminalPresenter
-
-    return TerminalPresenter(renderer, vsync)
+    renderer = renderer_of(surface, "create_surface")
+    make = getattr(import_module(f"dala.gpu.presenters.{kind}"), KINDS[kind])
+    presenter: Presenter = make(renderer, title, bool(vsync))
+    return presenter
 
 
 def wait_until_closed(surface: Surface, timeout: float | None) -> bool:

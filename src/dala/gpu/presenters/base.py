@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dala import forks
-from dala.errors import DalaError, DeviceError
+from dala.errors import DeviceError
 from dala.resources import Closing
 from dala.typing import NDArray
 
@@ -104,10 +104,11 @@ class Presenter(Closing):
                 break
             time.sleep(0.002)
 
-    def fail(self, error: DalaError) -> None:
-        """End the presenter with an error, which the surface lists and raises."""
-        self.renderer.record_error(error)
-        self.detach()
+    def record(self, error: Exception) -> None:
+        """Record an error, which the surface lists and raises."""
+        self.renderer.record_error(
+            DeviceError(f"show={self.kind!r} failed: {type(error).__name__}: {error}")
+        )
 
     def wait(self, timeout: float | None) -> bool:
         """Wait until the presenter is closed. Return False after ``timeout`` seconds."""
@@ -116,8 +117,12 @@ class Presenter(Closing):
             left = POLL_SECONDS if end is None else min(POLL_SECONDS, end - time.monotonic())
             if left <= 0:
                 return False
-            self._ended.wait(left)  # in short waits, so that Ctrl-C works on every system
+            self.pause(left)  # in short waits, so that Ctrl-C works on every system
         return True
+
+    def pause(self, seconds: float) -> None:
+        """Wait for the end, or so many seconds."""
+        self._ended.wait(seconds)
 
 
 class ThreadPresenter(Presenter):
@@ -161,7 +166,7 @@ class ThreadPresenter(Presenter):
                 self.show(self.take_frame())
                 self.shown += 1
         except Exception as error:
-            self.fail(DeviceError(f"show={self.kind!r} failed: {type(error).__name__}: {error}"))
+            self.record(error)
         finally:
             try:
                 self.end()
@@ -174,9 +179,14 @@ class ThreadPresenter(Presenter):
             self.wait_for_queue()
         self.detach()
         self.wake()
-        thread = self._thread
-        if thread.ident is not None and thread is not threading.current_thread():
-            thread.join(timeout=10.0)
+        join(10.0, self._thread)
+
+
+def join(seconds: float, *threads: threading.Thread | None) -> None:
+    """Wait for threads to end, except those that never began, and the calling one."""
+    for thread in threads:
+        if thread is not None and thread.ident not in (None, threading.get_ident()):
+            thread.join(timeout=seconds)
 
 
 def over_black(frame: NDArray) -> NDArray:

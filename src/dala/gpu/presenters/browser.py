@@ -22,8 +22,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 from dala import forks
-from dala.errors import DeviceError, DeviceUnavailable
-from dala.gpu.presenters.base import POLL_SECONDS, Presenter
+from dala.errors import DeviceUnavailable
+from dala.gpu.presenters.base import POLL_SECONDS, Presenter, join
 from dala.gpu.presenters.http import HttpResponse, PageServer, text_response
 from dala.gpu.presenters.window_loop import has_display
 from dala.typing import NDArray
@@ -59,7 +59,7 @@ class BrowserPresenter(Presenter):
         self._opening: threading.Thread | None = None
         try:
             self._server = PageServer(
-                self._respond, f"/{secrets.token_urlsafe(16)}/", failed=self._failed
+                self._respond, f"/{secrets.token_urlsafe(16)}/", failed=self.record
             )
         except OSError as error:
             raise DeviceUnavailable(
@@ -88,13 +88,8 @@ class BrowserPresenter(Presenter):
 
     def close(self) -> None:
         """End the server, its connections and threads."""
-        self.detach()
-        with self._changed:
-            self._changed.notify_all()
-        self._server.close()
-        for thread in (self._watcher, self._opening):
-            if thread is not None and thread is not threading.current_thread():
-                thread.join(timeout=10.0)
+        self._end()
+        join(10.0, self._watcher, self._opening)
 
     # responses, each on its connection's thread -------------------------------------------------
     def _respond(self, path: str, query: dict[str, str]) -> HttpResponse:
@@ -161,12 +156,6 @@ class BrowserPresenter(Presenter):
                 self._pages -= 1
                 self._left_at = time.monotonic()
 
-    def _failed(self, error: Exception) -> None:
-        """List an error of a response with the surface's; the page gets status 500."""
-        self.renderer.record_error(
-            DeviceError(f"show='browser' failed: {type(error).__name__}: {error}")
-        )
-
     # threads ------------------------------------------------------------------------------------
     def _watch_pages(self) -> None:
         """End the presenter when the surface or the last page is closed."""
@@ -177,6 +166,9 @@ class BrowserPresenter(Presenter):
                     break
             if self.renderer.closed:
                 break
+        self._end()
+
+    def _end(self) -> None:
         self.detach()
         with self._changed:
             self._changed.notify_all()

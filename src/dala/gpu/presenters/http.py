@@ -1,8 +1,9 @@
-"""A minimal HTTP server for one page.
+"""A minimal HTTP server for one page. It is ours because the standard library's has no bounds.
 
 It listens on 127.0.0.1 only, on a free port. It serves only paths that begin with a secret, and
 only requests whose Host is a local name: another site can neither guess the secret nor use DNS
-rebinding. The port in Host may differ, as it does through a tunnel.
+rebinding. The port in Host may differ, as it does through a tunnel. It is our own, because showing
+a surface needs no package, and web frameworks do not bound what a connection costs.
 
 Any program on the machine may connect, so every connection costs a bounded amount: of time until
 its request is complete, of bytes, and of places. When the places are taken, a connection that has
@@ -21,6 +22,7 @@ from http import HTTPStatus
 from typing import Final
 
 from dala import forks
+from dala.gpu.presenters.base import POLL_SECONDS, join
 from dala.gpu.presenters.requests import HttpRequest, RequestRefused, parse_request, read_head
 
 #: The local names that a request's Host may have.
@@ -31,16 +33,13 @@ POLICY: Final = (
     "connect-src 'self'; img-src data:; frame-ancestors 'none'"
 )
 
-#: Seconds between the checks of a waiting thread whether the server was closed.
-POLL_SECONDS: Final = 0.2
-
 #: Bytes of a body that are sent at a time.
 CHUNK: Final = 256 * 1024
 
 
 @dataclass(frozen=True)
 class ServerLimits:
-    """What the connections of a server may cost."""
+    """Limits on the connections of a server."""
 
     #: Connections at a time, from all addresses.
     connections: int = 128
@@ -89,7 +88,6 @@ class _Connection:
     address: str
     #: True once it sent a request with the secret.
     known: bool = False
-    thread: threading.Thread | None = None
 
 
 class PageServer:
@@ -163,7 +161,6 @@ class PageServer:
             accepted.close()
             return
         thread = forks.thread(self._work, args=(connection,), name="dala-http-connection")
-        connection.thread = thread
         with self._lock:
             if self._closed.is_set():
                 accepted.close()
@@ -206,9 +203,7 @@ class PageServer:
         self._listener.close()
         for connection in connections:
             _shut_down(connection.socket)
-        for thread in (self._loop, *threads):
-            if thread is not threading.current_thread():
-                thread.join(timeout=5.0)
+        join(5.0, self._loop, *threads)
 
     def _leave_to_parent(self) -> None:
         """Close the sockets of a forked child, so that the parent alone holds them."""
@@ -303,7 +298,7 @@ def _shut_down(connection: socket.socket) -> None:
 
 
 def _linger(connection: socket.socket) -> None:
-    """Read what a client still sends, for a moment: closing now would discard its response."""
+    """Read the rest of a request, for a moment: closing now would discard its response."""
     end = time.monotonic() + 0.5
     connection.shutdown(socket.SHUT_WR)
     for _ in range(64):

@@ -2,7 +2,7 @@
 
 The picture is scaled to the terminal, aspect kept, and drawn on the alternate screen, so that the
 terminal's content is kept. At the end the normal screen and the cursor are restored, and the last
-frame last_frame as text.
+frame stays as text.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class TerminalPresenter(ThreadPresenter):
 
     kind = "terminal"
 
-    def __init__(self, renderer: Renderer, vsync: bool) -> None:
+    def __init__(self, renderer: Renderer, title: str, vsync: bool) -> None:
         super().__init__(renderer, 1.0 / MAX_FPS if vsync else 0.0)
         self._out = _terminal_descriptor()
         self._size = (0, 0)
@@ -57,32 +57,21 @@ class TerminalPresenter(ThreadPresenter):
     def show(self, frame: NDArray) -> None:
         """Draw a frame. A terminal that was resized is cleared first."""
         size = _terminal_size(self._out)
-        rows = half_blocks(self._scaled(frame, size))
+        left, top, rows = _placed(frame, *size)
         clear = "\x1b[0m\x1b[2J" if size != self._size else ""
         self._size, self._last = size, frame
-        left, top = self._corner(frame, size)
         lines = "".join(f"\x1b[{top + i + 1};{left + 1}H{row}" for i, row in enumerate(rows))
         self._write(f"{BEGIN}{clear}{lines}{HOME}{END}")
 
-    def _corner(self, frame: NDArray, size: tuple[int, int]) -> tuple[int, int]:
-        columns, lines = size
-        x, y, _, _ = fit_rect((frame.shape[1], frame.shape[0]), (columns, lines * 2))
-        return x, y // 2
-
-    def _scaled(self, frame: NDArray, size: tuple[int, int]) -> NDArray:
-        columns, lines = size
-        _, _, w, h = fit_rect((frame.shape[1], frame.shape[0]), (columns, lines * 2))
-        return scale(over_black(frame), w, h)
-
     def end(self) -> None:
-        """Restore the normal screen; the last frame last_frame as text."""
+        """Restore the normal screen; the last frame stays as text."""
         if self not in _entered:
             return
         _entered.discard(self)
         last_frame = ""
         if self._last is not None:
             columns, lines = _terminal_size(self._out)
-            rows = half_blocks(self._scaled(self._last, (columns, max(lines - 1, 1))))
+            *_, rows = _placed(self._last, columns, max(lines - 1, 1))
             last_frame = "".join(f"{row}\n" for row in rows)
         with contextlib.suppress(OSError):  # the terminal is gone
             self._write(f"{LEAVE}{last_frame}")
@@ -91,6 +80,12 @@ class TerminalPresenter(ThreadPresenter):
         data = memoryview(text.encode())
         while data:
             data = data[os.write(self._out, data) :]
+
+
+def _placed(frame: NDArray, columns: int, lines: int) -> tuple[int, int, list[str]]:
+    """Return the left column and the top line of a frame in a terminal, and its lines of text."""
+    x, y, w, h = fit_rect((frame.shape[1], frame.shape[0]), (columns, lines * 2))
+    return x, y // 2, half_blocks(scale(over_black(frame), w, h))
 
 
 _entered: weakref.WeakSet[TerminalPresenter] = weakref.WeakSet()
@@ -117,8 +112,7 @@ def _terminal_descriptor() -> int:
             "create_surface: show='terminal' needs a terminal as standard output, got a file, a "
             "pipe or a closed stream. Run it in a terminal, or use show='browser'."
         )
-    if sys.platform == "win32":
-        _enable_escapes(number)
+    _enable_escapes(number)
     return number
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from typing import TYPE_CHECKING
 
 from dala.errors import DalaError, DeviceError, DeviceUnavailable
-from dala.gpu.presenters.base import POLL_SECONDS, Presenter
+from dala.gpu.presenters.base import Presenter
 from dala.gpu.presenters.quad import Quad, fit_rect
 from dala.gpu.presenters.window_loop import MAIN_ONLY, RETRY, import_glfw, loop
 
@@ -90,28 +89,22 @@ class WindowPresenter(Presenter):
         loop.wake()
 
     def wait(self, timeout: float | None) -> bool:
-        """Wait until the window is closed. On macOS this runs the window loop."""
-        if not (MAIN_ONLY and loop.on_owner_thread()):
-            return super().wait(timeout)
-        end = None if timeout is None else time.monotonic() + timeout
-        while not self.closed:
-            left = POLL_SECONDS if end is None else end - time.monotonic()
-            loop.step(min(max(left, 0.0), POLL_SECONDS))
-            if end is not None and time.monotonic() >= end:
-                break
-        return self.closed
+        """Wait until the window is closed. On macOS this runs the window loop, once at least."""
+        self.pause(0.0)
+        return super().wait(timeout)
+
+    def pause(self, seconds: float) -> None:
+        """Wait, and on macOS run the window loop meanwhile."""
+        if MAIN_ONLY and loop.on_owner_thread():
+            loop.step(seconds)
+        else:
+            super().pause(seconds)
 
     def close(self) -> None:
         """Close the window and wait until it is gone."""
         self.detach()
         if self in loop.windows:
             loop.call(self._remove)
-
-    @property
-    def window_size(self) -> tuple[int, int]:
-        """The width and height of the window in physical pixels."""
-        window = self._window
-        return (0, 0) if window is None else window.size
 
     # on the window thread -----------------------------------------------------------------------
     def _open(self, title: str, vsync: bool) -> None:
@@ -154,11 +147,9 @@ class WindowPresenter(Presenter):
             try:
                 self._draw(window)
             except Exception as error:
-                self.fail(
-                    DeviceError(
-                        f"show='window': the window was closed, since drawing failed: {error}"
-                    )
-                )
+                problem = f"show='window': the window was closed, since drawing failed: {error}"
+                self.renderer.record_error(DeviceError(problem))
+                self.detach()
         return not self.closed
 
     def _draw(self, window: GlfwWindow) -> None:

@@ -19,12 +19,15 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from types import ModuleType
-from typing import Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from dala import forks
 from dala.errors import DeviceUnavailable
 from dala.extras import pip_install
-from dala.gpu.presenters.base import POLL_SECONDS
+from dala.gpu.presenters.base import POLL_SECONDS, join
+
+if TYPE_CHECKING:
+    from dala.gpu.presenters.window import WindowPresenter
 
 T = TypeVar("T")
 
@@ -42,27 +45,11 @@ NO_DISPLAY: Final = (
 )
 
 
-class LoopWindow(Protocol):
-    """The methods of a window that the loop calls."""
-
-    def needs_draw(self) -> bool:
-        """Return True if the window has to be drawn and is visible."""
-        ...
-
-    def update(self) -> bool:
-        """Draw if needed. Return False once the window is closed."""
-        ...
-
-    def destroy(self) -> None:
-        """Close the window."""
-        ...
-
-
 class WindowLoop:
     """Runs function calls and windows on the thread that owns glfw."""
 
     def __init__(self) -> None:
-        self.windows: list[LoopWindow] = []
+        self.windows: list[WindowPresenter] = []
         self._calls: deque[Callable[[], None]] = deque()
         self._lock = forks.lock()
         self._arrived = forks.condition(self._lock)
@@ -181,8 +168,7 @@ class WindowLoop:
             self._ending = True
 
         self.call(destroy)
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(timeout=5.0)
+        join(5.0, thread)
 
 
 def import_glfw() -> ModuleType:

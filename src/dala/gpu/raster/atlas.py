@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from dala.errors import BufferTooLarge
+from dala.gpu.compute.engines.scratch import Arena, aligned
 from dala.gpu.raster.stream import SLOT_USED, SLOT_WORDS
 from dala.typing import NDArray
 
@@ -22,7 +22,7 @@ _WORD: Final = (1 << 64) - 1
 
 
 class Sprite(NamedTuple):
-    """Where a sprite is: its start in the arena, its size, its slot in the table."""
+    """The place of a sprite: its start in the arena, its size, its slot in the table."""
 
     start: int
     width: int
@@ -32,7 +32,7 @@ class Sprite(NamedTuple):
     @property
     def size_words(self) -> int:
         """The words it occupies in the arena."""
-        return -(-self.width * self.height // ALIGN_WORDS) * ALIGN_WORDS
+        return aligned(self.width * self.height, ALIGN_WORDS)
 
 
 class Atlas:
@@ -41,7 +41,7 @@ class Atlas:
     def __init__(self) -> None:
         self.words = np.zeros(0, np.uint32)
         self._sprites: dict[int, Sprite] = {}
-        self._free: list[tuple[int, int]] = []  # (start, size), sorted, never adjacent
+        self._arena = Arena(0, align=ALIGN_WORDS)
         self._bits = 4
         self.slots = np.zeros(SLOT_WORDS << self._bits, np.uint64)
         self._taken = 0  # slots that are not empty, removed ones included
@@ -67,19 +67,18 @@ class Atlas:
         else:
             if old is not None:
                 self.remove(id)
-            size_words = -(-pixels.size // ALIGN_WORDS) * ALIGN_WORDS
-            sprite = Sprite(self._allocate(size_words), width, height, self._new_slot(id))
+            sprite = Sprite(self._allocate(pixels.size), width, height, self._new_slot(id))
         self.words[sprite.start : sprite.start + pixels.size] = pixels
         self._sprites[id] = sprite
         self._write(id, sprite)
 
     def bytes_to_put(self, id: int, pixels: int) -> int:
         """Return the bytes of the new arena that storing so many pixels needs; 0 if they fit."""
-        size_words = -(-pixels // ALIGN_WORDS) * ALIGN_WORDS
         old = self._sprites.get(id)
         if old is not None and old.width * old.height == pixels:
             return 0
-        if size_words == 0 or any(room >= size_words for _, room in self._free):
+        size_words = aligned(pixels, ALIGN_WORDS)
+        if size_words == 0 or self._arena.fits(size_words):
             return 0
         return 4 * self._grown(size_words)
 
@@ -89,11 +88,9 @@ class Atlas:
         if sprite is None:
             return False
         self.slots[SLOT_WORDS * sprite.slot + 3] = REMOVED
-        self._release(sprite.start, sprite.size_words)
-        if (
-            self.words.size > INITIAL_WORDS
-            and 4 * sum(r for _, r in self._free) > 3 * self.words.size
-        ):
+        if sprite.size_words:
+            self._arena.give(sprite.start, sprite.size_words)
+        if self.words.size > INITIAL_WORDS and 4 * self._arena.used < self.words.size:
             self._compact()
         return True
 
@@ -102,19 +99,14 @@ class Atlas:
         self.__init__()  # type: ignore[misc]
 
     # the arena --------------------------------------------------------------------------------
-    def _allocate(self, size_words: int) -> int:
-        if size_words == 0:
+    def _allocate(self, words: int) -> int:
+        if words == 0:
             return 0
-        fitting = [(r, n) for n, (_, r) in enumerate(self._free) if r >= size_words]
-        if not fitting:
-            self._grow(size_words)
-            return self._allocate(size_words)
-        size, n = min(fitting)
-        start = self._free[n][0]
-        if size == size_words:
-            del self._free[n]
-        else:
-            self._free[n] = (start + size_words, size - size_words)
+        start = self._arena.take(words)
+        if start is None:
+            self._grow(aligned(words, ALIGN_WORDS))
+            start = self._arena.take(words)
+        assert start is not None
         return start
 
     def _grown(self, size_words: int) -> int:
@@ -135,18 +127,7 @@ class Atlas:
             ) from None
         words[:old] = self.words
         self.words = words
-        self._release(old, size - old)
-
-    def _release(self, start: int, size_words: int) -> None:
-        if size_words == 0:
-            return
-        n = bisect_left(self._free, (start, 0))
-        if n < len(self._free) and self._free[n][0] == start + size_words:
-            size_words += self._free.pop(n)[1]
-        if n > 0 and sum(self._free[n - 1]) == start:
-            start, more = self._free.pop(n - 1)
-            size_words += more
-        insort(self._free, (start, size_words))
+        self._arena.grow(size)
 
     def _compact(self) -> None:
         """Move all sprites to the front of a smaller arena."""
@@ -163,7 +144,7 @@ class Atlas:
             self._sprites[id] = sprite._replace(start=at)
             at += sprite.size_words
         self.words = words
-        self._free = [(at, size - at)] if at < size else []
+        self._arena = Arena(size, at, ALIGN_WORDS)
         for id, sprite in self._sprites.items():
             self._write(id, sprite)
 

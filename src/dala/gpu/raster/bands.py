@@ -16,9 +16,10 @@ from dala.gpu.compute.engines.cpu.memory import ArraySpan, span_of
 from dala.gpu.compute.engines.cpu.native import Native, compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
-    hinted,
     i32,
     i64,
+    serial,
+    static,
     table,
     u8,
     u32,
@@ -26,42 +27,24 @@ from dala.gpu.compute.engines.cpu.native.names import (
     view,
 )
 from dala.gpu.compute.engines.cpu.threads import pool
-from dala.gpu.raster.frame import (
-    BAND_SHIFT,
-    OFFSET,
-    SPRITE_SHIFT,
-    STATE_WORDS,
-    STOP_CODE,
-    WIDTH,
-    X0,
-    X1,
-    Y0,
-    Y1,
-)
+from dala.gpu.protocol import CommandRow
+from dala.gpu.protocol import i32 as signed
+from dala.gpu.raster.commands import read_i32, read_u32
+from dala.gpu.raster.frame import BAND_SHIFT, FrameRecord
 from dala.gpu.raster.stream import (
     BATCH,
     BLIT,
     BROKEN,
     CLEAR,
-    DRAW_CIRCLE,
-    DRAW_LINE,
-    DRAW_ROUND,
-    DRAW_ROUND_SIGNED,
-    DRAW_TRIANGLE,
     END,
     FAMILIES,
-    FILL_CIRCLE,
-    FILL_RECT,
-    FILL_ROUND,
-    FILL_ROUND_SIGNED,
-    FILL_TRIANGLE,
     FULL,
     RESET_CLIP,
+    ROWS,
     SET_CLIP,
     add_fault,
     find_sprite,
-    read_i32,
-    read_u32,
+    set_clip,
 )
 
 #: The largest size of a band's pixels in bytes, the number of bands per thread where there are
@@ -75,11 +58,41 @@ MAX_PICKS: Final = 1 << 17
 MIN_COMMAND_BYTES: Final = 1 << 15
 MIN_CANVAS_BYTES: Final = 1 << 21
 
+OFFSET, STOP_CODE = FrameRecord.places["offset"], FrameRecord.places["stop_code"]
+
 #: The size of a clear command in bytes.
 CLEAR_SIZE: Final = 5
 
 #: The family of each opcode.
 FAMILY_OF_OPCODE: Final = tuple(FAMILIES.get(opcode, 0) for opcode in range(256))
+
+
+#: The fields of commands whose rows are known: rectangles, circles, and points.
+_KNOWN_FIELDS: Final = tuple(
+    {*fields.split(), "color"} for fields in ("x y w h radius", "cx cy radius", "x1 y1 x2 y2 x3 y3")
+)
+
+
+def extent(row: CommandRow) -> tuple[int, bool, tuple[int, ...], int, int]:
+    """Return how to find the rows that a command may touch, from the names of its fields.
+
+    That is the offset of its first y and whether it is signed, the offsets of other points' y, of a
+    height and of a radius; 0 for none. A command with other fields may touch all rows.
+    """
+    kinds, at = row.kinds, row.offsets
+    if not any(fields.issuperset(kinds) for fields in _KNOWN_FIELDS):
+        return 0, False, (), 0, 0
+    first = next((n for n in ("y", "cy", "y1") if n in kinds), "")
+    height = "h" if first == "y" else ""
+    others = tuple(at[n] for n in ("y2", "y3") if n in kinds)
+    radius = "radius" if first == "cy" else ""
+    return (
+        at.get(first, 0), kinds.get(first) is signed, others, at.get(height, 0), at.get(radius, 0)
+    )  # fmt: skip
+
+
+#: The extents of the commands that draw, by opcode.
+EXTENTS: Final = tuple((row.opcode, *extent(row)) for row in ROWS)
 #: The stop code of ``plan`` when a band has no room for another command.
 PICKS_FULL: Final = -3
 
@@ -95,7 +108,7 @@ class Bands:
             shift += 1
         self.shift = shift
         self.count = -(-height >> shift)
-        self._frames = np.zeros((self.count, STATE_WORDS), np.int64)
+        self._frames = np.zeros((self.count, FrameRecord.size), np.int64)
         self._picks = np.empty((self.count, MAX_PICKS // self.count), np.int32)
         self._spans = span_of(self._frames), span_of(self._picks)
 
@@ -110,26 +123,14 @@ class Bands:
         families: int,
     ) -> None:
         """Do the work of ``execute`` from a byte on; the frame says where it stopped."""
-        pixels, own, damage, widths, sizes, slots, atlas, faults = spans
+        pixels, own, _, _, sizes, slots, _, faults = spans
         frames, picks = self._spans
         plan_bands = compile_native(plan, checked=execute.checked)
         while True:
             self._frames[:] = frame
             self._picks[:, 0] = 0
             plan_bands(where, pixels, own, sizes, slots, faults, picks, self.shift, at, families)
-            execute.parallel(self.count, 1)(
-                where,
-                pixels,
-                frames,
-                damage,
-                widths,
-                sizes,
-                slots,
-                atlas,
-                faults,
-                picks,
-                self.shift,
-            )
+            execute.parallel(self.count, 1)(where, pixels, frames, *spans[2:], picks, self.shift)
             if frame[STOP_CODE] != PICKS_FULL:
                 return
             at = int(frame[OFFSET])
@@ -149,7 +150,7 @@ def worth_banding(data: npt.NDArray[np.uint8], at: int, size: int) -> bool:
 def plan(
     data: Array[u8],
     pixels: Array[u32],
-    frame: Array[i64],
+    frame: FrameRecord,
     sizes: Array[u8],
     slots: Array[u64],
     faults: Array[i64],
@@ -163,11 +164,10 @@ def plan(
     Stops where ``execute`` would, or when a band has no room for another command.
     """
     size = len(data)
-    width = frame[WIDTH]
-    height = len(pixels) // width
+    height = len(pixels) // frame.width
     bands = (height + (1 << shift) - 1) >> shift
     room = len(picks) // bands
-    family = table(u8, FAMILY_OF_OPCODE)
+    family = table(i32, FAMILY_OF_OPCODE)
     code = END
     while at < size:
         opcode = i64(data[at])
@@ -179,24 +179,27 @@ def plan(
             code = opcode
             break
         y, below = 0, height
-        if opcode == FILL_RECT or DRAW_ROUND <= opcode <= FILL_ROUND:
-            y = read_u32(data, at + 5)
-            below = y + read_u32(data, at + 13)
-        elif DRAW_ROUND_SIGNED <= opcode <= FILL_ROUND_SIGNED:
-            y = read_i32(data, at + 5)
-            below = y + read_u32(data, at + 13)
-        elif opcode == DRAW_LINE:
-            a, b = read_i32(data, at + 5), read_i32(data, at + 13)
-            y, below = min(a, b), max(a, b) + 1
-        elif DRAW_CIRCLE <= opcode <= FILL_CIRCLE:
-            y, r = read_i32(data, at + 5), read_u32(data, at + 9)
-            y, below = y - r, y + r + 1
-        elif DRAW_TRIANGLE <= opcode <= FILL_TRIANGLE:
-            a, b, c = read_i32(data, at + 5), read_i32(data, at + 13), read_i32(data, at + 21)
-            y, below = min(min(a, b), c), max(max(a, b), c) + 1
+        known = False
+        for row in static(EXTENTS):
+            if opcode == row[0]:
+                if row[1] != 0:
+                    y = read_i32(data, at + row[1]) if row[2] else read_u32(data, at + row[1])
+                    below = y + 1
+                    for other in static(row[3]):
+                        b = read_i32(data, at + other)
+                        y, below = min(y, b), max(below, b + 1)
+                    if row[4] != 0:
+                        below = y + read_u32(data, at + row[4])
+                    if row[5] != 0:
+                        r = read_u32(data, at + row[5])
+                        y, below = y - r, below + r
+                known = True
+                break
+        if known:
+            code = END
         elif opcode == BLIT:
             id = view(data, u64, at + 1)[0]
-            found = find_sprite(slots, frame[SPRITE_SHIFT], id)
+            found = find_sprite(slots, frame.sprite_shift, id)
             y = read_i32(data, at + 13)
             below = y
             if found >= 0:
@@ -205,21 +208,16 @@ def plan(
                 code = FULL
                 break
         elif SET_CLIP <= opcode <= RESET_CLIP:
-            cx, cy, w, h = 0, 0, width, height
-            if opcode == SET_CLIP and data[at + 17] != 0:
-                cx, cy = read_u32(data, at + 1), read_u32(data, at + 5)
-                w, h = read_u32(data, at + 9), read_u32(data, at + 13)
-            frame[X0], frame[Y0] = min(cx, width), min(cy, height)
-            frame[X1], frame[Y1] = min(cx + w, width), min(cy + h, height)
+            set_clip(data, opcode, at, frame, 0, height)
         elif opcode == BATCH:
             below = 0
-        elif opcode != CLEAR:
+        else:
             code = opcode
             break
         y, below = max(y, 0), min(below, height)
         full = False
         if y < below:
-            for band in hinted(range(y >> shift, ((below - 1) >> shift) + 1), scalar=True):
+            for band in serial(y >> shift, ((below - 1) >> shift) + 1):
                 n = i64(picks[band * room]) + 1
                 picks[band * room] = i32(n)
                 picks[band * room + n] = i32(at)
@@ -228,4 +226,4 @@ def plan(
         if full:
             code = PICKS_FULL
             break
-    frame[STOP_CODE], frame[OFFSET] = code, at
+    frame.stop_code, frame.offset = code, at

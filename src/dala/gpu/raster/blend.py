@@ -5,19 +5,19 @@ The arithmetic is that of ``cpu/pixels/over.py``; results are exactly rounded.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     any_of,
-    hinted,
     i32,
     i64,
     load,
     local,
     prefetch,
     select,
+    serial,
     splat,
     static,
     store,
@@ -29,50 +29,72 @@ from dala.gpu.compute.engines.cpu.pixels.over import (
     fill_row,
     over_any,
     over_opaque,
-    over_opaque_pixel,
-    over_translucent_pixel,
+    over_pixel,
 )
 
 #: Spans that are collected before they are drawn.
 SPANS: Final = 64
 
 
+class Spans(NamedTuple):
+    """Room for SPANS spans of one color: the first pixel and the number of pixels of each."""
+
+    pixels: Array[u32]
+    places: Array[i32]
+    counts: Array[i32]
+    color: u32
+
+
 @native(inline=False)
-def cover_spans(
-    pixels: Array[u32], places: Array[i32], counts: Array[i32], first: i64, last: i64, color: u32
-) -> tuple[i64, i64]:
+def cover_spans(spans: Spans, first: i64, last: i64) -> tuple[i64, i64]:
     """Composite spans [first, last) of one translucent color over opaque or transparent pixels.
 
     Return the span and the pixel of the first vector with translucent pixels, or ``last``. Calls
     nothing, so that constants stay in registers.
     """
-    plain = splat(color, 16)
-    for k in hinted(range(first, last), scalar=True):
-        at = i64(places[k])
-        end = at + i64(counts[k])
-        for i in hinted(range(at, end, 16), scalar=True):
+    plain = splat(spans.color, 16)
+    for k in serial(first, last):
+        at = i64(spans.places[k])
+        end = at + i64(spans.counts[k])
+        for i in serial(at, end, 16):
             n = min(end - i, 16)
-            d = load(pixels, i, 16, n)
+            d = load(spans.pixels, i, 16, n)
             if any_of((d < OPAQUE) & (d >= VISIBLE)):
                 return k, i
-            store(pixels, i, select(d < VISIBLE, plain, over_opaque(d, plain)), n)
+            store(spans.pixels, i, select(d < VISIBLE, plain, over_opaque(d, plain)), n)
     return last, 0
 
 
 @native(inline=False)
-def over_spans(
-    pixels: Array[u32], places: Array[i32], counts: Array[i32], count: i64, color: u32
-) -> None:
-    """Composite spans of one translucent color over any pixels."""
-    k = 0
+def over_spans(spans: Spans, count: i64) -> None:
+    """Composite spans of a translucent color over any pixels."""
+    pixels, color, k = spans.pixels, spans.color, 0
     while k < count:
-        k, at = cover_spans(pixels, places, counts, k, count, color)
+        k, at = cover_spans(spans, k, count)
         if k < count:
-            end = i64(places[k]) + i64(counts[k])
-            for i in hinted(range(at, end, 16), scalar=True):
+            end = i64(spans.places[k]) + i64(spans.counts[k])
+            for i in serial(at, end, 16):
                 n = min(end - i, 16)
                 store(pixels, i, over_any(load(pixels, i, 16, n), splat(color, 16)), n)
             k += 1
+
+
+@native
+def add_span(spans: Spans, n: i64, at: i64, count: i64) -> i64:
+    """Fill an opaque span. Collect a translucent one; draw those collected when there are many.
+
+    Return how many are collected.
+    """
+    if spans.color >= OPAQUE:
+        if count > 0:
+            fill_row(spans.pixels, at, count, spans.color)
+        return n
+    spans.places[n], spans.counts[n] = i32(at), i32(count)
+    n += i64(count > 0)
+    if n == SPANS:
+        over_spans(spans, n)
+        n = 0
+    return n
 
 
 @native(inline=False)
@@ -83,25 +105,18 @@ def over_span(pixels: Array[u32], at: i64, count: i64, color: u32) -> None:
     else:
         places, counts = local(i32, 1), local(i32, 1)
         places[0], counts[0] = i32(at), i32(count)
-        over_spans(pixels, places, counts, 1, color)
+        over_spans(Spans(pixels, places, counts, color), 1)
 
 
 @native(inline=False)
 def over_pixels(pixels: Array[u32], places: Array[i32], count: i64, color: u32) -> None:
     """Composite single pixels of one color."""
     if color >= OPAQUE:
-        for k in hinted(range(count), scalar=True):
+        for k in serial(count):
             pixels[places[k]] = color
         return
-    a = color >> 24
-    for k in hinted(range(count), scalar=True):
-        d = pixels[places[k]]
-        mixed = color
-        if d >= OPAQUE:
-            mixed = over_opaque_pixel(d, color, a)
-        elif d >= VISIBLE:
-            mixed = over_translucent_pixel(d, color)
-        pixels[places[k]] = mixed
+    for k in serial(count):
+        pixels[places[k]] = over_pixel(pixels[places[k]], color)
 
 
 @native(inline=False)
@@ -121,10 +136,10 @@ def over_block(
     Stops at the first vector with other pixels. Calls nothing, so that constants stay in registers.
     Prefetches from the pixel ``ahead`` on, where the next block will be drawn.
     """
-    for row in hinted(range(rows), scalar=True):
+    for row in serial(rows):
         for part in static((0, 16, 31)):
             prefetch(pixels, ahead + row * width + part)
-        for k in hinted(range(0, count, 16), scalar=True):
+        for k in serial(0, count, 16):
             d = load(pixels, at + row * width + k, 16)
             if any_of(d < OPAQUE):
                 return row * count + k

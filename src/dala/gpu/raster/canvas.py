@@ -11,25 +11,12 @@ from dala.errors import BufferTooLarge, CommandError, DalaError, FreedError, Pro
 from dala.gpu.checks import checked_size
 from dala.gpu.compute.engines.cpu.memory import ArraySpan, span_of
 from dala.gpu.compute.engines.cpu.native import Native, compile_native
-from dala.gpu.protocol import BY_OPCODE, BytesLike, CommandDecoder
+from dala.gpu.protocol import BY_OPCODE, BytesLike, CommandDecoder, wrong_pixels
 from dala.gpu.raster import stream
 from dala.gpu.raster.atlas import Atlas
-from dala.gpu.raster.bands import Bands, worth_banding
-from dala.gpu.raster.frame import (
-    ALIGNMENT,
-    BAND_SHIFT,
-    OFFSET,
-    SPRITE_SHIFT,
-    STATE_WORDS,
-    STOP_CODE,
-    UNTOUCHED,
-    WIDTH,
-    X0,
-    X1,
-    Y0,
-    Y1,
-)
-from dala.gpu.raster.images import Scratch, StoredImage, draw_image, make_image
+from dala.gpu.raster.bands import OFFSET, STOP_CODE, Bands, worth_banding
+from dala.gpu.raster.frame import BAND_SHIFT, UNTOUCHED, FrameRecord
+from dala.gpu.raster.images import Scratch, StoredImage, make_image
 from dala.gpu.raster.rounds import half_widths
 from dala.typing import NDArray
 
@@ -40,8 +27,7 @@ Pixels = NDArray
 
 _IMAGE: Final = struct.Struct("<QiiII")
 _IMAGE_SIZE: Final = 1 + _IMAGE.size
-_SIZES: Final = stream.command_sizes()
-_SIZES_SPAN: Final = span_of(_SIZES)
+_SIZES: Final = span_of(stream.SIZES)
 _WIDTHS: Final = half_widths()
 _NOTHING: Final[ArraySpan] = (0, 0)
 
@@ -89,7 +75,7 @@ class Canvas:
         self._pixels: Pixels | None = blank_pixels(
             checked_size("Canvas", "width", width), checked_size("Canvas", "height", height)
         )
-        self._frame = np.zeros(STATE_WORDS, np.int64)
+        self._frame = np.zeros(FrameRecord.size, np.int64)
         self._damage = np.zeros(0, np.int32)
         self._faults = np.zeros(1 + stream.FAULT_WORDS * stream.MAX_FAULTS, np.int64)
         self._taken_faults: list[Fault] = []
@@ -105,11 +91,9 @@ class Canvas:
 
     def _reset(self) -> None:
         """Reset the clip and the damage."""
-        frame = self._frame
-        frame[WIDTH] = frame[X1] = self.width
-        frame[Y1] = self.height
-        frame[X0] = frame[Y0] = 0
-        self._damage = np.zeros(2 * (((self.height - 1) >> BAND_SHIFT) + 1), np.int32)
+        width, height = self.width, self.height
+        FrameRecord.write(self._frame, width=width, x0=0, y0=0, x1=width, y1=height)
+        self._damage = np.zeros(2 * (((height - 1) >> BAND_SHIFT) + 1), np.int32)
         self._damage[::2] = UNTOUCHED
         self._spans = ()
         self._bands = None
@@ -139,7 +123,7 @@ class Canvas:
             return
         if self._check is None or self._check.checked != self._checked:
             self._check = compile_native(stream.check, checked=self._checked)
-        at, depth = self._check(span_of(buffer), _SIZES_SPAN)
+        at, depth = self._check(span_of(buffer), _SIZES)
         if at >= 0:
             raise _malformed(buffer, at, depth)
 
@@ -181,11 +165,10 @@ class Canvas:
         """Return address and length of the arrays that native code uses, in argument order."""
         pixels, atlas = self.pixels, self._atlas
         address = span_of(pixels)[0]
-        self._frame[SPRITE_SHIFT] = atlas.shift
-        self._frame[ALIGNMENT] = (address & 63) >> 2
-        kept: list[Pixels] = [self._frame, self._damage, _WIDTHS, _SIZES, atlas.slots, atlas.words]
-        found = [span_of(array) for array in (*kept, self._faults)]
-        self._spans = ((address, pixels.size // 4), *found)
+        FrameRecord.write(self._frame, sprite_shift=atlas.shift, alignment=(address & 63) >> 2)
+        own = span_of(self._frame), span_of(self._damage), span_of(_WIDTHS), _SIZES
+        sprites = span_of(atlas.slots), span_of(atlas.words), span_of(self._faults)
+        self._spans = ((address, pixels.size // 4), *own, *sprites)
         return self._spans
 
     def _executor(self, buffer: Pixels, at: int) -> tuple[int, Native]:
@@ -199,7 +182,7 @@ class Canvas:
         return families, self._execute[2]
 
     def _stop(self, buffer: Pixels, code: int, at: int) -> Stop:
-        size = 0 if code == stream.BROKEN else int(_SIZES[code])
+        size = 0 if code == stream.BROKEN else int(stream.SIZES[code])
         end = at + size
         if size == 0 and code != stream.BROKEN:
             end = compile_native(stream.command_end, checked=self._checked)(buffer, code, at)
@@ -213,13 +196,10 @@ class Canvas:
             self._collect_faults()
             self._taken_faults.append(Fault(stream.IMAGE_BLIT, at, id))
             return
-        if scratch is None or scratch.width < self.width:
-            scratch = self._scratch = Scratch(self.width)
-        pixels, frame, damage = (self._spans or self._locate_arrays())[:3]
-        draw_image(
-            image, scratch, (pixels, frame, damage), self.width, (x, y, w, h),
-            nearest=self.nearest, checked=self._checked,
-        )  # fmt: skip
+        if scratch is None or scratch.width < self.width or scratch.checked != self._checked:
+            scratch = self._scratch = Scratch(self.width, self._checked)
+        target = (self._spans or self._locate_arrays())[:3]
+        scratch.draw(image, target, self.width, (x, y, w, h), nearest=self.nearest)
 
     def _collect_faults(self) -> None:
         count = int(self._faults[0])
@@ -312,16 +292,6 @@ class Canvas:
         self._spans = ()
 
     @property
-    def image_count(self) -> int:
-        """The number of loaded images."""
-        return len(self._images)
-
-    @property
-    def sprite_count(self) -> int:
-        """The number of loaded sprites."""
-        return len(self._atlas)
-
-    @property
     def stored_bytes(self) -> int:
         """The bytes of all images, and of the sprite atlas."""
         return self._image_bytes + self._atlas.nbytes
@@ -332,11 +302,6 @@ class Canvas:
             old = self._images.get(id)
             return nbytes if old is None else max(nbytes - old.words.nbytes, 0)
         return self._atlas.bytes_to_put(id, nbytes // 4)
-
-    @property
-    def atlas_bytes(self) -> int:
-        """The size of the sprite atlas in bytes."""
-        return self._atlas.nbytes
 
     def close(self) -> None:
         """Free all memory; the canvas cannot be used afterwards."""
@@ -384,9 +349,8 @@ def _words(call: str, id: int, pixels: BytesLike, w: int, h: int) -> Pixels:
             raise CommandError.invalid(call, name, f"an int from 0 to 2^{bits} - 1", value)
     data = _bytes(call, pixels)
     if data.size != w * h * 4:
-        raise CommandError(
-            f"{call}: pixels must be {w} x {h} RGBA pixels of 4 bytes, got {data.size} bytes."
-        )
+        expected = f"{w} x {h} RGBA pixels of 4 bytes"
+        raise wrong_pixels(call, "pixels", expected, f"{data.size} bytes")
     if data.size and max(w, h) > MAX_SOURCE:
         raise CommandError(f"{call}: w and h must be at most {MAX_SOURCE}, got {w} x {h}.")
     return data.view(np.uint32) if span_of(data)[0] % 4 == 0 else data.copy().view(np.uint32)

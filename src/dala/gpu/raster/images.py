@@ -14,28 +14,23 @@ import numpy as np
 import numpy.typing as npt
 
 from dala.gpu.compute.engines.cpu.memory import ArraySpan, span_of
-from dala.gpu.compute.engines.cpu.native import Native, NativeFunction, compile_native, native
+from dala.gpu.compute.engines.cpu.native import NativeFunction, compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     f32,
     f64,
-    hinted,
     i16,
     i32,
     i64,
     independent,
     local,
+    serial,
     static,
     u8,
     u32,
     view,
 )
-from dala.gpu.compute.engines.cpu.pixels.fixed_rows import (
-    LINE_CAPACITY,
-    UNIT,
-    sum_across_opaque,
-    sum_down,
-)
+from dala.gpu.compute.engines.cpu.pixels.fixed_rows import LINE_CAPACITY, sum_across, sum_down
 from dala.gpu.compute.engines.cpu.pixels.float_rows import premultiplied_row, straight_row
 from dala.gpu.compute.engines.cpu.pixels.gather import nearest_row
 from dala.gpu.compute.engines.cpu.pixels.over import OPAQUE, copy_row, over_row
@@ -46,7 +41,7 @@ from dala.gpu.compute.engines.cpu.pixels.taps import (
     linear_taps,
     pack_linear_columns,
 )
-from dala.gpu.raster.frame import X0, X1, Y0, Y1, mark
+from dala.gpu.raster.frame import FrameRecord, damaged
 from dala.typing import NDArray
 
 #: Columns that are resampled together at most.
@@ -79,8 +74,8 @@ def make_image(words: npt.NDArray[np.uint32], width: int, height: int) -> Stored
 class Scratch:
     """Tap tables and compiled code for drawing images on a canvas of a given width."""
 
-    def __init__(self, width: int) -> None:
-        self.width = width
+    def __init__(self, width: int, checked: bool) -> None:
+        self.width, self.checked = width, checked
         room = width + 64
         self._arrays: tuple[NDArray, ...] = (
             np.empty(room, np.int32),
@@ -88,80 +83,49 @@ class Scratch:
             np.empty(8 * room, np.int16),
         )
         #: First texels, f32 weights and fixed-point weights of columns.
-        self.tables = tuple(span_of(array) for array in self._arrays)
-        self._code: dict[tuple[NativeFunction, bool], Native] = {}
-        self._calls: dict[tuple[NativeFunction, bool, int, int], Callable[..., None]] = {}
+        self._tables = tuple(span_of(array) for array in self._arrays)
+        self._place = compile_native(place_columns, checked=checked)
+        #: Prepared calls: a small image is drawn in less time than one is prepared in.
+        self._calls: dict[tuple[NativeFunction, int, int], Callable[..., None]] = {}
 
-    def code(self, function: NativeFunction, checked: bool) -> Native:
-        """Return compiled code; a small image is drawn in less time than a lookup elsewhere."""
-        found = self._code.get((function, checked))
-        if found is None:
-            found = self._code[function, checked] = compile_native(function, checked=checked)
-        return found
-
-    def parallel(
-        self, function: NativeFunction, checked: bool, height: int, strip: int
-    ) -> Callable[..., None]:
-        """Return a call that draws ``height`` rows in strips."""
-        key = function, checked, height, strip
-        found = self._calls.get(key)
-        if found is None:
+    def draw(
+        self,
+        image: StoredImage,
+        target: tuple[ArraySpan, ...],
+        width: int,
+        place: tuple[int, int, int, int],
+        *,
+        nearest: bool,
+    ) -> None:
+        """Draw an image into x, y, w, h of a target, given by its pixels, frame and damage."""
+        y, w, h = place[1:]
+        sw, sh = image.width, image.height
+        if not (sw and sh and w and h):
+            return
+        pixels, frame, damage = target
+        nearest = nearest or (w == sw and h == sh)
+        x0, y0, count, height = self._place(frame, damage, *self._tables, *place, sw, nearest)
+        if count == 0:
+            return
+        strip = max(STRIP_ROWS, -(-STRIP_PIXELS // count), -(-height // STRIPS))
+        function = opaque_rows if image.opaque else translucent_rows
+        key = nearest_rows if nearest else function, height, strip
+        call = self._calls.get(key)
+        if call is None:
             if len(self._calls) >= CACHED_CALLS:
                 self._calls.clear()
-            found = self._calls[key] = self.code(function, checked).parallel(height, strip)
-        return found
-
-
-def draw_image(
-    image: StoredImage,
-    scratch: Scratch,
-    target: tuple[ArraySpan, ArraySpan, ArraySpan],
-    width: int,
-    place: tuple[int, int, int, int],
-    *,
-    nearest: bool,
-    checked: bool,
-) -> None:
-    """Draw an image into x, y, w, h of a target, given by its pixels, frame and damage."""
-    y, w, h = place[1:]
-    sw, sh = image.width, image.height
-    if not (sw and sh and w and h):
-        return
-    pixels, frame, damage = target
-    nearest = nearest or (w == sw and h == sh)
-    function = opaque_rows if image.opaque else translucent_rows
-    if nearest:
-        function = nearest_rows
-    place_visible = scratch.code(place_columns, checked)
-    x0, y0, count, height = place_visible(frame, damage, *scratch.tables, *place, sw, nearest)
-    if count <= 0:
-        return
-    strip = max(STRIP_ROWS, -(-STRIP_PIXELS // count), -(-height // STRIPS))
-    scratch.parallel(function, checked, height, strip)(
-        pixels, image.place, *scratch.tables, width, x0, y0, count, y0 - y, h, sw, sh
-    )  # fmt: skip
+            code = compile_native(key[0], checked=self.checked)
+            call = self._calls[key] = code.parallel(height, strip)
+        call(pixels, image.place, *self._tables, width, x0, y0, count, y0 - y, h, sw, sh)
 
 
 @native
 def place_columns(
-    frame: Array[i64],
-    damage: Array[i32],
-    columns: Array[i32],
-    weights: Array[f32],
-    fixed: Array[i16],
-    x: i64,
-    y: i64,
-    w: i64,
-    h: i64,
-    source: i64,
-    nearest: bool,
-) -> tuple[i64, i64, i64, i64]:
+    frame: FrameRecord, damage: Array[i32], columns: Array[i32], weights: Array[f32],
+    fixed: Array[i16], x: i64, y: i64, w: i64, h: i64, source: i64, nearest: bool,
+) -> tuple[i64, i64, i64, i64]:  # fmt: skip
     """Return the corner and size of the visible part (0 if none), and fill the column tables."""
-    x0, y0 = max(x, frame[X0]), max(y, frame[Y0])
-    x1, y1 = min(x + w, frame[X1]), min(y + h, frame[Y1])
-    if x0 >= x1 or y0 >= y1:
-        return x0, y0, 0, 0
-    mark(damage, x0, y0, x1, y1)
+    x0, y0, x1, y1 = damaged(frame, damage, x, y, x + w, y + h, True)
     count = x1 - x0
     if nearest:
         # In integers, each column from the one before: exact, and without a division.
@@ -170,7 +134,7 @@ def place_columns(
         rest = place - i * 2 * w
         step = source // w
         more = 2 * (source - step * w)
-        for k in hinted(range(count), scalar=True):
+        for k in serial(count):
             columns[k] = i32(i)
             i += step
             rest += more
@@ -180,8 +144,8 @@ def place_columns(
     else:
         padded = (count + 15) & ~15
         scale = f64(source) / f64(w)
-        start = (f64(x0 - x) + f64(0.5)) * scale
-        linear_taps(columns, weights, count, padded, start, scale, f64(0), f64(source), source)
+        start = (f64(x0 - x) + 0.5) * scale
+        linear_taps(columns, weights, count, padded, start, scale, source)
         pack_linear_columns(weights, padded, fixed)
     return x0, y0, count, y1 - y0
 
@@ -189,8 +153,8 @@ def place_columns(
 @native
 def row_tap(row: i64, drawn: i64, source: i64) -> tuple[i64, f32]:
     """Return the first source row of a drawn row, and the weight of the second."""
-    position = (f64(row) + f64(0.5)) * f64(source) / f64(drawn)
-    first, part = linear_tap(position, f64(0), f64(source), source)
+    position = (f64(row) + 0.5) * f64(source) / f64(drawn)
+    first, part = linear_tap(position, source)
     return first, part
 
 
@@ -205,20 +169,17 @@ def opaque_rows(
     made, rows = local(u32, BLOCK), local(i16, 2)
     texels, bytes_made = view(source, u8, 0), view(made, u8, 0)
     pitch = 4 * sw if sh > 1 else 0
-    half = i16(static(UNIT // 2 + 1))
     begin = 0
     while begin < count:
         stop = min(begin + BLOCK, count)
         many, low, high = line_block(columns, begin, stop, 2, 4, places)
         length = 4 * (min(high, sw) - low)
-        for y in hinted(range(start, end), scalar=True):
+        for y in serial(start, end):
             first, part = row_tap(top + y, h, sh)
-            lower = i32(part * f32(FIXED_ONE) + f32(0.5))
+            lower = i32(part * FIXED_ONE + 0.5)
             rows[0], rows[1] = i16(min(FIXED_ONE - lower, 32767)), i16(min(lower, 32767))
-            sum_down(texels[4 * (first * sw + low) :], line, rows, 1, pitch, length, taps=2)
-            sum_across_opaque(
-                line, places, fixed[8 * begin :], bytes_made, many, half, taps=2, channels=4
-            )
+            sum_down(texels[4 * (first * sw + low) :], line, rows, pitch, length)
+            sum_across(line, places, fixed[8 * begin :], bytes_made, many)
             copy_row(pixels, (y0 + y) * width + x0 + begin, made, 0, many)
         begin += many
 
@@ -236,23 +197,22 @@ def translucent_rows(
     """
     line, places = local(f32, LINE_CAPACITY), local(i32, BLOCK)
     made, sums = local(u32, BLOCK), local(f32, static(4 * BLOCK))
-    kept, held, one = local(f32, static(8 * BLOCK)), local(i64, 2), local(f32, 1)
-    texels, one[0] = view(source, u8, 0), f32(1)
-    begin = 0
+    kept, held = local(f32, static(8 * BLOCK)), local(i64, 2)
+    texels, begin = view(source, u8, 0), 0
     while begin < count:
         stop = min(begin + BLOCK, count)
         many, low, high = line_block(columns, begin, stop, 2, 4, places)
         length = 4 * (min(high, sw) - low)
         held[0], held[1] = -1, -1
-        for y in hinted(range(start, end), scalar=True):
+        for y in serial(start, end):
             first, part = row_tap(top + y, h, sh)
-            last = first + 1 if part > f32(0) else first
-            for row in hinted(range(first, last + 1), scalar=True):
+            last = first + 1 if part > 0 else first
+            for row in serial(first, last + 1):
                 if held[row & 1] != row:
                     held[row & 1] = row
                     premultiplied_row(
-                        texels[4 * (row * sw + low) :], 0, one, 1, line, length, places,
-                        weights[2 * begin :], 2, kept[(row & 1) * 4 * BLOCK :], many,
+                        texels[4 * (row * sw + low) :], line, length, places,
+                        weights[2 * begin :], kept[(row & 1) * 4 * BLOCK :], many,
                     )  # fmt: skip
             upper, lower = kept[(first & 1) * 4 * BLOCK :], kept[(last & 1) * 4 * BLOCK :]
             for k in independent(range(4 * many)):
@@ -274,7 +234,7 @@ def nearest_rows(
     while begin < count:
         many = min(BLOCK, count - begin)
         drawn = -1
-        for y in hinted(range(start, end), scalar=True):
+        for y in serial(start, end):
             i = (2 * (top + y) + 1) * sh // (2 * h)
             if i != drawn:
                 nearest_row(source[i * sw :], columns[begin:], made, many, channels=1)

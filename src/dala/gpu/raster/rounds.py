@@ -18,19 +18,19 @@ from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     f64,
-    hinted,
     i32,
     i64,
     local,
+    serial,
     sqrt,
     static,
-    u8,
     u32,
     u64,
 )
-from dala.gpu.compute.engines.cpu.pixels.over import OPAQUE, VISIBLE, fill_row, over_pixel
-from dala.gpu.raster.blend import SPANS, over_pixels, over_span, over_spans
-from dala.gpu.raster.frame import WIDTH, X0, X1, Y0, Y1, mark
+from dala.gpu.compute.engines.cpu.pixels.over import OPAQUE, VISIBLE, over_pixel
+from dala.gpu.raster.blend import SPANS, Spans, add_span, over_pixels, over_span, over_spans
+from dala.gpu.raster.frame import DrawTarget, damaged
+from dala.gpu.raster.shapes import is_inside
 
 #: The half-widths of circles up to this radius are read from a table.
 MAX_TABLE_RADIUS: Final = 64
@@ -74,7 +74,7 @@ def row_of(r: u64, x: u64) -> u64:
 @native(inline=False)
 def diagonal(r: u64) -> u64:
     """Return the x of the diagonal: the largest with x * (x - 1) < r * r - x * x."""
-    x = u64(f64(r) * f64(0.7071067811865476)) + 2
+    x = u64(f64(r) * 0.7071067811865476) + 2
     x = min(x, r)
     while x > 0 and x * (x - 1) >= r * r - x * x:
         x -= 1
@@ -92,77 +92,41 @@ def half_width(r: i64, knee: i64, row: i64) -> i64:
 
 @native(inline=False)
 def fill_round(
-    pixels: Array[u32],
-    frame: Array[i64],
-    damage: Array[i32],
-    widths: Array[u8],
-    left: i64,
-    top: i64,
-    right: i64,
-    bottom: i64,
-    r: i64,
-    color: u32,
+    on: DrawTarget, left: i64, top: i64, right: i64, bottom: i64, r: i64, color: u32
 ) -> None:
     """Fill all pixels within r of the core rectangle."""
-    low, high = frame[X0], frame[X1]
-    x0, y0 = max(left - r, low), max(top - r, frame[Y0])
-    x1, y1 = min(right + r + 1, high), min(bottom + r + 1, frame[Y1])
-    if x0 >= x1 or y0 >= y1 or color < VISIBLE:
-        return
-    mark(damage, x0, y0, x1, y1)
-    width = frame[WIDTH]
-    knee = 0
-    if r > MAX_TABLE_RADIUS:
+    end_x, end_y, drawn = right + r + 1, bottom + r + 1, color >= VISIBLE
+    _, y0, _, y1 = damaged(on.frame, on.damage, left - r, top - r, end_x, end_y, drawn)
+    low, high, width = on.frame.x0, on.frame.x1, on.frame.width
+    n, knee = 0, 0
+    if r > MAX_TABLE_RADIUS and y0 < y1:
         knee = i64(diagonal(u64(r)))
-    places, counts = local(i32, SPANS), local(i32, SPANS)
-    n = 0
-    for y in hinted(range(y0, y1), scalar=True):
+    spans = Spans(on.pixels, local(i32, SPANS), local(i32, SPANS), color)
+    for y in serial(y0, y1):
         away = max(max(top - y, y - bottom), 0)
         half = r
         if away > 0:
             if r <= MAX_TABLE_RADIUS:
-                half = i64(widths[((r * (r + 1)) >> 1) + away])
+                half = i64(on.widths[((r * (r + 1)) >> 1) + away])
             else:
                 half = half_width(r, knee, away)
         first = max(left - half, low)
         count = min(right + half + 1, high) - first
-        if color >= OPAQUE:
-            if count > 0:
-                fill_row(pixels, y * width + first, count, color)
-        else:
-            places[n], counts[n] = i32(y * width + first), i32(count)
-            n += i64(count > 0)
-            if n == SPANS:
-                over_spans(pixels, places, counts, n, color)
-                n = 0
-    over_spans(pixels, places, counts, n, color)
+        n = add_span(spans, n, y * width + first, count)
+    over_spans(spans, n)
 
 
 @native(inline=False)
 def draw_round(
-    pixels: Array[u32],
-    frame: Array[i64],
-    damage: Array[i32],
-    widths: Array[u8],
-    left: i64,
-    top: i64,
-    right: i64,
-    bottom: i64,
-    r: i64,
-    color: u32,
+    on: DrawTarget, left: i64, top: i64, right: i64, bottom: i64, r: i64, color: u32
 ) -> None:
     """Draw four quarter circles and the lines between them, each pixel once."""
-    x0, y0, x1, y1 = frame[X0], frame[Y0], frame[X1], frame[Y1]
-    if left - r >= x1 or right + r < x0 or top - r >= y1 or bottom + r < y0 or color < VISIBLE:
+    pixels, width = on.pixels, on.frame.width
+    x0, y0, x1, y1 = on.frame.x0, on.frame.y0, on.frame.x1, on.frame.y1
+    end_x, end_y, drawn = right + r + 1, bottom + r + 1, color >= VISIBLE
+    _, _, end, _ = damaged(on.frame, on.damage, left - r, top - r, end_x, end_y, drawn)
+    if end == 0:
         return
-    mark(
-        damage,
-        max(left - r, x0),
-        max(top - r, y0),
-        min(right + r + 1, x1),
-        min(bottom + r + 1, y1),
-    )
-    width = frame[WIDTH]
     first = max(left, x0)
     count = min(right + 1, x1) - first
     if count > 0:
@@ -186,17 +150,17 @@ def draw_round(
             large_arcs(pixels, x, sign, x0, x1, 1, top, bottom, y0, y1, width, r, knee, 0, color)
             large_arcs(pixels, y, sign, y0, y1, width, left, right, x0, x1, 1, r, knee, 1, color)
     elif r > 0:
-        inside = left - r >= x0 and right + r < x1 and top - r >= y0 and bottom + r < y1
+        inside = is_inside(on.frame, left - r, top - r, right + r, bottom + r)
         if inside and color >= OPAQUE:
-            visible_arcs(pixels, width, widths, left, top, right, bottom, r, color)
+            visible_arcs(on, left, top, right, bottom, r, color)
         else:
-            arcs(pixels, frame, widths, left, top, right, bottom, r, color)
+            arcs(on, left, top, right, bottom, r, color)
 
 
 @native(inline=False)
 def column(pixels: Array[u32], at: i64, width: i64, count: i64, color: u32) -> None:
     """Draw a vertical line."""
-    for i in hinted(range(at, at + count * width, width), scalar=True):
+    for i in serial(at, at + count * width, width):
         if color >= OPAQUE:
             pixels[i] = color
         else:
@@ -205,19 +169,12 @@ def column(pixels: Array[u32], at: i64, width: i64, count: i64, color: u32) -> N
 
 @native(inline=False)
 def visible_arcs(
-    pixels: Array[u32],
-    width: i64,
-    widths: Array[u8],
-    left: i64,
-    top: i64,
-    right: i64,
-    bottom: i64,
-    r: i64,
-    color: u32,
+    on: DrawTarget, left: i64, top: i64, right: i64, bottom: i64, r: i64, color: u32
 ) -> None:
     """Draw opaque arcs that lie inside the clip, which is the common case."""
-    rows = widths[(r * (r + 1)) >> 1 :]
-    for x in hinted(range(1, r + 1), scalar=True):
+    pixels, width = on.pixels, on.frame.width
+    rows = on.widths[(r * (r + 1)) >> 1 :]
+    for x in serial(1, r + 1):
         y = i64(rows[x])
         if x > y:
             break
@@ -231,21 +188,11 @@ def visible_arcs(
 
 
 @native(inline=False)
-def arcs(
-    pixels: Array[u32],
-    frame: Array[i64],
-    widths: Array[u8],
-    left: i64,
-    top: i64,
-    right: i64,
-    bottom: i64,
-    r: i64,
-    color: u32,
-) -> None:
+def arcs(on: DrawTarget, left: i64, top: i64, right: i64, bottom: i64, r: i64, color: u32) -> None:
     """Draw quarter circles of a radius in the table, without the pixels on the axes."""
-    x0, y0, width = frame[X0], frame[Y0], frame[WIDTH]
-    across, down = u64(frame[X1] - x0), u64(frame[Y1] - y0)
-    rows = widths[(r * (r + 1)) >> 1 :]
+    x0, y0, width = on.frame.x0, on.frame.y0, on.frame.width
+    across, down = u64(on.frame.x1 - x0), u64(on.frame.y1 - y0)
+    rows = on.widths[(r * (r + 1)) >> 1 :]
     places = local(i32, MAX_PLACES)
     n = 0
     x = 1
@@ -266,27 +213,14 @@ def arcs(
         if x > r:
             break
         y = i64(rows[x])
-    over_pixels(pixels, places, n, color)
+    over_pixels(on.pixels, places, n, color)
 
 
 @native(inline=False)
 def large_arcs(
-    pixels: Array[u32],
-    center: i64,
-    sign: i64,
-    low: i64,
-    high: i64,
-    step: i64,
-    near: i64,
-    far: i64,
-    least: i64,
-    most: i64,
-    stride: i64,
-    r: i64,
-    knee: i64,
-    skip_diagonal: i64,
-    color: u32,
-) -> None:
+    pixels: Array[u32], center: i64, sign: i64, low: i64, high: i64, step: i64, near: i64, far: i64,
+    least: i64, most: i64, stride: i64, r: i64, knee: i64, skip_diagonal: i64, color: u32,
+) -> None:  # fmt: skip
     """Draw the visible part of the flat eighths on one side of a large circle.
 
     They run along one axis from ``center`` in the direction of ``sign``, between low and high.
@@ -297,7 +231,7 @@ def large_arcs(
     last = min(knee, high - 1 - center if sign > 0 else center - low)
     places = local(i32, MAX_PLACES)
     n = 0
-    for x in hinted(range(first, last + 1), scalar=True):
+    for x in serial(first, last + 1):
         y = i64(row_of(u64(r), u64(x)))
         if x < y or skip_diagonal == 0:
             at = (center + sign * x) * step

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Final
 
 import numpy as np
@@ -10,54 +11,31 @@ import numpy.typing as npt
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
-    hinted,
     i32,
     i64,
     local,
     prefetch,
+    serial,
     static,
+    table,
     u8,
     u32,
     u64,
     view,
 )
-from dala.gpu.protocol import COMMANDS, MAX_DEPTH, OPCODES
-from dala.gpu.raster.fills import clear, rect, sprite, triangle
-from dala.gpu.raster.frame import (
-    OFFSET,
-    SPRITE_SHIFT,
-    STATE_WORDS,
-    STOP_CODE,
-    WIDTH,
-    X0,
-    X1,
-    Y0,
-    Y1,
-)
-from dala.gpu.raster.rounds import draw_round, fill_round
-from dala.gpu.raster.shapes import line, triangle_outline
+from dala.gpu.protocol import BY_OPCODE, COMMANDS, MAX_DEPTH, OPCODES, CommandRow, flag
+from dala.gpu.protocol import i32 as signed
+from dala.gpu.raster import commands
+from dala.gpu.raster.commands import read_i32, read_u32
+from dala.gpu.raster.frame import DrawTarget, FrameRecord
+from dala.gpu.raster.shapes import sprite
 
 CLEAR: Final = OPCODES["clear"]
-FILL_RECT: Final = OPCODES["fill_rect"]
-DRAW_LINE: Final = OPCODES["draw_line"]
 BLIT: Final = OPCODES["blit"]
-LOAD_SPRITE: Final = OPCODES["load_sprite"]
-DISPATCH: Final = OPCODES["dispatch_compute"]
-LOAD_SHADER: Final = OPCODES["load_shader"]
-SET_UNIFORM: Final = OPCODES["set_uniform"]
-DRAW_CIRCLE: Final = OPCODES["draw_circle"]
-FILL_CIRCLE: Final = OPCODES["fill_circle"]
-DRAW_TRIANGLE: Final = OPCODES["draw_triangle"]
-FILL_TRIANGLE: Final = OPCODES["fill_triangle"]
-DRAW_ROUND: Final = OPCODES["draw_round_rect"]
-FILL_ROUND: Final = OPCODES["fill_round_rect"]
-DRAW_ROUND_SIGNED: Final = OPCODES["draw_round_rect_signed"]
-FILL_ROUND_SIGNED: Final = OPCODES["fill_round_rect_signed"]
 SET_CLIP: Final = OPCODES["set_clip"]
 RESET_CLIP: Final = OPCODES["reset_clip"]
 BATCH: Final = OPCODES["batch"]
 IMAGE_BLIT: Final = OPCODES["image_blit"]
-LOAD_IMAGE: Final = OPCODES["load_image"]
 
 #: Stop codes of ``execute`` besides opcodes: the end of the stream, a command that was not checked,
 #: and no room for another fault.
@@ -74,21 +52,22 @@ SLOT_WORDS: Final = 4
 SLOT_USED: Final = 1
 
 
-#: Families of commands. Code is first compiled for those in use only: the first frame is sooner.
-LINES, TRIANGLES, OUTLINES, DISCS, SPRITES = (1 << n for n in range(5))
-ALL: Final = 31
-FAMILIES: Final = {
-    DRAW_LINE: LINES,
-    DRAW_TRIANGLE: LINES,
-    FILL_TRIANGLE: TRIANGLES,
-    DRAW_CIRCLE: OUTLINES,
-    DRAW_ROUND: OUTLINES,
-    DRAW_ROUND_SIGNED: OUTLINES,
-    FILL_CIRCLE: DISCS,
-    FILL_ROUND: DISCS,
-    FILL_ROUND_SIGNED: DISCS,
-    BLIT: SPRITES,
-}
+#: The commands that native functions draw: opcode, family, function, filled, signed. Code is first
+#: compiled for the families in use only: the first frame is sooner. Rectangles are always in it.
+ROWS: Final = tuple(row for row in COMMANDS if row.draws)
+DRAWN: Final = tuple(
+    (
+        row.opcode,
+        0 if row.draws in ("clear", "rect") else 2 << n,
+        getattr(commands, row.draws),
+        row.name.startswith("fill"),
+        row.kinds.get("x") is signed,
+    )
+    for n, row in enumerate(ROWS)
+)
+SPRITES: Final = 1
+FAMILIES: Final = {opcode: bit for opcode, bit, *_ in DRAWN if bit} | {BLIT: SPRITES}
+ALL: Final = sum(FAMILIES.values())
 #: Commands of a band from which on all its memory is prefetched.
 PREFETCH_COMMANDS: Final = 300
 #: Commands that are inspected for the families in use.
@@ -99,24 +78,44 @@ def families_of(data: npt.NDArray[np.uint8], at: int) -> int:
     """Return the families of the first commands from a byte on."""
     found = 0
     for _ in range(SAMPLED_COMMANDS):
-        if at >= data.size or _SIZES[data[at]] == 0:
+        if at >= data.size or SIZES[data[at]] == 0:
             break
         found |= FAMILIES.get(int(data[at]), 0)
-        at += int(_SIZES[data[at]])
+        at += int(SIZES[data[at]])
     return found
 
 
-def command_sizes() -> npt.NDArray[np.uint8]:
-    """Return the sizes of fixed-size commands in bytes by opcode; 0 for all others."""
-    sizes = np.zeros(256, np.uint8)
-    for row in COMMANDS:
-        if row.struct is not None:
-            sizes[row.opcode] = row.struct.size
-    sizes[BATCH] = 5  # without its commands
-    return sizes
+#: The sizes of fixed-size commands in bytes by opcode; 0 for all others.
+SIZES: Final = np.zeros(256, np.uint8)
+for _row in COMMANDS:
+    if _row.struct is not None:
+        SIZES[_row.opcode] = _row.struct.size
+SIZES[BATCH] = 5  # without its commands
+
+#: The steps over a command of variable size: the kinds of fields, or so many bytes and FIXED.
+TEXT, DATA, PIXELS, FIXED = 1, 2, 3, 4
+STEPS: Final = 8
 
 
-_SIZES: Final = command_sizes()
+def _steps(row: CommandRow | None) -> list[int]:
+    found = [1 + FIXED]
+    if row is not None and row.struct is None:
+        for _, kind in row.fields:
+            size = struct.calcsize("<" + kind.format)
+            if not size:
+                found.append({"text": TEXT, "data": DATA, "pixels": PIXELS}.get(kind.name, 0))
+            elif found[-1] >= FIXED:
+                found[-1] += size
+            else:
+                found.append(size + FIXED)
+    assert len(found) < STEPS, f"{row} has more fields of variable size than STEPS"
+    return found + [0] * (STEPS - len(found))
+
+
+#: The steps of every opcode, and where the flag of a fixed-size command is; 0 without one.
+STEP_TABLE: Final = tuple(step for opcode in range(256) for step in _steps(BY_OPCODE.get(opcode)))
+FLAGS: Final = {row.opcode: row.offsets[n] for row in COMMANDS for n, k in row.fields if k is flag}
+FLAG_TABLE: Final = tuple(FLAGS.get(opcode, 0) for opcode in range(256))
 
 
 # checking -------------------------------------------------------------------------------------
@@ -126,6 +125,7 @@ def check(data: Array[u8], sizes: Array[u8]) -> tuple[i64, i64]:
 
     Commands are validated in the order of ``dala.gpu.protocol.decode``.
     """
+    flags = table(u8, FLAG_TABLE)
     left = local(i64, MAX_DEPTH + 1)
     depth = 0
     at = 0
@@ -144,7 +144,8 @@ def check(data: Array[u8], sizes: Array[u8]) -> tuple[i64, i64]:
         if fixed != 0:
             if at + fixed > size:
                 return at, depth
-            if opcode == SET_CLIP and data[at + 17] > 1:
+            mark = i64(flags[opcode])
+            if mark != 0 and data[at + mark] > 1:
                 return at, depth
             if opcode == BATCH:
                 count = i64(view(data, u32, at + 1)[0])
@@ -164,22 +165,25 @@ def check(data: Array[u8], sizes: Array[u8]) -> tuple[i64, i64]:
 def command_end(data: Array[u8], opcode: i64, at: i64) -> i64:
     """Return the end of a command of variable size; -1 if it is malformed."""
     size = len(data)
-    if opcode == LOAD_SPRITE or opcode == LOAD_IMAGE:  # noqa: SIM109 (native code has no `in`)
-        if at + 17 > size:
-            return -1
-        count = u64(view(data, u32, at + 9)[0]) * u64(view(data, u32, at + 13)[0])
-        if count > u64((size - at - 17) >> 2):
-            return -1
-        return at + 17 + i64(count) * 4
-    if opcode == DISPATCH:
-        last: i64 = field_end(data, field_end(data, at + 1, True), False) + 12
-        return -1 if last < 12 or last > size else last
-    end: i64 = -1
-    if opcode == LOAD_SHADER:
-        end = field_end(data, field_end(data, at + 1, True), True)
-    if opcode == SET_UNIFORM:
-        end = field_end(data, field_end(data, at + 1, True), False)
-    return end
+    steps = table(u8, STEP_TABLE)
+    if steps[opcode * STEPS + 1] == 0:  # no such command
+        return -1
+    for k in range(STEPS):
+        step = i64(steps[opcode * STEPS + k])
+        if step >= FIXED:
+            at += step - FIXED
+            if at > size:
+                return -1
+        elif step == PIXELS:  # the fields before are their width and height
+            count = u64(view(data, u32, at - 8)[0]) * u64(view(data, u32, at - 4)[0])
+            if count > u64((size - at) >> 2):
+                return -1
+            at += i64(count) * 4
+        elif step != 0:
+            at = field_end(data, at, step == TEXT)
+            if at < 0:
+                return -1
+    return at
 
 
 @native(inline=False)
@@ -228,36 +232,10 @@ def utf8(data: Array[u8], at: i64, end: i64) -> bool:
 
 # drawing --------------------------------------------------------------------------------------
 @native
-def read_i32(data: Array[u8], at: i64) -> i64:
-    """Return an i32 field."""
-    return i64(view(data, i32, at)[0])
-
-
-@native
-def read_u32(data: Array[u8], at: i64) -> i64:
-    """Return a u32 field."""
-    return i64(view(data, u32, at)[0])
-
-
-@native
-def read_color(data: Array[u8], at: i64) -> u32:
-    """Return a color field."""
-    color: u32 = view(data, u32, at)[0]
-    return color
-
-
-@native
-def unsigned(opcode: i64) -> i64:
-    """Return the opcode of a round rectangle with unsigned fields; other opcodes as they are."""
-    signed = DRAW_ROUND_SIGNED <= opcode <= FILL_ROUND_SIGNED
-    return opcode - (DRAW_ROUND_SIGNED - DRAW_ROUND) if signed else opcode
-
-
-@native
 def find_sprite(slots: Array[u64], shift: i64, id: u64) -> i64:
     """Return the index of a sprite's slot in the table, or -1."""
     mask = (len(slots) >> 2) - 1
-    at = i64((id * u64(0x9E3779B97F4A7C15)) >> u64(shift)) & mask
+    at = i64((id * 0x9E3779B97F4A7C15) >> u64(shift)) & mask
     while slots[SLOT_WORDS * at + 3] != 0:
         if slots[SLOT_WORDS * at] == id and slots[SLOT_WORDS * at + 3] == SLOT_USED:
             return SLOT_WORDS * at
@@ -282,10 +260,23 @@ def add_fault(faults: Array[i64], opcode: i64, at: i64, id: u64) -> bool:
 
 
 @native
+def set_clip(
+    data: Array[u8], opcode: i64, at: i64, frame: FrameRecord, top: i64, bottom: i64
+) -> None:
+    """Set or remove the clip, between the rows of a band."""
+    x, y, w, h = 0, 0, frame.width, bottom
+    if opcode == SET_CLIP and data[at + 17] != 0:
+        x, y = read_u32(data, at + 1), read_u32(data, at + 5)
+        w, h = read_u32(data, at + 9), read_u32(data, at + 13)
+    frame.x0, frame.y0 = min(x, frame.width), min(max(y, top), bottom)
+    frame.x1, frame.y1 = min(x + w, frame.width), max(min(y + h, bottom), frame.y0)
+
+
+@native
 def execute(
     data: Array[u8],
     pixels: Array[u32],
-    frame: Array[i64],
+    frame: FrameRecord,
     damage: Array[i32],
     widths: Array[u8],
     sizes: Array[u8],
@@ -305,13 +296,9 @@ def execute(
     each band has a frame and a row of picks, a count and the offsets of the commands to draw.
     Commands of families that are not in ``families`` are left to the caller, too.
     """
-    lines = static(families & LINES != 0)
-    filled = static(families & TRIANGLES != 0)
-    outlines = static(families & OUTLINES != 0)
-    discs = static(families & DISCS != 0)
     sprites = static(families & SPRITES != 0)
     size = len(data)
-    width = frame[WIDTH]
+    width = frame.width
     top, low = 0, len(pixels) // width
     at, last = start, end
     banded = len(picks) > 0
@@ -319,14 +306,15 @@ def execute(
     if banded:
         room = len(picks) // ((low + (1 << shift) - 1) >> shift)
         picks = picks[start * room :]
-        frame = frame[start * STATE_WORDS :]
+        frame = FrameRecord(frame, start)
         top, low = start << shift, min(end << shift, low)
-        frame[Y0] = max(frame[Y0], top)
-        frame[Y1] = max(min(frame[Y1], low), frame[Y0])  # empty where the clip misses the band
+        frame.y0 = max(frame.y0, top)
+        frame.y1 = max(min(frame.y1, low), frame.y0)  # empty where the clip misses the band
         at, last = 0, i64(picks[0])
         if last >= PREFETCH_COMMANDS:  # most of its memory is needed
-            for i in hinted(range(top * width, low * width, 16), scalar=True):
+            for i in serial(top * width, low * width, 16):
                 prefetch(pixels, i)
+    on = DrawTarget(pixels, frame, damage, widths)
     code = END
     while True:
         if banded:
@@ -341,48 +329,18 @@ def execute(
         if at + length > size:
             code = BROKEN
             break
-        if opcode == FILL_RECT:
-            x, y = read_u32(data, at + 1), read_u32(data, at + 5)
-            w, h = read_u32(data, at + 9), read_u32(data, at + 13)
-            rect(pixels, frame, damage, x, y, x + w, y + h, read_color(data, at + 17))
-        elif lines and opcode == DRAW_LINE:
-            x, y = read_i32(data, at + 1), read_i32(data, at + 5)
-            w, h = read_i32(data, at + 9), read_i32(data, at + 13)
-            line(pixels, frame, damage, x, y, w, h, read_color(data, at + 17), 1)
-        elif outlines and opcode == DRAW_CIRCLE:
-            x, y, r = read_i32(data, at + 1), read_i32(data, at + 5), read_u32(data, at + 9)
-            draw_round(pixels, frame, damage, widths, x, y, x, y, r, read_color(data, at + 13))
-        elif discs and opcode == FILL_CIRCLE:
-            x, y, r = read_i32(data, at + 1), read_i32(data, at + 5), read_u32(data, at + 9)
-            fill_round(pixels, frame, damage, widths, x, y, x, y, r, read_color(data, at + 13))
-        elif (lines and opcode == DRAW_TRIANGLE) or (filled and opcode == FILL_TRIANGLE):
-            ax, ay = read_i32(data, at + 1), read_i32(data, at + 5)
-            bx, by = read_i32(data, at + 9), read_i32(data, at + 13)
-            cx, cy = read_i32(data, at + 17), read_i32(data, at + 21)
-            color = read_color(data, at + 25)
-            if filled and opcode == FILL_TRIANGLE:
-                triangle(pixels, frame, damage, ax, ay, bx, by, cx, cy, color)
-            elif lines:
-                triangle_outline(pixels, frame, damage, ax, ay, bx, by, cx, cy, color)
-        elif (outlines and unsigned(opcode) == DRAW_ROUND) or (
-            discs and unsigned(opcode) == FILL_ROUND
-        ):
-            x, y = read_u32(data, at + 1), read_u32(data, at + 5)
-            if opcode >= DRAW_ROUND_SIGNED:
-                x, y = read_i32(data, at + 1), read_i32(data, at + 5)
-            w, h = read_u32(data, at + 9), read_u32(data, at + 13)
-            color = read_color(data, at + 21)
-            if w > 0 and h > 0:
-                r = min(read_u32(data, at + 17), (min(w, h) - 1) >> 1)
-                w += x - 1 - r
-                h += y - 1 - r
-                if outlines and unsigned(opcode) == DRAW_ROUND:
-                    draw_round(pixels, frame, damage, widths, x + r, y + r, w, h, r, color)
-                elif discs:
-                    fill_round(pixels, frame, damage, widths, x + r, y + r, w, h, r, color)
-        elif sprites and opcode == BLIT:
+        drawn = False
+        for row in static(DRAWN):
+            if (row[1] & families) == row[1] and opcode == row[0]:
+                row[2](data, at, on, filled=row[3], signed=row[4])
+                drawn = True
+                break
+        if drawn:
+            at += length
+            continue
+        if sprites and opcode == BLIT:
             id = view(data, u64, at + 1)[0]
-            found = find_sprite(slots, frame[SPRITE_SHIFT], id)
+            found = find_sprite(slots, frame.sprite_shift, id)
             if found >= 0:
                 start, wide = i64(slots[found + 1]), slots[found + 2]
                 w, h = i64(wide & 0xFFFFFFFF), i64(wide >> 32)
@@ -393,21 +351,14 @@ def execute(
                     after = i64(picks[k + 1])
                 if after + length <= size:
                     ahead = read_i32(data, after + 13) * width + read_i32(data, after + 9)
-                sprite(pixels, frame, damage, atlas, start, w, h, x, y, ahead)
+                sprite(on, atlas, start, w, h, x, y, ahead)
             elif not add_fault(faults, opcode, at, id):
                 code = FULL
                 break
-        elif opcode == CLEAR:
-            clear(pixels, frame, damage, read_color(data, at + 1))
         elif SET_CLIP <= opcode <= RESET_CLIP:
-            x, y, w, h = 0, 0, width, low
-            if opcode == SET_CLIP and data[at + 17] != 0:
-                x, y = read_u32(data, at + 1), read_u32(data, at + 5)
-                w, h = read_u32(data, at + 9), read_u32(data, at + 13)
-            frame[X0], frame[Y0] = min(x, width), min(max(y, top), low)
-            frame[X1], frame[Y1] = min(x + w, width), max(min(y + h, low), frame[Y0])
+            set_clip(data, opcode, at, frame, top, low)
         elif opcode != BATCH:
             code = opcode
             break
         at += length
-    frame[STOP_CODE], frame[OFFSET] = code, at
+    frame.stop_code, frame.offset = code, at

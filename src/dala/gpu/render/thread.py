@@ -22,7 +22,7 @@ from dala import forks
 from dala.budget import Charging, current
 from dala.errors import CommandError, DalaError
 from dala.gpu.checks import checked_size
-from dala.gpu.protocol import BY_OPCODE, COMMANDS, OPCODES, DrawCommand, decode
+from dala.gpu.protocol import BY_OPCODE, COMMANDS, OPCODES, DrawCommand, decode, wrong_pixels
 from dala.gpu.raster import Canvas, Stop
 from dala.gpu.raster.canvas import blank_pixels, frame_bytes
 from dala.gpu.render.worker import POLL_SECONDS, Worker
@@ -146,7 +146,7 @@ class Renderer(Worker):
         return 2 * frame_bytes(width, height) + self.canvas.stored_bytes + sum(map(len, self.reads))
 
     def _hold(self, more: int, call: str) -> None:
-        """Count what the surface holds, and ``more`` bytes to come; raise beyond a limit."""
+        """Count the surface's memory, and ``more`` bytes to come; raise beyond a limit."""
         canvas = self.canvas
         self._held.resize(self._needed(canvas.width, canvas.height) + more, call)
 
@@ -255,22 +255,21 @@ class Renderer(Worker):
             front[:h, :w] = old[:h, :w]
         self._hold(0, "resize")
 
-    def _do_remove_sprite(self, command: DrawCommand) -> None:
-        self.canvas.remove_sprite(command.id)
-        self._hold(0, "remove_sprite")
+    def _do_remove(self, command: DrawCommand) -> None:
+        getattr(self.canvas, command.name)(command.id)
+        self._hold(0, command.name)
 
-    def _do_remove_image(self, command: DrawCommand) -> None:
-        self.canvas.remove_image(command.id)
-        self._hold(0, "remove_image")
+    _do_remove_sprite = _do_remove_image = _do_remove
 
     def _do_read_pixels(self, command: DrawCommand) -> None:
         reads, size = self.reads, 4 * command.w * command.h
-        self._check_inside(command.x, command.y, command.w, command.h)
+        place = command.x, command.y, command.w, command.h
+        self._check_inside(*place)
         room = max(KEPT_READ_BYTES, self.canvas.pixels.nbytes)
         while reads and (len(reads) == KEPT_READS or sum(map(len, reads)) + size > room):
             reads.popleft()  # the oldest gives way, as it does for its number
         self._hold(size, "read_pixels")
-        reads.append(self.read(command.x, command.y, command.w, command.h))
+        reads.append(self.read(*place))
         self._hold(0, "read_pixels")
 
     def take_reads(self) -> list[bytes]:
@@ -320,13 +319,7 @@ def check_pixels(call: str, pixels: NDArray, width: int, height: int) -> None:
     if pixels.size != width * height * 4 or (pixels.ndim == 3 and pixels.shape[1] != width):
         got = f"{pixels.size} bytes" if pixels.ndim == 1 else f"an array of shape {pixels.shape}"
         expected = f"{width} x {height} RGBA pixels of 4 bytes ({width * height * 4} bytes)"
-        raise CommandError(
-            f"{call}: rgba must be {expected}, got {got}.",
-            call=call,
-            argument="rgba",
-            expected=expected,
-            got=got,
-        )
+        raise wrong_pixels(call, "rgba", expected, got)
 
 
 Rectangle = tuple[int, int, int, int]

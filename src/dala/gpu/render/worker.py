@@ -10,22 +10,22 @@ that thread holds the lock.
 
 from __future__ import annotations
 
+import atexit
 import threading
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
+from functools import cache
 from itertools import groupby
 from queue import SimpleQueue
-from typing import Final, NoReturn, TypeVar
+from typing import Final, Generic, NamedTuple, NoReturn, TypeVar
 
 from dala import forks
 from dala.budget import Token
 from dala.errors import CommandError, DeviceError, FreedError
-from dala.gpu.render.lifecycle import CLOSE_TIMEOUT, exiting, register, workers
-from dala.gpu.render.requests import LargeCommand, Request
 
 T = TypeVar("T")
-Item = bytes | LargeCommand | Request[object]
+T_co = TypeVar("T_co", covariant=True)
 
 #: Items that may be queued. A caller that queues more waits until half of them are done.
 MAX_QUEUED: Final = 8192
@@ -35,6 +35,54 @@ MAX_QUEUED_BYTES: Final = 128 << 20
 CHUNK_SECONDS: Final = 0.1
 #: Seconds between the checks of a waiting thread; short, so that Ctrl-C works on every system.
 POLL_SECONDS: Final = 0.2
+#: Seconds that closing a worker waits for the command that is running.
+CLOSE_TIMEOUT: Final = 10.0
+
+
+class Request(Generic[T_co]):
+    """A function to be called on the worker's thread, in order with the queued commands."""
+
+    __slots__ = ("_result", "done", "error", "refused", "work")
+
+    def __init__(self, work: Callable[[], T_co]) -> None:
+        #: The function; None once it ran, or once its caller stopped waiting.
+        self.work: Callable[[], T_co] | None = work
+        #: Released when the request was run or refused.
+        self.done = forks.latch()
+        self._result: list[T_co] = []
+        self.error: BaseException | None = None
+        self.refused = False
+
+    @property
+    def result(self) -> T_co:
+        """The return value of the function."""
+        return self._result[0]
+
+    def run(self) -> None:
+        """Call the function, unless it was canceled, and wake the caller."""
+        work, self.work = self.work, None
+        try:
+            if work is not None:
+                self._result.append(work())
+        except BaseException as error:  # raised on the thread that waits
+            self.error = error
+        self.done.release()
+
+    def refuse(self) -> None:
+        """Wake the caller without calling the function."""
+        self.work, self.refused = None, True
+        self.done.release()
+
+
+class LargeCommand(NamedTuple):
+    """Command bytes that count against the limit on queued bytes."""
+
+    data: bytes
+    #: Total bytes reserved when this command was queued, itself included; 0 if not counted.
+    reserved: int
+
+
+Item = bytes | LargeCommand | Request[object]
 
 
 class Worker:
@@ -63,7 +111,7 @@ class Worker:
 
     def start(self) -> None:
         """Start the thread."""
-        register()
+        _register()
         workers.add(self)
         try:
             self._thread.start()
@@ -191,17 +239,14 @@ class Worker:
 
     def raise_closed(self, call: str = "") -> NoReturn:
         """Raise FreedError for a use after the end."""
-        if exiting() and threading.current_thread().daemon and not self.on_thread:
+        if _exiting and threading.current_thread().daemon and not self.on_thread:
             while True:  # the thread dies with the interpreter; an error would only be printed
                 time.sleep(POLL_SECONDS)
-        prefix = f"{call}: " if call else ""
+        state = "was destroyed"
         if self._forked:
-            raise FreedError(
-                f"{prefix}the surface was created before this process was forked, and belongs to "
-                "the parent. Make a new one with create_surface(...)."
-            )
+            state = "was created before this process was forked, and belongs to the parent"
         raise FreedError(
-            f"{prefix}the surface was destroyed. Make a new one with create_surface(...)."
+            f"{call}: the surface {state}. Make a new one with create_surface(...).".lstrip(": ")
         )
 
     # closing ----------------------------------------------------------------------------------
@@ -257,15 +302,13 @@ class Worker:
         """Wait for room for bytes and count them. Returns the total reserved, or 0."""
         if nbytes == 0 or not self._may_wait:
             return 0
-        # An idle worker has room: bytes of an interrupted caller were reserved and never queued.
-        return self._wait_for_room(
-            lambda: (
-                self._queued_bytes == 0
-                or self._queued_bytes + nbytes <= MAX_QUEUED_BYTES
-                or self.idle
-            ),
-            nbytes,
-        )
+
+        def has_room() -> bool:
+            # An idle worker has room: bytes of an interrupted caller were never queued.
+            queued = self._queued_bytes
+            return queued == 0 or queued + nbytes <= MAX_QUEUED_BYTES or self.idle
+
+        return self._wait_for_room(has_room, nbytes)
 
     def _release_bytes(self, reserved: int) -> None:
         """Count everything reserved up to this total as done; calling it twice is harmless."""
@@ -363,3 +406,33 @@ class Worker:
         with self._room:
             self._room.notify_all()
         workers.discard(self)
+
+
+# at exit, and across forks ----------------------------------------------------------------------
+#: Every worker whose thread runs.
+workers: Final[set[Worker]] = set()
+#: True once the interpreter is shutting down.
+_exiting = False
+
+
+def _close_all() -> None:
+    global _exiting
+    _exiting = True
+    for worker in list(workers):
+        worker.close_soon()
+    for worker in list(workers):
+        worker.close()
+
+
+def _in_child() -> None:
+    """Mark every worker closed: the child has none of their threads."""
+    for worker in list(workers):
+        worker.reset_after_fork()
+    workers.clear()
+
+
+@cache
+def _register() -> None:
+    """Install the hooks; called for the first worker."""
+    forks.in_child(_in_child)
+    atexit.register(_close_all)

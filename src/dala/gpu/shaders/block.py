@@ -8,9 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from dala.errors import ParameterError, ShaderError
+from dala.errors import ParameterError
 from dala.gpu.compute.params import check_params, missing
-from dala.gpu.shaders.wgsl import BLOCK, Wgsl, without_comments
+from dala.gpu.shaders.wgsl import Wgsl, without_comments
 from dala.typing import Params, ParamValue
 
 #: Bytes of width and height, with which every block begins.
@@ -21,24 +21,18 @@ _TYPE: Final = re.compile(r"(?P<one>f32|i32|u32)|vec([234])(?:<([fiu]32)>|([fiu]
 _MEMBER: Final = re.compile(r"(\w+)\s*:\s*([\w<>]+)$")
 
 
-def pack_block(wgsl: Wgsl, params: Params, shader: str) -> bytes:
+def pack_block(wgsl: Wgsl, params: Params) -> bytes:
     """Return parameters by name as the bytes behind width and height in the shader's block.
 
     Raises:
         ShaderError: The block is missing, or has members other than numbers and vectors.
         ParameterError: A parameter is unknown, missing, or has another type.
     """
-    binding = next((b for b in wgsl.bindings if b.index == BLOCK), None)
+    binding = wgsl.block(f"the parameters {', '.join(map(str, params))}" if params else "")
     if binding is None:
-        if not params:
-            return b""
-        raise ShaderError(
-            f"got the parameters {', '.join(map(str, params))}, but the shader binds no block for "
-            "them. Declare @group(0) @binding(1) var<uniform> with width, height and the params",
-            shader=shader,
-        )
-    members = _members(wgsl, binding.name, shader)
-    check_params(shader, params, list(members))
+        return b""
+    members = _members(wgsl, binding.name)
+    check_params(wgsl.name, params, list(members))
     data = bytearray()
     at, widest = HEAD, 4
     for name, (form, count) in members.items():
@@ -48,21 +42,20 @@ def pack_block(wgsl: Wgsl, params: Params, shader: str) -> bytes:
         data += bytes(at - HEAD - len(data))
         value = params.get(name)
         if value is None:
-            raise missing(shader, name)
-        _pack_into(data, start - HEAD, shader, name, form * count, value)
+            raise missing(wgsl.name, name)
+        _pack_into(data, start - HEAD, wgsl.name, name, form * count, value)
     data += bytes(-(HEAD + len(data)) % widest)  # a struct is as long as a multiple of it
     return bytes(data)
 
 
-def _members(wgsl: Wgsl, variable: str, shader: str) -> dict[str, tuple[str, int]]:
+def _members(wgsl: Wgsl, variable: str) -> dict[str, tuple[str, int]]:
     """Return the struct format and number of components of each member but width and height."""
     text = without_comments(wgsl.source)
     found = re.search(rf"\bvar\s*<[^<>]*>\s*{variable}\s*:\s*(\w+)", text)
     body = found and re.search(rf"\bstruct\s+{found[1]}\s*\{{([^{{}}]*)\}}", text)
     if not body:
-        raise ShaderError(
-            f"the block {variable!r} is no struct, so its members have no names. Pass bytes",
-            shader=shader,
+        raise wgsl.error(
+            f"the block {variable!r} is no struct, so its members have no names. Pass bytes"
         )
     members: dict[str, tuple[str, int]] = {}
     for line in (re.sub(r"\s+", " ", part).strip() for part in body[1].split(",")):
@@ -71,18 +64,15 @@ def _members(wgsl: Wgsl, variable: str, shader: str) -> dict[str, tuple[str, int
         member = _MEMBER.match(line)
         kind = _TYPE.fullmatch(member[2]) if member else None
         if member is None or kind is None:
-            raise ShaderError(
+            raise wgsl.error(
                 f"the member {line!r} of the block is neither a number nor a vector of 32 bits. "
-                "Pass bytes",
-                shader=shader,
+                "Pass bytes"
             )
         scalar = kind["one"] or kind[3] or kind[4]
         members[member[1]] = (_FORMATS[scalar], int(kind[2] or 1))
     head = list(members.items())[:2]
     if [member for _, member in head] != [("I", 1)] * 2:
-        raise ShaderError(
-            "the block must begin with width and height, two members of u32", shader=shader
-        )
+        raise wgsl.error("the block must begin with width and height, two members of u32")
     for name, _ in head:
         del members[name]
     return members

@@ -7,16 +7,14 @@ threads hold text and buffers only.
 from __future__ import annotations
 
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from dala import forks
 from dala.budget import limit_exceeded
-from dala.errors import ShaderError
 from dala.gpu.shaders.wgsl import PIXELS, Wgsl, explain, without_comments
 from dala.typing import NDArray
 
@@ -30,6 +28,9 @@ if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.owner import Owner
     from dala.gpu.compute.engines.webgpu.pool import DeviceBuffer
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 #: A bind group layout and the pipeline that uses it.
 Compiled: TypeAlias = "tuple[wgpu.GPUBindGroupLayout, wgpu.GPUComputePipeline]"
 
@@ -42,7 +43,6 @@ KEPT_BLOCKS: Final = 64
 class ShaderDispatch(NamedTuple):
     """A shader with its buffers and workgroups."""
 
-    shader: str
     wgsl: Wgsl
     pixels: Buffer
     #: By binding: bytes to upload or a buffer, and their size.
@@ -52,14 +52,14 @@ class ShaderDispatch(NamedTuple):
     flag: Storage | None = None
 
 
-def compile_on(engine: WebGPUEngine, wgsl: Wgsl, shader: str) -> None:
+def compile_on(engine: WebGPUEngine, wgsl: Wgsl) -> None:
     """Compile a shader ahead of its first dispatch.
 
     Raises:
         ShaderError: The compiler refuses it.
     """
-    _check_bindings(engine, wgsl, shader)
-    engine.owner.call(_cache_of(engine).compile, wgsl, shader)
+    _check_bindings(engine, wgsl)
+    engine.owner.call(_cache_of(engine).compile, wgsl)
 
 
 def dispatch_on(engine: WebGPUEngine, dispatch: ShaderDispatch, pixels: NDArray) -> NDArray:
@@ -70,19 +70,18 @@ def dispatch_on(engine: WebGPUEngine, dispatch: ShaderDispatch, pixels: NDArray)
         flag = engine.allocate(4, zero=True)
         dispatch = dispatch._replace(flag=flag)
     try:
-        future: Future[memoryview] = Future()
         work = _cache_of(engine).dispatch
-        engine.owner.promise(future, work, dispatch, pixels.reshape(-1).data, future)
+        future = engine.owner.promise(work, dispatch, pixels.reshape(-1).data)
         data = engine.owner.wait(future)
         if flag is not None and any(engine.download(flag)):
-            raise limit_exceeded(dispatch.shader, wgsl.limit)
+            raise limit_exceeded(wgsl.name, wgsl.limit)
     finally:
         if flag is not None:
             engine.release(flag)
     return np.frombuffer(data, np.uint8).reshape(pixels.shape)
 
 
-def _check_bindings(engine: WebGPUEngine, wgsl: Wgsl, shader: str) -> None:
+def _check_bindings(engine: WebGPUEngine, wgsl: Wgsl) -> None:
     limits = engine.limits
     for kind, limit in (
         ("storage", "max-storage-buffers-per-shader-stage"),
@@ -91,41 +90,37 @@ def _check_bindings(engine: WebGPUEngine, wgsl: Wgsl, shader: str) -> None:
         count = sum(kind in b.kind for b in wgsl.bindings)
         count += kind == "storage" and wgsl.metered is not None  # the flag
         if count > limits[limit]:
-            raise ShaderError(
+            raise wgsl.error(
                 f"it binds {count} {kind} buffers, {engine.adapter.name} allows {limits[limit]} "
-                f"({limit})",
-                shader=shader,
+                f"({limit})"
             )
     problem = engine.memory_problem(without_comments(wgsl.source))
     if problem:
-        raise ShaderError(f"it {problem}", shader=shader)
+        raise wgsl.error(f"it {problem}")
     highest = wgsl.bindings[-1]
     most = limits.get("max-bindings-per-bind-group", 1000)
     if highest.index >= most:
-        raise ShaderError(
+        raise wgsl.error(
             f"{highest.name} is at binding {highest.index}, {engine.adapter.name} allows bindings "
-            f"below {most}",
-            shader=shader,
+            f"below {most}"
         )
 
 
 def _check_dispatch(engine: WebGPUEngine, dispatch: ShaderDispatch) -> None:
-    limits = engine.limits
+    limits, wgsl = engine.limits, dispatch.wgsl
     most = limits["max-compute-workgroups-per-dimension"]
     if max(dispatch.groups) > most:
-        raise ShaderError(
+        raise wgsl.error(
             f"{dispatch.groups} workgroups are more than {engine.adapter.name} allows, {most} per "
-            "axis. Give each invocation more pixels, or move some to another axis",
-            shader=dispatch.shader,
+            "axis. Give each invocation more pixels, or move some to another axis"
         )
-    for binding in dispatch.wgsl.bindings[1:]:
+    for binding in wgsl.bindings[1:]:
         kind = "uniform" if binding.kind == "uniform" else "storage"
         size, room = dispatch.data[binding.index][1], limits[f"max-{kind}-buffer-binding-size"]
         if size > room:
-            raise ShaderError(
+            raise wgsl.error(
                 f"{binding.name!r} has {size} bytes, {engine.adapter.name} allows {room} in a "
-                f"{kind} buffer. Set fewer" + (", or use var<storage, read>" * (kind != "storage")),
-                shader=dispatch.shader,
+                f"{kind} buffer. Set fewer" + (", or use var<storage, read>" * (kind != "storage"))
             )
 
 
@@ -134,32 +129,30 @@ class ShaderCache:
 
     def __init__(self, device: NativeDevice) -> None:
         self._device = device
-        self._compiled: OrderedDict[Wgsl, Compiled] = OrderedDict()
-        self._blocks: OrderedDict[tuple[int, int], wgpu.GPUBuffer] = OrderedDict()
+        self._compiled: dict[Wgsl, Compiled] = {}
+        self._blocks: dict[tuple[int, int], wgpu.GPUBuffer] = {}
 
-    def compile(self, wgsl: Wgsl, shader: str) -> None:
+    def compile(self, wgsl: Wgsl) -> None:
         """Compile a shader that is not compiled yet."""
-        self._translate_errors(wgsl, shader, self._pipeline, wgsl)
+        self._translate_errors(wgsl, self._pipeline, wgsl)
 
     def dispatch(
         self, dispatch: ShaderDispatch, data: memoryview, future: Future[memoryview]
     ) -> None:
         """Upload pixels, run a shader over them, and start the download."""
         device = self._device
-        self.compile(dispatch.wgsl, dispatch.shader)
+        self.compile(dispatch.wgsl)
         pixels = dispatch.pixels.storage("dispatch_compute").handle
         device.write(pixels, data)
-        self._translate_errors(dispatch.wgsl, dispatch.shader, self._submit, dispatch, pixels)
-        device.read(pixels, 0, data.nbytes, future)
+        self._translate_errors(dispatch.wgsl, self._submit, dispatch, pixels)
+        device.read(pixels, 0, data.nbytes, False, future)
 
     def clear(self) -> None:
         """Release all native objects."""
         self._compiled.clear()
         self._blocks.clear()
 
-    def _translate_errors(
-        self, wgsl: Wgsl, shader: str, work: Callable[..., object], *args: object
-    ) -> None:
+    def _translate_errors(self, wgsl: Wgsl, work: Callable[..., object], *args: object) -> None:
         import wgpu
 
         try:
@@ -169,31 +162,28 @@ class ShaderCache:
         else:
             return
         # Raised outside the except block, the error references no native objects.
-        raise explain(said, wgsl, shader)
+        raise explain(said, wgsl)
 
     def _pipeline(self, wgsl: Wgsl) -> Compiled:
-        found = self._compiled.get(wgsl)
-        if found is None:
-            native = self._device.native
-            module = self._module(wgsl)
-            kinds = [(b.index, b.kind) for b in wgsl.bindings]
-            if wgsl.metered is not None:
-                kinds.append((wgsl.flag, "storage"))
-            layout = native.create_bind_group_layout(
-                entries=[
-                    {"binding": index, "visibility": "COMPUTE", "buffer": {"type": kind}}
-                    for index, kind in kinds
-                ]
-            )
-            pipeline = native.create_compute_pipeline(
-                layout=native.create_pipeline_layout(bind_group_layouts=[layout]),
-                compute={"module": module, "entry_point": wgsl.entry},
-            )
-            found = self._compiled[wgsl] = layout, pipeline
-            if len(self._compiled) > KEPT:
-                self._compiled.popitem(last=False)
-        self._compiled.move_to_end(wgsl)
-        return found
+        return recent(self._compiled, wgsl, KEPT, self._make_pipeline)
+
+    def _make_pipeline(self, wgsl: Wgsl) -> Compiled:
+        native = self._device.native
+        module = self._module(wgsl)
+        kinds = [(b.index, b.kind) for b in wgsl.bindings]
+        if wgsl.metered is not None:
+            kinds.append((wgsl.flag, "storage"))
+        layout = native.create_bind_group_layout(
+            entries=[
+                {"binding": index, "visibility": "COMPUTE", "buffer": {"type": kind}}
+                for index, kind in kinds
+            ]
+        )
+        pipeline = native.create_compute_pipeline(
+            layout=native.create_pipeline_layout(bind_group_layouts=[layout]),
+            compute={"module": module, "entry_point": wgsl.entry},
+        )
+        return layout, pipeline
 
     def _module(self, wgsl: Wgsl) -> wgpu.GPUShaderModule:
         import wgpu
@@ -214,7 +204,8 @@ class ShaderCache:
         bound = [(PIXELS, device.native_buffer(pixels), dispatch.pixels.nbytes)]
         for index, (data, size) in dispatch.data.items():
             if isinstance(data, bytes):
-                buffer = self._block(index, len(data))
+                key = index, len(data)
+                buffer = recent(self._blocks, key, KEPT_BLOCKS, self._make_block)
                 native.queue.write_buffer(buffer, 0, data)
             else:
                 buffer = device.native_buffer(data.storage("dispatch_compute").handle)
@@ -240,20 +231,25 @@ class ShaderCache:
         device.flush()
         device.calls.submit(commands)
 
-    def _block(self, index: int, size: int) -> wgpu.GPUBuffer:
-        """Return a small buffer. The queue keeps writes in order with the dispatches."""
-        import wgpu
+    def _make_block(self, key: tuple[int, int]) -> wgpu.GPUBuffer:
+        """Return the small buffer of a binding. The queue keeps writes and dispatches in order."""
+        from wgpu import BufferUsage as Usage
 
-        found = self._blocks.get((index, size))
-        if found is None:
-            usage = wgpu.BufferUsage
-            found = self._blocks[index, size] = self._device.native.create_buffer(
-                size=size, usage=usage.UNIFORM | usage.STORAGE | usage.COPY_DST
-            )
-            if len(self._blocks) > KEPT_BLOCKS:
-                self._blocks.popitem(last=False)
-        self._blocks.move_to_end((index, size))
-        return found
+        usage = Usage.UNIFORM | Usage.STORAGE | Usage.COPY_DST
+        return self._device.native.create_buffer(size=key[1], usage=usage)
+
+
+def recent(kept: dict[K, V], key: K, most: int, make: Callable[[K], V]) -> V:
+    """Return a kept value, or a new one. The least recently used is dropped if there are too many.
+
+    >>> kept = {}
+    >>> [recent(kept, n, 2, str) for n in (1, 2, 1, 3)], kept
+    (['1', '2', '1', '3'], {1: '1', 3: '3'})
+    """
+    kept[key] = kept.pop(key) if key in kept else make(key)
+    if len(kept) > most:
+        del kept[next(iter(kept))]
+    return kept[key]
 
 
 _caches: weakref.WeakKeyDictionary[WebGPUEngine, ShaderCache] = weakref.WeakKeyDictionary()

@@ -10,7 +10,6 @@ import ast
 import copy
 import re
 import struct
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, cast
@@ -29,7 +28,7 @@ from dala.errors import (
 from dala.gpu.command import encode_dispatch_compute
 from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.create import buffer_from_binary, buffer_zeros, from_dlpack
-from dala.gpu.compute.kernel import Kernel, find
+from dala.gpu.compute.kernel import Kernel, registered
 from dala.gpu.compute.lang.declaration import KernelDecl, ParamDecl
 from dala.gpu.compute.lang.parser import declare
 from dala.gpu.compute.lang.source import from_text
@@ -37,10 +36,18 @@ from dala.gpu.compute.params import check_params
 from dala.gpu.compute.runnable import Runnable
 from dala.gpu.protocol import BytesLike, as_bytes
 from dala.gpu.shaders.block import pack_block
+from dala.gpu.shaders.device import (
+    ShaderDispatch,
+    compile_on,
+    dispatch_on,
+    padded_words,
+    recent,
+)
 from dala.gpu.shaders.wgsl import BLOCK, Wgsl, reflect
 from dala.typing import Params, ParamValue
 
 if TYPE_CHECKING:
+    from dala.gpu.compute.engines.base import Engine
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
     from dala.gpu.protocol import DrawCommand
     from dala.gpu.render.thread import Renderer
@@ -85,9 +92,8 @@ def post_dispatch(
     call = "dispatch_compute"
     if not isinstance(shader, str | Kernel):
         advice = "Operations such as resize run with run_to_surface(...)."
-        if isinstance(shader, Runnable):
-            raise CommandError.invalid(call, "shader", "a Kernel or a str", shader, advice)
-        raise CommandError.invalid(call, "shader", "a Kernel or a str", shader)
+        advice = advice if isinstance(shader, Runnable) else ""
+        raise CommandError.invalid(call, "shader", "a Kernel or a str", shader, advice)
     if isinstance(shader, Kernel) and not _takes_pixels(shader.decl):
         raise CommandError.invalid(
             call, "shader", "a kernel with one input, px: Pixel or img: Image", shader
@@ -116,7 +122,7 @@ class SurfaceShaders:
         self._device = device
         self._kernel_device = kernel_device
         self._loaded: dict[str, Wgsl | Kernel] = {}
-        self._sources: OrderedDict[str, Wgsl | Kernel] = OrderedDict()
+        self._sources: dict[str, Wgsl | Kernel] = {}
         self._uniforms: dict[str, bytes] = {}
         #: Uniforms as storage buffers, created when they are first bound.
         self._stored: dict[str, Buffer] = {}
@@ -127,7 +133,7 @@ class SurfaceShaders:
         """Execute a load_shader, set_uniform or dispatch_compute command."""
         if command.name == "load_shader":
             name = str(command.fields["name"])  # the attribute is the command's own name
-            self._loaded[name] = self._make(command.source, name, renderer.limits)
+            self._loaded[name] = self._make(command.source, renderer.limits, name)
         elif command.name == "set_uniform":
             self._set(str(command.fields["name"]), command.data)
         else:
@@ -143,34 +149,27 @@ class SurfaceShaders:
         self._stored.pop(name, None)
 
     # finding ----------------------------------------------------------------------------------
-    def _find(self, shader: str, limits: Limits) -> tuple[str, Wgsl | Kernel]:
-        found = self._loaded.get(shader)
+    def _find(self, shader: str | Kernel, limits: Limits) -> Wgsl | Kernel:
+        found = shader if isinstance(shader, Kernel) else self._loaded.get(shader)
         if found is not None:
-            return shader, found
+            return found
+        assert isinstance(shader, str)
         if _SOURCE_ONLY.search(shader) is None:
             hint = (
                 did_you_mean(shader, self._loaded)
                 or "load_shader(surface, name, source) loads one."
             )
             raise ShaderError(f"no shader with this name is loaded. {hint}", shader=shader)
-        found = self._sources.get(shader)
-        if found is None:
-            found = self._sources[shader] = self._make(shader, _ANONYMOUS, limits)
-            if len(self._sources) > KEPT:
-                self._sources.popitem(last=False)
-        self._sources.move_to_end(shader)
-        return _ANONYMOUS, found
+        return recent(self._sources, shader, KEPT, lambda source: self._make(source, limits))
 
-    def _make(self, source: str, name: str, limits: Limits) -> Wgsl | Kernel:
+    def _make(self, source: str, limits: Limits, name: str = _ANONYMOUS) -> Wgsl | Kernel:
         if _WGSL.search(source) is not None:
-            from dala.gpu.shaders.device import compile_on
-
             limit = limits.iterations or MAX_ITERATIONS
             wgsl = reflect(source, name, limit)
             early = self._engine().loops_end_early if wgsl.metered is not None else 0
             if early:  # the adapter would end the loops silently, a little later
                 wgsl = reflect(source, name, min(limit, early - early // 16))
-            compile_on(self._engine(), wgsl, name)
+            compile_on(self._engine(), wgsl)
             return wgsl
         if _FUNCTION.search(source) is None:
             raise ShaderError(
@@ -207,55 +206,34 @@ class SurfaceShaders:
         if limits.time is None:
             limits = replace(limits, time=MAX_SECONDS)
         with applied(scope_of(renderer.token, limits)):
-            self._dispatch(renderer, shader, params, groups)
+            found = self._find(shader, renderer.limits)
+            if isinstance(found, Kernel):
+                self._run(renderer, found, params)
+            else:
+                self._run_wgsl(renderer, found, params, groups)
 
-    def _dispatch(
+    def _run_wgsl(
         self,
         renderer: Renderer,
-        shader: str | Kernel,
+        found: Wgsl,
         params: bytes | Params,
         groups: tuple[int, int, int],
     ) -> None:
-        found: Wgsl | Kernel
-        if isinstance(shader, str):
-            name, found = self._find(shader, renderer.limits)
-        else:
-            name, found = shader.name, shader
-        if isinstance(found, Kernel):
-            self._run(renderer, found, params)
-            return
-        from dala.gpu.shaders.device import ShaderDispatch, dispatch_on
-
         if isinstance(params, Mapping):
-            params = pack_block(found, params, name)
-
+            params = pack_block(found, params)
         engine = self._engine()
         canvas = renderer.canvas
-        pixels = self._pixels
-        if pixels is None or pixels.engine is not engine or pixels.shape != canvas.pixels.shape:
-            self._pixels = None
-            pixels = self._pixels = buffer_zeros(canvas.pixels.shape, "u8", device=engine.id)
-        data = self._data(found, name, engine, (canvas.width, canvas.height), params)
-        dispatch = ShaderDispatch(name, found, pixels, data, groups)
+        kept, self._pixels = self._pixels, None
+        pixels = self._pixels = _like(kept, canvas.pixels.shape, engine)
+        data = self._data(found, engine, (canvas.width, canvas.height), params)
+        dispatch = ShaderDispatch(found, pixels, data, groups)
         canvas.swap(dispatch_on(engine, dispatch, canvas.pixels))
         canvas.damage_all()
 
     def _data(
-        self,
-        wgsl: Wgsl,
-        shader: str,
-        engine: WebGPUEngine,
-        size: tuple[int, int],
-        params: bytes,
+        self, wgsl: Wgsl, engine: WebGPUEngine, size: tuple[int, int], params: bytes
     ) -> dict[int, tuple[bytes | Buffer, int]]:
-        from dala.gpu.shaders.device import padded_words
-
-        if params and not wgsl.has_block:
-            raise ShaderError(
-                f"got {len(params)} bytes of params, but the shader binds no block for them. "
-                "Declare @group(0) @binding(1) var<uniform> with width, height and the params",
-                shader=shader,
-            )
+        wgsl.block(f"{len(params)} bytes of params" if params else "")
         found: dict[int, tuple[bytes | Buffer, int]] = {}
         for binding in wgsl.bindings[1:]:
             if binding.index == BLOCK:
@@ -263,10 +241,9 @@ class SurfaceShaders:
                 continue
             given = self._uniforms.get(binding.name)
             if given is None:
-                raise ShaderError(
+                raise wgsl.error(
                     f"the uniform {binding.name!r} is not set. Set it first: "
-                    f"set_uniform(surface, {binding.name!r}, data)",
-                    shader=shader,
+                    f"set_uniform(surface, {binding.name!r}, data)"
                 )
             data, length = padded_words([given])
             found[binding.index] = data, length
@@ -291,7 +268,8 @@ class SurfaceShaders:
         other: Buffer | None = None
         looping = any(isinstance(s, ast.For) for s in ast.walk(kernel.decl.function))
         if not shared or looping or any(a.kind == "image" for a in kernel.decl.args):
-            other = self._copy_buffer(target)
+            kept, self._copy = self._copy, None
+            other = self._copy = _like(kept, target.shape, target.engine)
             if shared:  # pixels that are read at offsets must not be written meanwhile
                 target.engine.copy(target.storage("copy"), other.storage("copy"))
                 inputs = [other]
@@ -307,17 +285,18 @@ class SurfaceShaders:
             canvas.swap(np.array(target.numpy()))
         canvas.damage_all()
 
-    def _copy_buffer(self, like: Buffer) -> Buffer:
-        kept = self._copy
-        if kept is None or kept.engine is not like.engine or kept.shape != like.shape:
-            self._copy = None
-            kept = self._copy = buffer_zeros(like.shape, "u8", device=like.engine.id)
+
+def _like(kept: Buffer | None, shape: tuple[int, ...], engine: Engine) -> Buffer:
+    """Return a kept buffer of pixels if it has the shape and engine, else a new one."""
+    if kept is not None and kept.engine is engine and kept.shape == shape:
         return kept
+    del kept  # before the new one is allocated
+    return buffer_zeros(shape, "u8", device=engine.id)
 
 
 # kernel text ----------------------------------------------------------------------------------
 def _kernel(source: str, name: str) -> Kernel:
-    decl = declare(from_text(source, name), lookup=_registered)
+    decl = declare(from_text(source, name), lookup=registered)
     if not _takes_pixels(decl):
         raise KernelSyntaxError(
             "a kernel on a surface has one input, the pixels",
@@ -333,11 +312,6 @@ def _kernel(source: str, name: str) -> Kernel:
 def _takes_pixels(decl: KernelDecl) -> bool:
     """Return True if the only input of a kernel, if any, is a picture."""
     return len(decl.args) <= 1 and all(a.kind in ("pixel", "image") for a in decl.args)
-
-
-def _registered(name: str) -> KernelDecl | None:
-    found = find(name)
-    return found.decl if isinstance(found, Kernel) else None
 
 
 def _values(

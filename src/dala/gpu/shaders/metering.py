@@ -7,21 +7,16 @@ WGSL has no recursion and no jumps, so a shader can only run long in ``for``, ``
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from itertools import count
+from typing import Final
 
 _LOOP: Final = re.compile(r"\b(?:for|while|loop)\b")
 
 
-class MeteredSource(NamedTuple):
-    """A shader that counts. Its lines are those of the given one."""
-
-    source: str
-    #: The name of the flag, an ``atomic<u32>`` that becomes 1.
-    flag: str
-
-
-def metered(source: str, text: str, binding: int, limit: int) -> MeteredSource | None:
+def metered(source: str, text: str, binding: int, limit: int) -> str | None:
     """Return a shader with a budget of iterations for each invocation, or None without loops.
+
+    Its lines are those of the given one. The flag is an ``atomic<u32>`` that becomes 1.
 
     Args:
         source: The shader.
@@ -30,7 +25,7 @@ def metered(source: str, text: str, binding: int, limit: int) -> MeteredSource |
         limit: The budget.
 
     >>> text = "fn f() { loop { } }"
-    >>> print(metered(text, text, 2, 100).source)
+    >>> print(metered(text, text, 2, 100))
     fn f() { loop { dala_left -= 1; if (dala_left < 0) { atomicStore(&dala_over, 1u); break; } } }
     @group(0) @binding(2) var<storage, read_write> dala_over: atomic<u32>;
     var<private> dala_left: i32 = 100;
@@ -44,24 +39,20 @@ def metered(source: str, text: str, binding: int, limit: int) -> MeteredSource |
     if not places:
         return None
     left, over = _free("dala_left", text), _free("dala_over", text)
-    count = f" {left} -= 1; if ({left} < 0) {{ atomicStore(&{over}, 1u); break; }}"
+    step = f" {left} -= 1; if ({left} < 0) {{ atomicStore(&{over}, 1u); break; }}"
     parts, at = [], 0
     for place in sorted(set(places)):
-        parts += [source[at:place], count]
+        parts += [source[at:place], step]
         at = place
     parts += [
         source[at:],
         f"\n@group(0) @binding({binding}) var<storage, read_write> {over}: atomic<u32>;\n",
         f"var<private> {left}: i32 = {min(limit, (1 << 31) - 1)};\n",
     ]
-    return MeteredSource("".join(parts), over)
+    return "".join(parts)
 
 
 def _free(name: str, text: str) -> str:
     """Return a name that a text does not contain."""
-    number = 0
-    made = name
-    while made in text:
-        number += 1
-        made = f"{name}{number}"
-    return made
+    names = (f"{name}{number or ''}" for number in count())
+    return next(made for made in names if made not in text)

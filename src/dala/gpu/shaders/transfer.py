@@ -11,7 +11,6 @@ import threading
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future
-from functools import cache
 from typing import Final
 
 import numpy as np
@@ -21,9 +20,7 @@ from dala.errors import ArityError, DtypeError, ShapeMismatch
 from dala.gpu.checks import not_a_surface, renderer_of
 from dala.gpu.compute.buffer import Buffer, allocate
 from dala.gpu.compute.create import from_dlpack
-from dala.gpu.compute.kernel import Kernel
-from dala.gpu.compute.lang.parser import declare
-from dala.gpu.compute.lang.source import from_text
+from dala.gpu.compute.kernel import Kernel, text_kernel
 from dala.gpu.compute.runnable import Runnable
 from dala.gpu.render.thread import Renderer
 from dala.gpu.surface import Surface
@@ -46,20 +43,15 @@ def run_and_put(
     params: Params,
 ) -> None:
     """Run a kernel and copy its output to the surface's back framebuffer."""
-    renderer = _checked(surface)
-    _check_picture(output, renderer)
+    _check_picture(output, _checked(surface))
     kernel.run(inputs, output, params)
-    _put(output, surface, renderer)
+    put(output, surface)
 
 
 def put(output: Buffer, surface: Surface) -> None:
     """Copy a picture to the surface's back framebuffer. The buffer may be reused afterwards."""
     renderer = _checked(surface)
     _check_picture(output, renderer)
-    _put(output, surface, renderer)
-
-
-def _put(output: Buffer, surface: Surface, renderer: Renderer) -> None:
     engine = output.engine
     view = engine.host_view(output.storage(CALL))
     if view is not None:  # the reference keeps the memory of a buffer that is freed meanwhile
@@ -141,11 +133,9 @@ def _show(
 
 
 # pictures -------------------------------------------------------------------------------------
-@cache
 def _rgba() -> Kernel:
     """Return a kernel that converts any image to RGBA: gray to RGB, opaque without alpha."""
-    text = "def rgba_of(px: Pixel): return px"
-    return Kernel("rgba_of", declare(from_text(text, "rgba_of"), lookup=lambda name: None))
+    return text_kernel("rgba_of", "def rgba_of(px: Pixel): return px")
 
 
 def _converted(output: Buffer) -> Buffer:

@@ -6,7 +6,9 @@ Only declarations are parsed here; the compiler checks the rest.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, NoReturn
 
 from dala.errors import ShaderError
@@ -72,21 +74,27 @@ class Wgsl:
     metered: str | None = None
     #: The budget.
     limit: int = 0
+    #: The name in errors.
+    name: str = field(default="", compare=False)
+
+    def error(self, problem: str) -> ShaderError:
+        """Return an error of this shader."""
+        return ShaderError(problem, shader=self.name)
 
     @property
     def flag(self) -> int:
         """The binding of the flag of a metered shader."""
         return self.bindings[-1].index + 1
 
-    @property
-    def has_block(self) -> bool:
-        """True if the shader binds the block of size and parameters."""
-        return any(b.index == BLOCK for b in self.bindings)
-
-    @property
-    def uniforms(self) -> tuple[ShaderBinding, ...]:
-        """The bindings that set_uniform sets by name."""
-        return tuple(b for b in self.bindings if b.index > BLOCK)
+    def block(self, given: str) -> ShaderBinding | None:
+        """Return the binding of size and parameters; raise where parameters are given without."""
+        found = next((b for b in self.bindings if b.index == BLOCK), None)
+        if found is None and given:
+            raise self.error(
+                f"got {given}, but the shader binds no block for them. Declare "
+                "@group(0) @binding(1) var<uniform> with width, height and the params"
+            )
+        return found
 
 
 def reflect(source: str, shader: str, limit: int = 0) -> Wgsl:
@@ -114,38 +122,25 @@ def reflect(source: str, shader: str, limit: int = 0) -> Wgsl:
         numbers = dict(_NUMBERED.findall(match[1]))
         if not numbers:
             continue  # not bound to a buffer
-        at = match.start(3)
+        name, fail = match[3], partial(_fail, source, shader, match.start(3))
         if "group" not in numbers or "binding" not in numbers:
-            _fail(source, shader, at, f"{match[3]} needs both @group(0) and @binding(n)")
-        group, index = (_integer(source, shader, at, numbers[k]) for k in ("group", "binding"))
+            fail(f"{name} needs both @group(0) and @binding(n)")
+        group, index = (_integer(numbers[k], fail) for k in ("group", "binding"))
         if group != 0:
-            _fail(source, shader, at, f"{match[3]} is in group {group}; surfaces bind group 0")
+            fail(f"{name} is in group {group}; surfaces bind group 0")
         kind = _KINDS.get(re.sub(r"\s", "", match[2] or "").rstrip(","))
         if kind is None:
-            _fail(
-                source,
-                shader,
-                at,
-                f"{match[3]} is neither var<uniform> nor var<storage>; surfaces bind buffers only",
-            )
+            fail(f"{name} is neither var<uniform> nor var<storage>; surfaces bind buffers only")
         if index == PIXELS and kind != "storage":
-            _fail(
-                source,
-                shader,
-                at,
-                f"binding 0 is the pixels: var<storage, read_write> {match[3]}: array<u32>",
-            )
+            fail(f"binding 0 is the pixels: var<storage, read_write> {name}: array<u32>")
         if index > BLOCK and kind == "storage":
-            _fail(
-                source,
-                shader,
-                at,
-                f"{match[3]} is writable, but only the pixels at binding 0 may be; "
-                "write var<storage, read>",
+            fail(
+                f"{name} is writable, but only the pixels at binding 0 may be; "
+                "write var<storage, read>"
             )
         if index in found:
-            _fail(source, shader, at, f"binding {index} is already {found[index].name}")
-        found[index] = ShaderBinding(index, match[3], kind)
+            fail(f"binding {index} is already {found[index].name}")
+        found[index] = ShaderBinding(index, name, kind)
     if PIXELS not in found:
         raise ShaderError(
             "the shader does not bind the pixels. Declare "
@@ -153,34 +148,30 @@ def reflect(source: str, shader: str, limit: int = 0) -> Wgsl:
             shader=shader,
         )
     bindings = tuple(found[i] for i in sorted(found))
-    made = metered(source, text, bindings[-1].index + 1, limit) if limit else None
-    return Wgsl(
-        source, _entry(text, shader), bindings, None if made is None else made.source, limit
-    )
+    counting = metered(source, text, bindings[-1].index + 1, limit) if limit else None
+    return Wgsl(source, _entry(text, shader), bindings, counting, limit, shader)
 
 
-def explain(message: str, wgsl: Wgsl, shader: str) -> ShaderError:
+def explain(message: str, wgsl: Wgsl) -> ShaderError:
     """Return the error for a message of wgpu about a shader, with line and caret."""
     short = _TOO_SMALL.search(message)
     if short is not None:
         index = short["index"] or sorted(b.index for b in wgsl.bindings)[int(short["place"])]
-        return _binding_too_small(
-            wgsl, shader, int(index), int(short["got"]), int(short["expected"])
-        )
+        return _binding_too_small(wgsl, int(index), int(short["got"]), int(short["expected"]))
     place = _PLACE.search(message)
     problem = _PROBLEM.search(message)
     if problem is None:
         lines = [line.strip() for line in message.splitlines() if line.strip()]
         words = [x for x in lines if x not in ("Validation Error", "Caused by:")]
         words = [x for x in words if not x.startswith("In wgpu")] or words
-        return ShaderError("; ".join(words) or "the compiler refused it", shader=shader)
+        return wgsl.error("; ".join(words) or "the compiler refused it")
     details = [m[1].strip() for m in (_LABEL.search(message), _NOTE.search(message)) if m]
     if place is None:
-        return ShaderError("; ".join([problem[1], *details]), shader=shader)
+        return wgsl.error("; ".join([problem[1], *details]))
     line, column = int(place[1]), int(place[2])
     return ShaderError(
         problem[1],
-        shader=shader,
+        shader=wgsl.name,
         lineno=line,
         column=column - 1,
         line=_line(wgsl.source, line),
@@ -188,7 +179,7 @@ def explain(message: str, wgsl: Wgsl, shader: str) -> ShaderError:
     )
 
 
-def _binding_too_small(wgsl: Wgsl, shader: str, index: int, got: int, expected: int) -> ShaderError:
+def _binding_too_small(wgsl: Wgsl, index: int, got: int, expected: int) -> ShaderError:
     binding = next(b for b in wgsl.bindings if b.index == index)
     if binding.index == PIXELS:
         problem = f"the pixels must have {expected} bytes, the surface has {got}"
@@ -199,7 +190,7 @@ def _binding_too_small(wgsl: Wgsl, shader: str, index: int, got: int, expected: 
         )
     else:
         problem = f"the uniform {binding.name!r} must have {expected} bytes, got {got}"
-    return ShaderError(problem, shader=shader)
+    return wgsl.error(problem)
 
 
 def without_comments(source: str) -> str:
@@ -262,10 +253,10 @@ def _entry(text: str, shader: str) -> str:
     )
 
 
-def _integer(source: str, shader: str, at: int, text: str) -> int:
+def _integer(text: str, fail: Callable[[str], NoReturn]) -> int:
     match = _INTEGER.fullmatch(text.strip().rstrip(","))
     if match is None:
-        _fail(source, shader, at, f"@group and @binding must be integer literals, got {text!r}")
+        fail(f"@group and @binding must be integer literals, got {text!r}")
     return int(match[1], 0) if match[1][:2] in ("0x", "0X") else int(match[1])
 
 

@@ -15,46 +15,6 @@ Fraction(1, 1)
 
 from __future__ import annotations
 
-from dala.lazy import attach
+from dala.lazy import attach_stub
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from dala.media.audio.audio import Audio as Audio
-    from dala.media.audio.combine import concat as concat
-    from dala.media.audio.combine import mix as mix
-    from dala.media.audio.files.reader import AudioReader as AudioReader
-    from dala.media.audio.files.reader import open as open
-    from dala.media.audio.generate import noise as noise
-    from dala.media.audio.generate import silence as silence
-    from dala.media.audio.generate import tone as tone
-    from dala.media.audio.loudness import Loudness as Loudness
-    from dala.media.audio.mixing.mixer import Mixer as Mixer
-
-_HOMES = {
-    "Audio": "dala.media.audio.audio",
-    "AudioReader": "dala.media.audio.files.reader",
-    "Loudness": "dala.media.audio.loudness",
-    "Mixer": "dala.media.audio.mixing.mixer",
-    "concat": "dala.media.audio.combine",
-    "mix": "dala.media.audio.combine",
-    "noise": "dala.media.audio.generate",
-    "open": "dala.media.audio.files.reader",
-    "silence": "dala.media.audio.generate",
-    "tone": "dala.media.audio.generate",
-}
-
-__all__ = [
-    "Audio",
-    "AudioReader",
-    "Loudness",
-    "Mixer",
-    "concat",
-    "mix",
-    "noise",
-    "open",
-    "silence",
-    "tone",
-]
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = attach(__name__, _HOMES)
+__getattr__, __dir__, __all__ = attach_stub(__name__)

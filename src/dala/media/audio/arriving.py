@@ -10,26 +10,21 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Callable
-from fractions import Fraction
 from typing import TYPE_CHECKING, Final, NamedTuple
-
-import numpy as np
 
 from dala import forks
 from dala.errors import AudioError, FreedError, VideoError
-from dala.media.audio.checks import Samples
-from dala.media.audio.convert import Converter
-from dala.media.audio.files.frames import FrameSamples
-from dala.media.audio.graph import frame_samples
+from dala.media.audio.checks import Samples, joined, silent
+from dala.media.audio.files.decode import FrameSamples
+from dala.media.audio.graph import Converter, SoundGraph, frame_samples
 from dala.media.live.slots import ClockDifference
 from dala.media.notices import notify
-from dala.media.video.decoding.input import ffmpeg_message
 from dala.media.video.reader import Reader
-from dala.media.video.source import AvObject, pyav
+from dala.media.video.source import AvObject, ffmpeg_errors
 from dala.resources import Closing
 
 if TYPE_CHECKING:
-    import av
+    from av import AudioFrame
 
 #: Samples a second of the result.
 RATE: Final = 48000
@@ -99,7 +94,7 @@ class LiveSound(Closing):
         self._begin = arrival if self._begin is None else self._begin
         self._clock.put(arrival - time, arrival)
 
-    def heard(self, frame: av.AudioFrame, time: float | None, arrival: float) -> None:
+    def heard(self, frame: AudioFrame, time: float | None, arrival: float) -> None:
         """Take a decoded frame, its time on the source's clock, and its arrival on ours."""
         if self._failed:
             return
@@ -214,7 +209,7 @@ class LiveVoice:
         """Return samples from a place on; silence where there are none."""
         self._take()
         self.asked = max(self.asked, start + count)
-        made = np.zeros((count, 2), np.float32)
+        made = silent(count, "stereo")
         for place, block in self._blocks:
             first, last = max(place, start), min(place + len(block), start + count)
             if first < last:
@@ -252,42 +247,16 @@ class _Steady:
     """Blocks with times in, a steady rate out: ``aresample`` with ``async``."""
 
     def __init__(self, rate: int, to_rate: int, first: float) -> None:
-        av = pyav()
         self.rate = rate
         self._first = round(first * rate)
-        try:
-            graph = av.filter.Graph()
-            graph.threads = 1
-            self._source = graph.add_abuffer(
-                format="flt", sample_rate=rate, layout="stereo", time_base=Fraction(1, rate)
-            )
-            steady = graph.add("aresample", f"{to_rate}:{_STEADY}")
-            packed = graph.add("aformat", "sample_fmts=flt")
-            self._sink = graph.add("abuffersink")
-            for one, next_one in ((self._source, steady), (steady, packed), (packed, self._sink)):
-                one.link_to(next_one)
-            graph.configure()
-        except (av.FFmpegError, ValueError) as error:
-            raise AudioError(
-                f"live: the sound cannot be converted: {ffmpeg_message(error)}."
-            ) from (error)
-        self._graph = graph
+        with ffmpeg_errors("live: the sound cannot be converted", AudioError):
+            self._graph = SoundGraph([("aresample", f"{to_rate}:{_STEADY}")], rate, "stereo")
 
     def put(self, samples: Samples, time: float) -> Samples:
         """Push a block with its time; return what is ready."""
-        av = pyav()
         if len(samples):
-            flat = np.ascontiguousarray(samples, np.float32).reshape(1, -1)
-            frame = av.AudioFrame.from_ndarray(flat, format="flt", layout="stereo")
-            frame.sample_rate, frame.time_base = self.rate, Fraction(1, self.rate)
-            frame.pts = round(time * self.rate) - self._first
-            self._source.push(frame)
-        parts = [np.empty((0, 2), np.float32)]
-        while True:
-            try:
-                parts.append(frame_samples(self._sink.pull()))
-            except (av.BlockingIOError, av.EOFError):
-                return np.concatenate(parts)
+            self._graph.push(samples, round(time * self.rate) - self._first)
+        return joined([*map(frame_samples, self._graph.pull())], "stereo")
 
 
 def sound_of_reader(reader: Reader) -> LiveSound | None:

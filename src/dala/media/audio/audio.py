@@ -11,13 +11,12 @@ import numpy as np
 
 from dala.errors import ParameterError
 from dala.media.audio.checks import (
+    LAYOUT,
     LAYOUTS,
     USUAL,
     Samples,
     Seconds,
     as_samples,
-    check_choice,
-    check_layout,
     check_number,
     check_rate,
     check_room,
@@ -25,11 +24,11 @@ from dala.media.audio.checks import (
     from_decibels,
 )
 from dala.media.audio.processing import SoundEffects
-from dala.media.audio.samples import CURVES, apply_fades, pan_mono, pan_stereo
+from dala.media.audio.samples import CURVE, apply_fades, pan_mono, pan_stereo
 from dala.typing import NDArray, PathLike
 
 if TYPE_CHECKING:
-    from dala.media.frame import Frame
+    pass
 
 
 class Audio(SoundEffects):
@@ -74,7 +73,9 @@ class Audio(SoundEffects):
         #: Samples per second.
         self.rate = check_rate("Audio", rate)
         #: The channels: "mono", "stereo", "5.1", ...
-        self.layout = USUAL[found.shape[1]] if layout is None else check_layout("Audio", layout)
+        self.layout = (
+            USUAL[found.shape[1]] if layout is None else LAYOUT.check("Audio", "layout", layout)
+        )
         if LAYOUTS[self.layout] != found.shape[1]:
             expected = f"one of {found.shape[1]} channels"
             raise ParameterError.invalid("Audio", "layout", expected, layout)
@@ -82,15 +83,6 @@ class Audio(SoundEffects):
         self.start: Fraction = check_time("Audio", "start", start)
 
     # facts ------------------------------------------------------------------------------------
-    @property
-    def samples(self) -> Samples:
-        """The samples, an array of shape (samples, channels), f32, read-only."""
-        return self._samples
-
-    @property
-    def channels(self) -> int:
-        """Number of channels."""
-        return int(self._samples.shape[1])
 
     @property
     def duration(self) -> Fraction:
@@ -103,19 +95,11 @@ class Audio(SoundEffects):
         return self.start + self.duration
 
     @property
-    def peak(self) -> float:
-        """The largest absolute sample; 1 is full scale."""
-        return float(np.abs(self._samples).max(initial=0.0))
-
-    @property
     def rms(self) -> float:
         """The root of the mean square of all samples."""
         if not self._samples.size:
             return 0.0
         return float(np.sqrt(np.mean(np.square(self._samples, dtype=np.float64))))
-
-    def __len__(self) -> int:
-        return len(self._samples)
 
     def __bool__(self) -> bool:
         return True
@@ -232,7 +216,7 @@ class Audio(SoundEffects):
         counts = [
             round(check_time(call, "seconds", s, low=0) * self.rate) for s in (rising, falling)
         ]
-        check_choice(call, "curve", curve, CURVES)
+        CURVE.check(call, "curve", curve)
         return self._like(apply_fades(self._samples, 0, len(self), counts[0], counts[1], curve))
 
     def pan(self, position: float | NDArray) -> Self:
@@ -286,11 +270,11 @@ class Audio(SoundEffects):
         >>> Audio([0.5] * 8, 16000).resample(8000, layout="stereo")
         <Audio 0.0005 s, 8000 Hz, stereo>
         """
-        from dala.media.audio.convert import converted
+        from dala.media.audio.graph import converted
 
         call = "Audio.resample"
         new_rate = self.rate if rate is None else check_rate(call, rate)
-        new_layout = self.layout if layout is None else check_layout(call, layout)
+        new_layout = self.layout if layout is None else LAYOUT.check(call, "layout", layout)
         check_room(call, 2 * (len(self) * new_rate // self.rate + 1), LAYOUTS[new_layout])
         made = converted(call, self._samples, self.rate, self.layout, new_rate, new_layout)
         return type(self)(made, new_rate, layout=new_layout, start=self.start)
@@ -318,54 +302,7 @@ class Audio(SoundEffects):
         """
         from dala.media.audio.files.writer import save
 
-        save(self, path, format=format, codec=codec, bit_rate=bit_rate)
-
-    # pictures ---------------------------------------------------------------------------------
-    def waveform(
-        self,
-        width: int = 800,
-        height: int = 200,
-        *,
-        color: str | Sequence[int] = "#3b82f6",
-        background: str | Sequence[int] = "white",
-    ) -> Frame:
-        """Return a picture of the samples over time, one row for each channel.
-
-        >>> Audio([0.5, -0.5] * 100, 8000).waveform(64, 32).shape
-        (32, 64, 4)
-        """
-        from dala.media.audio.pictures import waveform
-
-        return waveform(self, width, height, color=color, background=background)
-
-    def spectrogram(
-        self,
-        width: int = 800,
-        height: int = 300,
-        *,
-        window: int = 2048,
-        floor: float = -90.0,
-        highest: float | None = None,
-        device: str | None = None,
-    ) -> Frame:
-        """Return a picture of the frequencies over time, computed by the engine's FFT.
-
-        Args:
-            width: in pixels.
-            height: in pixels.
-            window: samples of each transform.
-            floor: level in dB that is drawn black; full scale is drawn brightest.
-            highest: frequency at the top in Hz; by default half the rate. 0 Hz is at the bottom.
-            device: where it is computed.
-
-        >>> Audio([0.5, -0.5] * 400, 8000).spectrogram(64, 32, window=256, device="cpu").shape
-        (32, 64, 4)
-        """
-        from dala.media.audio.pictures import spectrogram
-
-        return spectrogram(
-            self, width, height, window=window, floor=floor, highest=highest, device=device
-        )
+        save(self, path, format, codec, bit_rate)
 
     # inside -----------------------------------------------------------------------------------
     def _like(self, samples: Samples) -> Self:

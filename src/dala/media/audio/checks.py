@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-import operator
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final, TypeAlias
 
 import numpy as np
 
 from dala import memory
-from dala.errors import ParameterError, did_you_mean
+from dala.arguments import Integer, Quantity, Selection
+from dala.errors import ParameterError
 from dala.typing import NDArray
 
 #: A time in seconds; fractions are exact.
@@ -34,47 +35,21 @@ LAYOUTS: Final = {
 USUAL: Final = ("", "mono", "stereo", "2.1", "4.0", "5.0", "5.1", "6.1", "7.1")
 
 
-def check_rate(call: str, value: int, name: str = "rate") -> int:
-    """Return a sampling rate.
+#: A layout of channels by name.
+LAYOUT: Final = Selection(*LAYOUTS, expected="a layout such as 'mono', 'stereo', '5.1' or '7.1'")
+_RATE: Final = Integer(
+    LOWEST_RATE, HIGHEST_RATE, f"a sampling rate from {LOWEST_RATE} to {HIGHEST_RATE} Hz"
+)
+
+
+def check_rate(call: str, value: int) -> int:
+    """Return a sampling rate; a float may stand for one.
 
     >>> check_rate("tone", 48000)
     48000
     """
-    try:
-        rate = -1 if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        whole = isinstance(value, float) and value.is_integer()
-        rate = int(value) if whole else -1
-    if not LOWEST_RATE <= rate <= HIGHEST_RATE:
-        expected = f"a sampling rate from {LOWEST_RATE} to {HIGHEST_RATE} Hz"
-        raise ParameterError.invalid(call, name, expected, value)
-    return rate
-
-
-def check_layout(call: str, value: str, name: str = "layout") -> str:
-    """Return the name of a layout of channels.
-
-    >>> check_layout("resample", "5.1")
-    '5.1'
-    """
-    if not isinstance(value, str) or value not in LAYOUTS:
-        hint = did_you_mean(value, LAYOUTS) if isinstance(value, str) else ""
-        expected = "a layout such as 'mono', 'stereo', '5.1' or '7.1'"
-        raise ParameterError.invalid(call, name, expected, value, hint)
-    return value
-
-
-def check_choice(call: str, name: str, value: str, choices: tuple[str, ...]) -> str:
-    """Return a string if it is one of several.
-
-    >>> check_choice("fade_in", "curve", "linear", ("linear", "equal_power"))
-    'linear'
-    """
-    if not isinstance(value, str) or value not in choices:
-        hint = did_you_mean(value, choices) if isinstance(value, str) else ""
-        expected = f"one of {', '.join(map(repr, choices))}"
-        raise ParameterError.invalid(call, name, expected, value, hint)
-    return value
+    whole = isinstance(value, float) and value.is_integer()
+    return _RATE.check(call, "rate", int(value) if whole else value)
 
 
 def check_number(
@@ -86,13 +61,8 @@ def check_number(
     >>> check_number("eq", "gain", 3, -48, 48, "dB")
     3.0
     """
-    try:
-        number = math.nan if isinstance(value, bool | str | bytes) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number) or not low <= number <= high:
-        raise ParameterError.invalid(call, name, range_text(low, high, unit), value)
-    return number
+    plain = value[()] if isinstance(value, np.ndarray) else value  # an array without axes is one
+    return Quantity(low, high, words=range_text(low, high, unit)).check(call, name, plain)
 
 
 def range_text(low: float, high: float, unit: str = "") -> str:
@@ -185,6 +155,16 @@ def as_samples(call: str, given: NDArray) -> Samples:
     raise ParameterError.invalid(
         call, "samples", "floats, or integers of 8 to 64 bits", f"an array of {kind}"
     )
+
+
+def silent(count: int, layout: str) -> Samples:
+    """Return so many samples of silence."""
+    return np.zeros((count, LAYOUTS[layout]), np.float32)
+
+
+def joined(parts: Sequence[Samples], layout: str) -> Samples:
+    """Return blocks of samples as one, without a copy if there is one only."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts or [silent(0, layout)])
 
 
 def finite(array: NDArray) -> bool:

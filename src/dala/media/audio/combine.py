@@ -9,15 +9,15 @@ import numpy as np
 from dala.errors import ParameterError
 from dala.media.audio.audio import Audio
 from dala.media.audio.checks import (
+    LAYOUT,
     Seconds,
-    check_choice,
-    check_layout,
     check_number,
     check_rate,
     check_room,
     check_time,
+    silent,
 )
-from dala.media.audio.samples import CURVES, fade_gains
+from dala.media.audio.samples import CURVE, fade_gains
 
 
 def mix(
@@ -58,7 +58,7 @@ def mix(
     places = [round((sound.start - begin) * first.rate) for sound in found]
     total = max(at + len(sound) for at, sound in zip(places, found, strict=True))
     check_room(call, total, first.channels)
-    made = np.zeros((total, first.channels), np.float32)
+    made = silent(total, first.layout)
     for at, sound, factor in zip(places, found, factors, strict=True):
         samples = sound.samples if factor == 1 else sound.samples * np.float32(factor)
         made[at : at + len(sound)] += samples
@@ -90,7 +90,7 @@ def concat(
     """
     call = "audio.concat"
     found = _alike(call, sounds, rate, layout)
-    check_choice(call, "curve", curve, CURVES)
+    CURVE.check(call, "curve", curve)
     first = found[0]
     overlap = round(check_time(call, "fade", fade, low=0) * first.rate)
     for number, sound in enumerate(found):
@@ -102,7 +102,7 @@ def concat(
             )
     total = sum(map(len, found)) - overlap * (len(found) - 1)
     check_room(call, total, first.channels)
-    made = np.zeros((total, first.channels), np.float32)
+    made = silent(total, first.layout)
     rising = fade_gains(np.arange(overlap), overlap, curve)[:, None]
     falling = fade_gains(overlap - np.arange(overlap), overlap, curve)[:, None]
     at = 0
@@ -132,7 +132,7 @@ def _alike(
     if rate is not None:
         check_rate(call, rate)
     if layout is not None:
-        check_layout(call, layout)
+        LAYOUT.check(call, "layout", layout)
     wanted = rate or sounds[0].rate, layout or sounds[0].layout
     made = []
     for sound in sounds:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from dala.arguments import Selection
 from dala.errors import ParameterError, UnknownParameter, did_you_mean
 from dala.media.audio.checks import check_number, from_decibels
 from dala.media.audio.graph import FilterStream, Step
@@ -27,7 +28,7 @@ Band: TypeAlias = tuple[float, float, float]
 class EffectParameter:
     """A number that an effect takes, or the bands of an equalizer.
 
-    >>> EffectParameter("ratio", 2.0, 1.0, 20.0, "", "Compression.").checked("compressor", 4, 48000)
+    >>> _of("ratio", 2.0, 1.0, 20.0, "", "Compression.").checked("compressor", 4, 48000)
     4.0
     """
 
@@ -94,10 +95,6 @@ def _compressor(given: Settings, rate: int) -> list[Step]:
     )]  # fmt: skip
 
 
-def _limiter(given: Settings, rate: int) -> list[Step]:
-    return [limiter_step(given["limit"], given["attack"], given["release"])]
-
-
 def limiter_step(limit: float, attack: float = 0.005, release: float = 0.05) -> Step:
     """Return the filter of the limiter. It leaves alone what is below the limit, bit by bit."""
     return (
@@ -126,10 +123,6 @@ def _echo(given: Settings, rate: int) -> list[Step]:
     return [("aecho", f"1:1:{delays}:{decays}")]
 
 
-def _echo_tail(given: Settings, rate: int) -> int:
-    return math.ceil(given["delay"] * round(given["repeats"]) * rate)
-
-
 def _denoise(given: Settings, rate: int) -> list[Step]:
     # The filter takes for noise what is below its floor; noise is up to 5 dB above its level.
     return [("afftdn", f"nr={given['reduction']}:nf={given['floor'] + 5}")]
@@ -139,11 +132,7 @@ def _factor(decibels: float) -> float:
     return round(from_decibels(decibels), 9)
 
 
-def _of(
-    name: str, default: EffectValue, low: float, high: float, unit: str, description: str
-) -> EffectParameter:
-    return EffectParameter(name, default, low, high, unit, description)
-
+_of: Final = EffectParameter
 
 EFFECTS: Final[dict[str, EffectSpec]] = {
     "compressor": EffectSpec(
@@ -165,7 +154,7 @@ EFFECTS: Final[dict[str, EffectSpec]] = {
             _of("attack", 0.005, 0.0001, 0.08, "s", "How far it looks ahead."),
             _of("release", 0.05, 0.001, 8.0, "s", "Time to return to the full level."),
         ),
-        _limiter,
+        lambda given, rate: [limiter_step(given["limit"], given["attack"], given["release"])],
     ),
     "eq": EffectSpec(
         "Change the level of frequencies.",
@@ -186,7 +175,7 @@ EFFECTS: Final[dict[str, EffectSpec]] = {
             _of("repeats", 1.0, 1.0, 9.0, "", "Number of echoes."),
         ),
         _echo,
-        tail=_echo_tail,
+        tail=lambda given, rate: math.ceil(given["delay"] * round(given["repeats"]) * rate),
     ),
     "denoise": EffectSpec(
         "Reduce steady noise.",
@@ -208,11 +197,7 @@ def checked_effect(
     >>> checked_effect("Audio.limiter", "limiter", {"limit": -3}, 48000)
     {'limit': -3.0, 'attack': 0.005, 'release': 0.05}
     """
-    if not isinstance(name, str) or name not in EFFECTS:
-        hint = did_you_mean(name, EFFECTS) if isinstance(name, str) else ""
-        expected = f"one of {', '.join(map(repr, EFFECTS))}"
-        raise ParameterError.invalid(call, "effect", expected, name, hint)
-    spec = EFFECTS[name]
+    spec = EFFECTS[Selection(*EFFECTS).check(call, "effect", name)]
     known = [parameter.name for parameter in spec.parameters]
     for key in given:
         if key not in known:
@@ -243,7 +228,7 @@ def check_effects(call: str, effects: Sequence[Effect], rate: int) -> list[Effec
 
 
 def effect_stream(call: str, effects: Sequence[Effect], rate: int, layout: str) -> FilterStream:
-    """Return a stream of several effects, one after another, aligned with what goes in."""
+    """Return a stream of several effects, one after another, aligned with the input."""
     steps: list[Step] = []
     latency = tail = 0
     for name, given in effects:

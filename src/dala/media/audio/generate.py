@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
-from dala.errors import ParameterError
+from dala.arguments import Integer, Selection
 from dala.media.audio.audio import Audio
 from dala.media.audio.checks import (
+    LAYOUT,
     LAYOUTS,
     Seconds,
-    check_choice,
-    check_layout,
     check_number,
     check_rate,
     check_room,
     check_time,
+    silent,
 )
+from dala.typing import NDArray
 
-SHAPES = ("sine", "square", "sawtooth", "triangle")
-COLORS = ("white", "pink")
+#: Shapes of waves, by the share of a period that is over.
+_WAVES: dict[str, Callable[[NDArray], NDArray]] = {
+    "sine": lambda at: np.sin(at * (2 * math.pi)),
+    "square": lambda at: np.where(at < 0.5, 1.0, -1.0),
+    "sawtooth": lambda at: 2 * at - 1,
+    "triangle": lambda at: 1 - 4 * np.abs(at - 0.5),
+}
+_SHAPE = Selection(*_WAVES)
+_COLOR = Selection("white", "pink")
 
 
 def tone(
@@ -53,20 +62,13 @@ def tone(
     number = check_number(call, "frequency", frequency, 0.001, rate / 2, "Hz")
     level = check_number(call, "amplitude", amplitude, 0.0, 1000.0)
     turn = check_number(call, "phase", phase) / 360
-    check_choice(call, "shape", shape, SHAPES)
+    _SHAPE.check(call, "shape", shape)
     count = _count(call, seconds, rate, layout)
     # Whole periods are taken off before the sine, which keeps long tones exact.
     at = np.arange(count, dtype=np.float64) * (number / rate) + turn
     at -= np.floor(at)
-    if shape == "sine":
-        wave = np.sin(at * (2 * math.pi))
-    elif shape == "square":
-        wave = np.where(at < 0.5, 1.0, -1.0)
-    elif shape == "sawtooth":
-        wave = 2 * at - 1
-    else:
-        wave = 1 - 4 * np.abs(at - 0.5)
-    return _spread(wave * level, rate, layout)
+    one = (_WAVES[shape](at) * level).astype(np.float32)[:, None]
+    return Audio(np.repeat(one, LAYOUTS[layout], axis=1), rate, layout=layout)
 
 
 def silence(seconds: Seconds, *, rate: int = 48000, layout: str = "mono") -> Audio:
@@ -78,7 +80,7 @@ def silence(seconds: Seconds, *, rate: int = 48000, layout: str = "mono") -> Aud
     call = "audio.silence"
     rate = check_rate(call, rate)
     count = _count(call, seconds, rate, layout)
-    return Audio(np.zeros((count, LAYOUTS[layout]), np.float32), rate, layout=layout)
+    return Audio(silent(count, layout), rate, layout=layout)
 
 
 def noise(
@@ -107,9 +109,8 @@ def noise(
     call = "audio.noise"
     rate = check_rate(call, rate)
     level = check_number(call, "amplitude", amplitude, 0.0, 1000.0)
-    check_choice(call, "color", color, COLORS)
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise ParameterError.invalid(call, "seed", "an int of at least 0", seed)
+    _COLOR.check(call, "color", color)
+    Integer(0).check(call, "seed", seed)
     count = _count(call, seconds, rate, layout)
     made = np.random.default_rng(seed).uniform(-1.0, 1.0, (count, LAYOUTS[layout]))
     if color == "pink" and count > 1:
@@ -124,13 +125,8 @@ def noise(
 
 
 def _count(call: str, seconds: Seconds, rate: int, layout: str) -> int:
-    check_layout(call, layout)
+    LAYOUT.check(call, "layout", layout)
     length = check_time(call, "seconds", seconds, low=0)
     count = round(length * rate)
     check_room(call, count * 2, LAYOUTS[layout])  # the work is done with f64
     return count
-
-
-def _spread(wave: np.ndarray[tuple[int], np.dtype[np.float64]], rate: int, layout: str) -> Audio:
-    one = wave.astype(np.float32)[:, None]
-    return Audio(np.repeat(one, LAYOUTS[layout], axis=1), rate, layout=layout)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
 
 from dala.errors import AudioError
-from dala.media.audio.checks import LAYOUTS, Samples
-from dala.media.video.decoding.input import ffmpeg_message
-from dala.media.video.source import AvObject, pyav
+from dala.media.audio.checks import Samples, joined, silent
+from dala.media.video.source import AvObject, av, ffmpeg_errors, pulled
 
 #: The name of a filter of libavfilter, and its arguments.
 Step: TypeAlias = tuple[str, str]
@@ -20,8 +22,51 @@ Step: TypeAlias = tuple[str, str]
 BLOCK = 16384
 
 
+class SoundGraph:
+    """Filters of libavfilter one after another, over frames of f32 samples.
+
+    Args:
+        steps: the filters.
+        rate: samples per second.
+        layout: the channels.
+        inputs: how many inputs the first filter has.
+    """
+
+    def __init__(self, steps: Sequence[Step], rate: int, layout: str, *, inputs: int = 1) -> None:
+        self._rate, self._layout = rate, layout
+        self._graph = graph = av.filter.Graph()
+        graph.threads = 1  # one for each sound; these filters gain nothing from more
+        self._inputs = [
+            graph.add_abuffer(
+                format="flt", sample_rate=rate, layout=layout, time_base=Fraction(1, rate),
+                name=f"input {number}",
+            )
+            for number in range(inputs)
+        ]  # fmt: skip
+        chain = (*steps, ("aformat", "sample_fmts=flt"), ("abuffersink", ""))
+        nodes = [graph.add(name, args) if args else graph.add(name) for name, args in chain]
+        for number, given in enumerate(self._inputs):
+            given.link_to(nodes[0], 0, number)
+        for one, after in pairwise(nodes):
+            one.link_to(after)
+        graph.configure()
+        self._sink = nodes[-1]
+
+    def push(self, block: Samples, at: int, *, number: int = 0) -> None:
+        """Push samples of a time, which counts in samples, into an input."""
+        self._inputs[number].push(sound_frame(block, self._rate, self._layout, at))
+
+    def end(self, *, number: int = 0) -> None:
+        """End an input."""
+        self._inputs[number].push(None)
+
+    def pull(self) -> Iterator[AvObject]:
+        """Yield the frames that are ready."""
+        return pulled(self._sink.pull)
+
+
 class FilterStream:
-    """Filters that blocks of samples pass through in order, aligned with what goes in.
+    """A chain of filters over blocks of samples, aligned with the input.
 
     Args:
         call: the call for messages.
@@ -53,53 +98,26 @@ class FilterStream:
         total: Callable[[int], int] | None = None,
         side: Samples | None = None,
     ) -> None:
-        av = pyav()
         self.rate = rate
         self.layout = layout
-        self.channels = LAYOUTS[layout]
-        self._call = call
-        self._names = " and ".join(name for name, _ in steps) or "the conversion"
-        self._lead = lead
+        names = " and ".join(name for name, _ in steps) or "the conversion"
+        self._errors = partial(ffmpeg_errors, f"{call}: {names} failed", AudioError)
         self._drop = drop
         self._pad = pad
         self._total = total
         self._pushed = 0
         self._count = 0
         self._made = 0
-        self._nothing = np.empty((0, self.channels), np.float32)
-        try:
-            graph = av.filter.Graph()
-            graph.threads = 1  # one for each sound; these filters gain nothing from more
-            options = {
-                "format": "flt", "sample_rate": rate, "layout": layout,
-                "time_base": Fraction(1, rate),
-            }  # fmt: skip
-            self._source = last = graph.add_abuffer(**options)
-            beside = None if side is None else graph.add_abuffer(**options, name="side")
-            for number, (name, args) in enumerate(steps):
-                node = graph.add(name, args) if args else graph.add(name)
-                last.link_to(node)
-                if number == 0 and beside is not None:
-                    beside.link_to(node, 0, 1)
-                last = node
-            packed = graph.add("aformat", "sample_fmts=flt")
-            last.link_to(packed)
-            self._sink = graph.add("abuffersink")
-            packed.link_to(self._sink)
-            graph.configure()
-            self._graph = graph
-            if beside is not None and side is not None:
-                self._source, main = beside, self._source
-                self._push(side)
-                beside.push(None)
-                self._source = main
-                self._pushed = 0
-            self._put(self._silence(lead))
-        except (av.FFmpegError, ValueError, OSError) as error:
-            raise self._failed(error) from error
+        self._nothing = silent(0, layout)
+        with self._errors():
+            self._graph = SoundGraph(steps, rate, layout, inputs=1 if side is None else 2)
+            if side is not None:
+                self._graph.push(side, 0, number=1)
+                self._graph.end(number=1)
+            self._put(silent(lead, layout))
 
     def process(self, block: Samples) -> Samples:
-        """Push samples; return those that the filters are done with."""
+        """Push samples; return the filtered samples that are ready."""
         if not len(block):
             return self._nothing
         self._count += len(block)
@@ -107,12 +125,9 @@ class FilterStream:
 
     def finish(self) -> Samples:
         """Return the last samples. Nothing may be pushed after."""
-        av = pyav()
-        parts = [self._put(self._silence(self._pad))]
-        try:
-            self._source.push(None)
-        except (av.FFmpegError, ValueError) as error:
-            raise self._failed(error) from error
+        parts = [self._put(silent(self._pad, self.layout))]
+        with self._errors():
+            self._graph.end()
         parts.append(self._cut(self._pull()))
         made = np.concatenate(parts)
         if self._total is None:
@@ -124,41 +139,19 @@ class FilterStream:
         rest = np.zeros((wanted - len(made), made.shape[1]), np.float32)
         return np.concatenate([made, rest])
 
-    def _silence(self, count: int) -> Samples:
-        return np.zeros((count, self.channels), np.float32)
-
     def _put(self, block: Samples) -> Samples:
-        av = pyav()
         parts = []
-        try:
+        with self._errors():
             for at in range(0, len(block), BLOCK):
-                self._push(block[at : at + BLOCK])
+                part = block[at : at + BLOCK]
+                self._graph.push(part, self._pushed)
+                self._pushed += len(part)
                 parts.append(self._pull())
-        except (av.FFmpegError, ValueError) as error:
-            raise self._failed(error) from error
-        return self._cut(parts[0] if len(parts) == 1 else np.concatenate(parts or [self._nothing]))
-
-    def _push(self, block: Samples) -> None:
-        flat = np.ascontiguousarray(block, np.float32).reshape(1, -1)
-        frame = pyav().AudioFrame.from_ndarray(flat, format="flt", layout=self.layout)
-        frame.sample_rate = self.rate
-        frame.pts = self._pushed
-        frame.time_base = Fraction(1, self.rate)
-        self._pushed += len(block)
-        self._source.push(frame)
+        return self._cut(joined(parts or [self._nothing], self.layout))
 
     def _pull(self) -> Samples:
-        av = pyav()
-        parts = []
-        while True:
-            try:
-                frame = self._sink.pull()
-            except (av.BlockingIOError, av.EOFError):
-                break
-            parts.append(frame_samples(frame))
-        if not parts:
-            return self._nothing
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        parts = [frame_samples(frame) for frame in self._graph.pull()]
+        return joined(parts or [self._nothing], self.layout)
 
     def _cut(self, made: Samples) -> Samples:
         """Drop the delay of the filters."""
@@ -171,9 +164,13 @@ class FilterStream:
             self._nothing = made[:0]
         return made
 
-    def _failed(self, error: Exception) -> AudioError:
-        text = f"{self._call}: {self._names} failed: {ffmpeg_message(error)}."
-        return AudioError(text)
+
+def sound_frame(block: Samples, rate: int, layout: str, at: int) -> AvObject:
+    """Return samples as a frame of PyAV in the format "flt", at a time that counts in samples."""
+    flat = np.ascontiguousarray(block, np.float32).reshape(1, -1)
+    frame = av.AudioFrame.from_ndarray(flat, format="flt", layout=layout)
+    frame.sample_rate, frame.pts, frame.time_base = rate, at, Fraction(1, rate)
+    return frame
 
 
 def frame_samples(frame: AvObject) -> Samples:
@@ -187,6 +184,71 @@ def frame_samples(frame: AvObject) -> Samples:
     return array.reshape(count, channels)
 
 
-def filtered(stream: FilterStream, samples: Samples) -> Samples:
+def filtered(stream: FilterStream | Converter, samples: Samples) -> Samples:
     """Return all samples after the filters of a stream."""
     return np.concatenate([stream.process(samples), stream.finish()])
+
+
+# rates and layouts --------------------------------------------------------------------------------
+#: The length of the resampler's filter, and how it rounds: better than FFmpeg's defaults.
+_QUALITY = "filter_size=64:phase_shift=10:cutoff=0.97:linear_interp=0"
+
+
+class Converter:
+    """Converts blocks of samples to another rate and layout, aligned with the input.
+
+    Mono becomes stereo, and stereo mono, without a change of level; other layouts are mixed with
+    the coefficients of libswresample, which do not scale the result to fit.
+
+    >>> import numpy as np
+    >>> halved = Converter("example", 16000, "mono", 8000, "stereo")
+    >>> parts = halved.process(np.ones((160, 1), np.float32)), halved.finish()
+    >>> sum(len(part) for part in parts)
+    80
+    """
+
+    def __init__(self, call: str, rate: int, layout: str, to_rate: int, to_layout: str) -> None:
+        self.rate, self.layout = to_rate, to_layout
+        self._spread = layout == "mono" and to_layout == "stereo"
+        self._average = layout == "stereo" and to_layout == "mono"
+        inner = to_layout if self._average else layout
+        steps: list[Step] = []
+        if not (self._spread or self._average) and layout != to_layout:
+            steps.append(("aformat", f"channel_layouts={to_layout}"))
+        if rate != to_rate:
+            steps.append(("aresample", f"{to_rate}:{_QUALITY}"))
+        ratio = Fraction(to_rate, rate)
+        self._stream = None
+        if steps:
+            self._stream = FilterStream(
+                call, steps, rate, inner, total=lambda count: math.ceil(count * ratio)
+            )
+        self._nothing = silent(0, to_layout)
+
+    @property
+    def passes(self) -> bool:
+        """True if samples are returned as they are."""
+        return self._stream is None and not self._spread and not self._average
+
+    def process(self, block: Samples) -> Samples:
+        """Push samples; return the converted samples that are ready."""
+        if self._average:
+            block = block.mean(axis=1, keepdims=True, dtype=np.float32)
+        if self._stream is not None:
+            block = self._stream.process(block)
+        return np.repeat(block, 2, axis=1) if self._spread else block
+
+    def finish(self) -> Samples:
+        """Return the last samples."""
+        if self._stream is None:
+            return self._nothing
+        block = self._stream.finish()
+        return np.repeat(block, 2, axis=1) if self._spread else block
+
+
+def converted(
+    call: str, samples: Samples, rate: int, layout: str, to_rate: int, to_layout: str
+) -> Samples:
+    """Return samples in another rate and layout."""
+    made = Converter(call, rate, layout, to_rate, to_layout)
+    return samples if made.passes else filtered(made, samples)

@@ -1,4 +1,8 @@
-"""Loudness by EBU R128, measured by libavfilter's ``ebur128``."""
+"""Loudness by EBU R128, measured by libavfilter's ``ebur128``.
+
+The largest momentary and short-term loudness are ours: the filter's steps of 0.1 s miss them by up
+to 0.5 LU, more than the standard's tests allow.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dala.errors import ParameterError
-from dala.media.audio.checks import Samples, check_number, from_decibels
-from dala.media.audio.effects import effect_stream
-from dala.media.audio.graph import FilterStream, filtered
-from dala.media.notices import notify
-from dala.media.video.source import AvObject, pyav
+from dala.media.audio.checks import Samples
+from dala.media.audio.graph import FilterStream
+from dala.media.video.source import av
 from dala.typing import NDArray
 
 if TYPE_CHECKING:
-    from dala.media.audio.audio import Audio
+    pass
 
 #: What the meter reports for silence.
 _SILENT: Final = -70.0
@@ -120,13 +121,9 @@ class LoudnessMeter(FilterStream):
 
     def _pull(self) -> Samples:
         """Read the measurements of the frames that come out, instead of their samples."""
-        av = pyav()
-        while True:
-            try:
-                frame: AvObject = self._sink.pull()
-            except (av.BlockingIOError, av.EOFError):
-                return self._nothing
+        for frame in self._graph.pull():
             self._last |= {key.removeprefix("lavfi.r128."): v for key, v in frame.metadata.items()}
+        return self._nothing
 
 
 class _Windows:
@@ -138,7 +135,7 @@ class _Windows:
     def __init__(self, call: str, rate: int, layout: str) -> None:
         steps = [("biquad", _biquad(*stage)) for stage in _weighting(rate)]
         self._filters = FilterStream(call, steps, rate, layout)
-        self._weights = np.array([_weight(c.name) for c in pyav().AudioLayout(layout).channels])
+        self._weights = np.array([_weight(c.name) for c in av.AudioLayout(layout).channels])
         self._rate = rate
         self._rest: NDArray = np.zeros(0)
         self._count = 0
@@ -210,7 +207,7 @@ def _biquad(b0: float, b1: float, b2: float, a1: float, a2: float) -> str:
 
 
 def _weight(channel: str) -> float:
-    """Return the weight of a channel: none for low frequencies, more for what is behind."""
+    """Return the weight of a channel: 0 for low frequencies, more for rear channels."""
     if channel.startswith("LFE"):
         return 0.0
     return 1.41 if channel.startswith(("B", "S", "TB")) else 1.0
@@ -225,37 +222,11 @@ def measure(
     true_peak: bool = True,
     maxima: bool = True,
 ) -> Loudness:
-    """Return the loudness of blocks of samples; see ``LoudnessMeter`` for what may be left out."""
+    """Return the loudness of blocks of samples; see ``LoudnessMeter``."""
     meter = LoudnessMeter(call, rate, layout, true_peak=true_peak, maxima=maxima)
     for block in blocks:
         meter.feed(block)
     return meter.result()
-
-
-def normalized(sound: Audio, peak: float | None, loudness: float | None, limit: float) -> Samples:
-    """Return the samples of a sound at a level; see ``Audio.normalize``."""
-    call = "Audio.normalize"
-    if peak is not None and loudness is not None:
-        raise ParameterError(f"{call}: give peak or loudness, not both.")
-    if loudness is None:
-        wanted = check_number(call, "peak", -1.0 if peak is None else peak, -120.0, 60.0, "dB")
-        if sound.peak == 0:
-            return sound.samples
-        return sound.samples * np.float32(from_decibels(wanted) / float(sound.peak))
-    target = check_number(call, "loudness", loudness, -70.0, 0.0, "LUFS")
-    check_number(call, "limit", limit, -24.0, 0.0, "dB")
-    found = measure(
-        call, [sound.samples], sound.rate, sound.layout, true_peak=False, maxima=False
-    ).integrated
-    if not math.isfinite(found):
-        notify(f"{call}: the sound is silent, so it is left as it is.")
-        return sound.samples
-    made = sound.samples * np.float32(from_decibels(target - found))
-    if np.abs(made).max(initial=0.0) <= from_decibels(limit):
-        return made
-    notify(f"{call}: peaks above {limit:g} dB are limited to reach {target:g} LUFS.")
-    stream = effect_stream(call, [("limiter", {"limit": limit})], sound.rate, sound.layout)
-    return filtered(stream, made)
 
 
 def _lufs(text: str | None) -> float:

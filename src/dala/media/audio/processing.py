@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
@@ -9,16 +10,18 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from dala.errors import ParameterError
-from dala.media.audio.checks import Samples, check_number, check_room
+from dala.media.audio.checks import Samples, check_number, check_room, from_decibels
 from dala.media.audio.effects import EffectValue, effect_stream, tempo_stream
 from dala.media.audio.graph import FilterStream, filtered
+from dala.media.audio.pictures import SoundPictures
+from dala.media.notices import notify
 
 if TYPE_CHECKING:
     from dala.media.audio.audio import Audio
     from dala.media.audio.loudness import Loudness
 
 
-class SoundEffects(ABC):
+class SoundEffects(SoundPictures, ABC):
     """The methods of ``Audio`` that libavfilter computes.
 
     >>> from dala.media import audio
@@ -26,7 +29,7 @@ class SoundEffects(ABC):
     True
     """
 
-    __slots__: tuple[str, ...] = ()
+    __slots__ = ()
 
     def compressor(
         self,
@@ -141,22 +144,22 @@ class SoundEffects(ABC):
         >>> click.reverb(audio.Audio([0, 0.5], 8000), wet=1).samples[:, 0].round(3).tolist()
         [1.0, 0.5, 0.0, 0.0, 0.0]
         """
-        sound, call = _audio(self), "Audio.reverb"
-        if not isinstance(impulse, type(sound)):
+        call = "Audio.reverb"
+        if not isinstance(impulse, SoundEffects):
             raise ParameterError.invalid(call, "impulse", "an Audio", impulse)
         if not len(impulse):
             raise ParameterError(f"{call}: impulse must not be empty.")
         wet = check_number(call, "wet", wet, 0.0, 100.0)
         dry = check_number(call, "dry", dry, 0.0, 100.0)
-        room = impulse.resample(sound.rate, layout=sound.layout)
+        room = impulse.resample(self.rate, layout=self.layout)
         tail = len(room) - 1
-        check_room(call, (len(sound) + tail) * 3, sound.channels)
+        check_room(call, (len(self) + tail) * 3, self.channels)
         wait = FilterStream(
-            call, [("afir", "irnorm=-1:irlink=0:irfmt=input:maxir=60")], sound.rate, sound.layout,
+            call, [("afir", "irnorm=-1:irlink=0:irfmt=input:maxir=60")], self.rate, self.layout,
             pad=tail, total=lambda count: count + tail, side=room.samples,
         )  # fmt: skip
-        made = filtered(wait, sound.samples) * np.float32(wet)
-        made[: len(sound)] += sound.samples * np.float32(dry)
+        made = filtered(wait, self.samples) * np.float32(wet)
+        made[: len(self)] += self.samples * np.float32(dry)
         return self._like(made)
 
     def tempo(self, speed: float) -> Self:
@@ -169,14 +172,12 @@ class SoundEffects(ABC):
         >>> float(audio.tone(440, 1, rate=8000).tempo(2).duration)
         0.5
         """
-        sound, call = _audio(self), "Audio.tempo"
+        call = "Audio.tempo"
         speed = check_number(call, "speed", speed, 0.05, 100.0)
-        if speed == 1 or not len(sound):
-            return self._like(sound.samples)
-        check_room(call, round(len(sound) / speed) * 2, sound.channels)
-        return self._like(
-            filtered(tempo_stream(call, speed, sound.rate, sound.layout), sound.samples)
-        )
+        if speed == 1 or not len(self):
+            return self._like(self.samples)
+        check_room(call, round(len(self) / speed) * 2, self.channels)
+        return self._like(filtered(tempo_stream(call, speed, self.rate, self.layout), self.samples))
 
     def loudness(self) -> Loudness:
         """Measure the loudness by EBU R128 (ITU-R BS.1770), with the true peak and the range.
@@ -188,8 +189,7 @@ class SoundEffects(ABC):
         """
         from dala.media.audio.loudness import measure
 
-        sound = _audio(self)
-        return measure("Audio.loudness", [sound.samples], sound.rate, sound.layout)
+        return measure("Audio.loudness", [self.samples], self.rate, self.layout)
 
     def normalize(
         self, *, peak: float | None = None, loudness: float | None = None, limit: float = -1.0
@@ -209,21 +209,34 @@ class SoundEffects(ABC):
         >>> round(quiet.normalize(loudness=-16).loudness().integrated, 1)
         -16.0
         """
-        from dala.media.audio.loudness import normalized
+        from dala.media.audio.loudness import measure
 
-        sound = _audio(self)
-        return self._like(normalized(sound, peak, loudness, limit))
+        call = "Audio.normalize"
+        if peak is not None and loudness is not None:
+            raise ParameterError(f"{call}: give peak or loudness, not both.")
+        if loudness is None:
+            wanted = check_number(call, "peak", -1.0 if peak is None else peak, -120.0, 60.0, "dB")
+            factor = from_decibels(wanted) / self.peak if self.peak else 1.0
+            return self._like(self.samples * np.float32(factor))
+        target = check_number(call, "loudness", loudness, -70.0, 0.0, "LUFS")
+        check_number(call, "limit", limit, -24.0, 0.0, "dB")
+        facts = self.rate, self.layout
+        found = measure(call, [self.samples], *facts, true_peak=False, maxima=False).integrated
+        if not math.isfinite(found):
+            notify(f"{call}: the sound is silent, so it is left as it is.")
+            return self._like(self.samples)
+        made = self.samples * np.float32(from_decibels(target - found))
+        if np.abs(made).max(initial=0.0) > from_decibels(limit):
+            notify(f"{call}: peaks above {limit:g} dB are limited to reach {target:g} LUFS.")
+            made = filtered(effect_stream(call, [("limiter", {"limit": limit})], *facts), made)
+        return self._like(made)
 
     def _effect(self, name: str, **given: EffectValue) -> Self:
-        sound, call = _audio(self), f"Audio.{name}"
-        stream = effect_stream(call, [(name, given)], sound.rate, sound.layout)
-        check_room(call, len(sound) * 2, sound.channels)
-        return self._like(filtered(stream, sound.samples))
+        call = f"Audio.{name}"
+        stream = effect_stream(call, [(name, given)], self.rate, self.layout)
+        check_room(call, len(self) * 2, self.channels)
+        return self._like(filtered(stream, self.samples))
 
     @abstractmethod
     def _like(self, samples: Samples) -> Self:
         """Return a sound with other samples, at the same rate and time."""
-
-
-def _audio(sound: SoundEffects) -> Audio:
-    return sound  # type: ignore[return-value]

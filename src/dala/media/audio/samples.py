@@ -7,10 +7,12 @@ from typing import Final
 
 import numpy as np
 
+from dala.arguments import Selection
 from dala.media.audio.checks import Samples
 from dala.typing import NDArray
 
 CURVES: Final = ("linear", "equal_power")
+CURVE: Final = Selection(*CURVES)
 
 
 def fade_gains(positions: NDArray, length: int, curve: str) -> NDArray:

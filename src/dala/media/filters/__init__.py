@@ -1,1 +1,1 @@
-"""How filters run: plans, recipes, and the executor of filter lists."""
+"""Execution of filters: plans, recipes, and the executor of filter lists."""

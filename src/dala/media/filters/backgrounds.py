@@ -9,17 +9,16 @@ work on the small picture and one resize (He and Sun, "Fast Guided Filter", 2015
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Final
 
 from dala.errors import ParameterError
-from dala.gpu.compute import Buffer
 from dala.gpu.compute.kernel import get as find_kernel
-from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.params import Parameter
-from dala.media.filters.plans import PICTURE, Step, Values
+from dala.media.filters.plans import PICTURE, Step, StepInput, Steps, Values, effect
 from dala.media.images import Shape, dtype_of, second
 from dala.media.kernels import kernel_from_text
-from dala.typing import ImageLike, NDArray
+from dala.typing import ImageLike
 
 #: The widest blur of masks and backgrounds, in pixels.
 _MAX_RADIUS: Final = 200
@@ -67,10 +66,7 @@ def along_edges(px: Pixel, line: Pixel):
 """)
 
 
-@picture_filter(
-    "Effects",
-    kind="effect",
-    is_recipe=True,
+@effect(
     inputs={"mask": "picture", "background": "background"},
     options=(
         Parameter("radius", "int", 16, 0, _MAX_RADIUS),
@@ -81,13 +77,16 @@ def along_edges(px: Pixel, line: Pixel):
     keeps_alpha=False,
     example="radius=16",
 )
-def virtual_background(shape: Shape, dtype: str, values: Values) -> list[Step]:
+def virtual_background(steps: Steps, values: Values) -> None:
     """Keep the masked part of a picture and blur or replace the rest.
 
     ``mix(background, c, smoothstep(low, high, mask))``, alpha alike. The mask's red (or gray)
     channel counts. It comes from a segmentation model, or is the alpha of a chroma key. Without a
     mask the model "selfie" keeps people; for videos use ``dala.ml.Background``, whose masks are
     steady over time.
+
+    u8 pictures pass stages, each of bytes: the background and the mask by ``blur`` and ``resize``,
+    then the mix in f32 on values of 0 to 255, rounded once, halves up.
 
     Args:
         mask: a picture that is 1 where the picture is kept, of any size; bools also work. None
@@ -106,24 +105,20 @@ def virtual_background(shape: Shape, dtype: str, values: Values) -> list[Step]:
             "virtual_background", "edge", "(low, high) with low below high", (low, high)
         )
     soft = {"low": low, "high": high}
-    steps, mask = _mask_steps(values, shape, dtype)
+    mask = _add_mask(steps, values)
     background = values.get("background")
     if isinstance(background, tuple | list):
-        params = {"color": _background_color(background), **soft}
-        return [*steps, Step(_BEHIND_COLOR, (PICTURE, mask), shape, dtype, params)]
-    back: int | NDArray | Buffer
+        steps.add(_BEHIND_COLOR, PICTURE, mask, color=_background_color(background), **soft)
+        return
+    back: StepInput
     if background is None:
-        back = len(steps)
-        steps.append(
-            Step(find_kernel("blur"), (PICTURE,), shape, dtype, {"radius": values["radius"]})
-        )
+        back = steps.add("blur", radius=values["radius"])
     else:
-        back = second(background, shape, "virtual_background")
-        if back.shape[:2] != shape[:2]:
-            made = (*shape[:2], *back.shape[2:])
-            steps.append(Step(find_kernel("resize"), (back,), made, _dtype(back)))
-            back = len(steps) - 1
-    return [*steps, Step(_BEHIND, (PICTURE, back, mask), shape, dtype, soft)]
+        back = second(background, steps.shape, "virtual_background")
+        if back.shape[:2] != steps.shape[:2]:
+            made = (*steps.shape[:2], *back.shape[2:])
+            back = steps.add("resize", back, shape=made, dtype=dtype_of(back))
+    steps.add(_BEHIND, PICTURE, back, mask, **soft)
 
 
 def _background_color(color: tuple[float, ...] | list[float]) -> tuple[float, ...]:
@@ -138,70 +133,48 @@ def _background_color(color: tuple[float, ...] | list[float]) -> tuple[float, ..
     return tuple(float(c) for c in (*numbers, 1.0)[:4])
 
 
-def _mask_steps(
-    values: Values, shape: Shape, dtype: str
-) -> tuple[list[Step], int | NDArray | Buffer]:
-    """Return steps that make the mask of the picture's size, and it as an input of later steps."""
+def _add_mask(steps: Steps, values: Values) -> StepInput:
+    """Add the mask in the picture's size; return it as an input of later steps."""
     given: ImageLike | None = values.get("mask")
-    steps: list[Step] = []
-    held: int | NDArray | Buffer
+    held: StepInput
     size: Shape
     if given is None:
-        steps += _people(shape)
-        held, size, kind = len(steps) - 1, _MASK, "f32"
+        held, size, kind = _add_people(steps), _MASK, "f32"
     else:
-        held = second(given, shape[:2], "virtual_background")
-        size, kind = held.shape, _dtype(held)
+        held = second(given, steps.shape[:2], "virtual_background")
+        size, kind = held.shape, dtype_of(held)
     if values["refine"]:
-        steps += _refined(held, len(steps), size[:2], shape, dtype, values["refine"])
-        held, size, kind = len(steps) - 1, shape[:2], "f32"
-    elif size[:2] != shape[:2]:
-        size = (*shape[:2], *size[2:])
-        steps.append(Step(find_kernel("resize"), (held,), size, kind))
-        held = len(steps) - 1
+        held = _add_refined(steps, held, size[:2], values["refine"])
+        size, kind = steps.shape[:2], "f32"
+    elif size[:2] != steps.shape[:2]:
+        size = (*steps.shape[:2], *size[2:])
+        held = steps.add("resize", held, shape=size, dtype=kind)
     if values["feather"]:
-        params = {"radius": values["feather"]}
-        steps.append(Step(find_kernel("blur"), (held,), size, kind, params))
-        held = len(steps) - 1
-    return steps, held
+        held = steps.add("blur", held, shape=size, dtype=kind, radius=values["feather"])
+    return held
 
 
-def _people(shape: Shape) -> list[Step]:
-    """Return steps from the picture to the mask of its people."""
+def _add_people(steps: Steps) -> int:
+    """Add the mask of the picture's people, and return its number."""
     how = {"size": _MASK, "layout": "nhwc", "normalize": "unit"}
-    return [
-        Step(find_kernel("preprocess"), (PICTURE,), _INPUT, "f32", how),
-        Step(find_kernel(_MODEL), (0,), (*_INPUT[:3], 1), "f32"),
-        Step(find_kernel("reshape"), (1,), _MASK, "f32", {"shape": _MASK}),
-    ]
+    made = steps.add("preprocess", shape=_INPUT, dtype="f32", **how)
+    made = steps.add(_MODEL, made, shape=(*_INPUT[:3], 1), dtype="f32")
+    steps.append(Step(find_kernel("reshape"), (made,), _MASK, "f32", {"shape": _MASK}))
+    return made + 1
 
 
-def _refined(
-    mask: int | NDArray | Buffer, first: int, size: Shape, shape: Shape, dtype: str, radius: int
-) -> list[Step]:
-    """Return steps that scale a mask along the edges of the picture; the first is ``first``."""
-    steps: list[Step] = []
-    small = PICTURE
-    if size != shape[:2]:
-        steps.append(Step(find_kernel("resize"), (PICTURE,), (*size, *shape[2:]), dtype))
-        small = first
-    at = first + len(steps)
-    wide = {"radius": radius}
-    mean = find_kernel("box_blur")  # keeps the alpha of four channels: three, and one
-    steps += [
-        Step(_MOMENTS, (small, mask), (*size, 3), "f32"),
-        Step(_SQUARE, (at,), size, "f32"),
-        Step(mean, (at,), (*size, 3), "f32", wide),
-        Step(mean, (at + 1,), size, "f32", wide),
-        Step(_SLOPE, (at + 2, at + 3), (*size, 3), "f32", {"flat": _FLAT}),
-        Step(mean, (at + 4,), (*size, 3), "f32", wide),
-    ]
-    line = at + 5
-    if size != shape[:2]:
-        steps.append(Step(find_kernel("resize"), (line,), (*shape[:2], 3), "f32"))
-        line += 1
-    return [*steps, Step(_ALONG_EDGES, (PICTURE, line), shape[:2], "f32")]
-
-
-def _dtype(pixels: NDArray | Buffer) -> str:
-    return pixels.dtype if isinstance(pixels, Buffer) else dtype_of(pixels)
+def _add_refined(steps: Steps, mask: StepInput, size: Shape, radius: int) -> int:
+    """Add a mask scaled along the edges of the picture, and return its number."""
+    add, three, small = partial(steps.add, dtype="f32"), (*size, 3), PICTURE
+    if size != steps.shape[:2]:
+        small = steps.add("resize", shape=(*size, *steps.shape[2:]))
+    # A box blur keeps the alpha of four channels: three, and one.
+    moments = add(_MOMENTS, small, mask, shape=three)
+    square = add(_SQUARE, moments, shape=size)
+    mean = add("box_blur", moments, shape=three, radius=radius)
+    square = add("box_blur", square, shape=size, radius=radius)
+    line = add(_SLOPE, mean, square, shape=three, flat=_FLAT)
+    line = add("box_blur", line, shape=three, radius=radius)
+    if size != steps.shape[:2]:
+        line = add("resize", line, shape=(*steps.shape[:2], 3))
+    return add(_ALONG_EDGES, PICTURE, line, shape=steps.shape[:2])

@@ -5,12 +5,10 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
-from dala.errors import ShapeMismatch
 from dala.gpu.compute.kernel import Kernel
-from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.params import Parameter
-from dala.media.filters.plans import PICTURE, Step, Values
-from dala.media.images import Shape, second
+from dala.media.filters.plans import PICTURE, Steps, Values, recipe, same_size
+from dala.media.images import second
 from dala.media.kernels import kernel_from_text
 
 #: B(b, s) of the standard for one channel, with b of the backdrop (``base``) and s of the source.
@@ -102,9 +100,8 @@ def _kernel(mode: str) -> Kernel:
     return kernel_from_text(f"{head}\n{body.strip(chr(10))}\n{_COMPOSITE.strip(chr(10))}")
 
 
-@picture_filter(
+@recipe(
     "Two pictures",
-    is_recipe=True,
     inputs={"over": "picture"},
     options=(
         Parameter("mode", "choice", "normal", choices=MODES),
@@ -114,13 +111,16 @@ def _kernel(mode: str) -> Kernel:
     keeps_alpha=False,
     example='mode="multiply", opacity=0.8',
 )
-def blend(shape: Shape, dtype: str, values: Values) -> list[Step]:
+def blend(steps: Steps, values: Values) -> None:
     """Blend a second picture of the same size over the first, with one of sixteen modes.
 
     The modes and the compositing are those of the W3C's "Compositing and Blending Level 1", on sRGB
     values: with ``s = over.a * opacity``, the color ``c = mix(over, B(base, over), base.a)`` is
     drawn over the first picture by source-over. A picture without alpha is opaque. Where the result
     is fully transparent, it has the first picture's color.
+
+    Luma of u8 colors is an integer of 16 fraction bits, the rest is f32 on values of 0 to 255, in
+    the order of the formula, none fused, and rounded once, halves up.
 
     Args:
         over: the second picture.
@@ -133,14 +133,6 @@ def blend(shape: Shape, dtype: str, values: Values) -> list[Step]:
     >>> gpu.blend(gray, light, mode="multiply", device="cpu").tolist()
     [[78]]
     """
-    over = second(values["over"], shape, "blend")
-    if over.shape[:2] != shape[:2]:
-        raise ShapeMismatch.invalid(
-            "blend",
-            "over",
-            f"a picture of the same size, {shape[1]} x {shape[0]}",
-            f"{over.shape[1]} x {over.shape[0]}",
-            "Resize it first.",
-        )
-    params = {"opacity": values["opacity"]}
-    return [Step(_kernel(values["mode"]), (PICTURE, over), shape, dtype, params)]
+    shape = steps.shape
+    over = same_size("over", second(values["over"], shape, "blend"), shape, "blend")
+    steps.add(_kernel(values["mode"]), PICTURE, over, opacity=values["opacity"])

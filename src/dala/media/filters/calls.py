@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, cast
 
+import numpy as np
+
+from dala.errors import ParameterError
+from dala.gpu.compute import Buffer
 from dala.gpu.compute.kernels.filter import FilterParam, FilterSpec
-from dala.media.filters.conversions import convert
-from dala.media.filters.declarations import declared
-from dala.media.filters.plans import FilterValue, apply
+from dala.media.filters.declarations import declared, module_of
+from dala.media.filters.plans import FilterValue, Values, apply, declared_steps, run_on
+from dala.media.frame import PLANAR, Frame
+from dala.media.images import SourceImage, read
 from dala.typing import ImageLike, NDArray
 
 #: Types of parameters, as signatures and stubs show them.
@@ -28,14 +34,37 @@ _TYPES: Final = {
 }
 
 
-def module_of(spec: FilterSpec) -> str:
-    """Return the name of the module that has the filter's call."""
-    return "effects" if spec.kind == "effect" else "gpu"
+#: The calls of ``dala.media.gpu`` that are not filters.
+_OWN: Final = ("apply", "filters", "process_frame", "start_pipeline", "stop_pipeline")
 
 
 def call_names(module: str) -> list[str]:
     """Return the names of the calls in a module ("gpu" or "effects"), sorted."""
     return sorted(name for name, spec in declared().items() if module_of(spec) == module)
+
+
+def public_names(module: str) -> list[str]:
+    """Return the sorted names of a module: its filters and its other calls."""
+    return sorted([*call_names(module), *(_OWN if module == "gpu" else ())])
+
+
+def lazy_calls(
+    module: str, names: dict[str, object]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a module whose calls are made on first use.
+
+    Args:
+        module: the module's name within ``dala.media``.
+        names: its globals.
+    """
+
+    def get(name: str) -> object:
+        if name == "__all__":
+            return public_names(module)
+        names[name] = made = call(name, module)
+        return made
+
+    return get, partial(public_names, module)
 
 
 def annotation(p: FilterParam) -> str:
@@ -138,7 +167,7 @@ def call(name: str, module: str) -> Callable[..., ImageLike]:
     Raises:
         AttributeError: the module has no such filter.
     """
-    spec = declared().get(name)
+    spec = None if name.startswith("_") else declared().get(name)
     if spec is None or module_of(spec) != module:
         raise AttributeError(f"module 'dala.media.{module}' has no attribute {name!r}", name=name)
     made = signature(spec)
@@ -196,3 +225,63 @@ def call(name: str, module: str) -> Callable[..., ImageLike]:
         "return": made.return_annotation,
     }
     return function
+
+
+# conversions --------------------------------------------------------------------------------------
+_CODING: Final = ("matrix", "range", "siting")
+
+
+def convert(
+    img: ImageLike,
+    width: int | None,
+    height: int | None,
+    name: str,
+    params: Mapping[str, FilterValue],
+    out: NDArray | None,
+    device: str | None,
+) -> ImageLike:
+    """Apply a conversion to a picture, or to planes of one, of any kind.
+
+    Frames become Frames, and their format, matrix, range and siting are used; ``preprocess`` makes
+    a Buffer of a Frame or a Buffer, and an array of everything else.
+    """
+    given = {key: value for key, value in params.items() if value is not None}
+    if isinstance(img, Frame) and name == "rgb_to_yuv":
+        return _frame_to_planes(img, given, device)
+    if name == "preprocess" and isinstance(given.get("normalize"), bool):
+        given["normalize"] = "imagenet" if given["normalize"] else "raw"
+    if isinstance(img, Frame) and name == "yuv_to_rgb" and img.format in PLANAR:
+        given = {"format": img.format, **{key: getattr(img, key) for key in _CODING}, **given}
+        picture = SourceImage("frame", img.pixels, img)
+    elif name == "yuv_to_rgb" and isinstance(img, bytes | bytearray | memoryview):
+        picture = _planes(img, width, height, given)
+    else:
+        picture = read(img, width, height, name)
+    if name == "preprocess":
+        picture.kind = "buffer" if isinstance(picture.pixels, Buffer) else "array"
+        picture.given = picture.pixels  # the result is numbers for a model, not a picture
+    steps = declared_steps(declared()[name], picture.shape, picture.dtype, given, name)
+    return run_on(picture, steps, out, device, name)
+
+
+def _planes(
+    data: bytes | bytearray | memoryview,
+    width: int | None,
+    height: int | None,
+    given: Mapping[str, FilterValue],
+) -> SourceImage:
+    """Return bytes of planes as an array of (height * 3 / 2, width)."""
+    if given.get("format") in PLANAR and width and height:
+        array = np.frombuffer(data, np.uint8)
+        if array.size == width * height * 3 // 2:
+            return SourceImage("bytes", array.reshape(height * 3 // 2, width), data)
+    return read(data, width, height, "yuv_to_rgb")
+
+
+def _frame_to_planes(frame: Frame, given: Mapping[str, FilterValue], device: str | None) -> Frame:
+    known: Values = {"format": "nv12", **given}
+    if known["format"] not in PLANAR:
+        raise ParameterError.invalid(
+            "rgb_to_yuv", "format", "'nv12' or 'i420' for a Frame", known["format"]
+        )
+    return frame.to(device=device, **known)

@@ -51,6 +51,11 @@ def filter_names() -> list[str]:
     return sorted(name for name, spec in declared().items() if spec.kind != "conversion")
 
 
+def module_of(spec: FilterSpec) -> str:
+    """Return the name of the module that has the filter's call."""
+    return "effects" if spec.kind == "effect" else "gpu"
+
+
 def recipe_hint(name: str) -> str:
     """Return how to call a filter of several kernels, which has no kernel of its name; else "".
 
@@ -62,6 +67,5 @@ def recipe_hint(name: str) -> str:
     spec = declared().get(name)
     if spec is None or not spec.is_recipe:
         return ""
-    home = "effects" if spec.kind == "effect" else "gpu"
-    call = f"dala.media.{home}.{name}(picture{', ...' if spec.example else ''})"
+    call = f"dala.media.{module_of(spec)}.{name}(picture{', ...' if spec.example else ''})"
     return f"It is a filter of several kernels: call {call}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -41,22 +41,16 @@ class PlanarImage(SourceImage):
         self.parts = parts
 
 
+@dataclass(eq=False)
 class ResultSlot:
     """A result buffer and the pipeline that writes it."""
 
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        sources: Sequence[Buffer],
-        result: Buffer,
-        steps: Sequence[Step],
-    ) -> None:
-        self.pipeline = pipeline
-        self._sources = list(sources)
-        self.result = result
-        self.params = [step.params for step in steps]
-        #: The array over the result's memory that every view of it refers to, while one exists.
-        self.view: weakref.ref[NDArray] | None = None
+    pipeline: Pipeline
+    sources: Sequence[Buffer]
+    result: Buffer
+    params: list[Values]
+    #: The array over the result's memory that every view of it refers to, while one exists.
+    view: weakref.ref[NDArray] | None = None
 
     @property
     def free(self) -> bool:
@@ -76,8 +70,8 @@ class ResultSlot:
     def read(self, sources: Sequence[Buffer]) -> None:
         """Let the pipeline read these buffers from now on."""
         for number, source in enumerate(sources):
-            self.pipeline.rebind(self._sources[number], source)
-        self._sources = list(sources)
+            self.pipeline.rebind(self.sources[number], source)
+        self.sources = sources
 
     def lend(self) -> NDArray:
         """Return the result's own memory; the slot is free again when the last view is gone."""
@@ -97,20 +91,21 @@ class CompiledChain:
         self._results = results
         parts = picture.parts if isinstance(picture, PlanarImage) else (picture,)
         self.sources = [buffer_zeros(p.shape, p.dtype, device=device) for p in parts]
-        self.given = [
-            [None if isinstance(i, int) else self._given(i) for i in step.inputs] for step in steps
-        ]
+        #: The inputs of each step: numbers, or buffers of what was given.
+        self.inputs = [
+            [
+                i if isinstance(i, int | Buffer)
+                else buffer_zeros(i.shape, dtype_of(i), device=device)
+                for i in step.inputs
+            ]
+            for step in steps
+        ]  # fmt: skip
         self.between = [
             buffer_zeros(s.shape, s.dtype, device=device, transient=True) for s in steps[:-1]
         ]
         self.slots: list[ResultSlot] = []
         #: A slot whose result is always copied.
         self.spare: ResultSlot | None = None
-
-    def _given(self, value: NDArray | Buffer) -> Buffer:
-        if isinstance(value, Buffer):
-            return value
-        return buffer_zeros(value.shape, dtype_of(value), device=self.device)
 
     def slot(self, steps: Sequence[Step], lends: bool) -> tuple[ResultSlot, bool]:
         """Return a slot for the next frame, and whether its result's memory may be returned."""
@@ -130,8 +125,11 @@ class CompiledChain:
         result = buffer_zeros(last.shape, last.dtype, device=self.device)
         made = [*self.between, result]
         pipeline = Pipeline()
-        for step, given, output in zip(steps, self.given, made, strict=True):
-            inputs = [self._input(i, g, made) for i, g in zip(step.inputs, given, strict=True)]
+        for step, given, output in zip(steps, self.inputs, made, strict=True):
+            inputs = [
+                i if isinstance(i, Buffer) else self.sources[PICTURE - i] if i < 0 else made[i]
+                for i in given
+            ]
             stage: Spec = {
                 "op": "run_kernel",
                 "kernel": step.kernel,
@@ -143,23 +141,15 @@ class CompiledChain:
                 pipeline.add(stage)
             except DalaError as error:
                 raise step.error(error) from error
-        return ResultSlot(pipeline, self.sources, result, steps)
-
-    def _input(
-        self, i: int | NDArray | Buffer, given: Buffer | None, made: Sequence[Buffer]
-    ) -> Buffer:
-        if given is not None:
-            return given
-        assert isinstance(i, int)
-        return self.sources[PICTURE - i] if i < 0 else made[i]
+        return ResultSlot(pipeline, self.sources, result, [step.params for step in steps])
 
     def run(
         self, slot: ResultSlot, picture: SourceImage, steps: Sequence[Step], shares_memory: bool
     ) -> None:
         """Upload a frame and its filters' pictures and tables, and run."""
-        for step, given in zip(steps, self.given, strict=True):
+        for step, given in zip(steps, self.inputs, strict=True):
             for value, held in zip(step.inputs, given, strict=True):
-                if held is not None and not isinstance(value, Buffer):
+                if isinstance(held, Buffer) and isinstance(value, np.ndarray):
                     held.write(value)
         if isinstance(picture, PlanarImage):
             parts = [part.to(self.device) for part in picture.parts]
@@ -182,7 +172,7 @@ class CompiledChain:
             slot.result.free()
         for b in (*self.sources, *self.between):
             b.free()
-        self.slots, self.spare, self.given = [], None, []
+        self.slots, self.spare, self.inputs = [], None, []
 
 
 class FilterExecutor:
@@ -325,11 +315,7 @@ def _key(step: Step) -> tuple[Hashable, ...]:
 
 def _same(params: Values, others: Values) -> bool:
     """Return True if parameters of the same names have the same values, of the same types."""
-    for name, value in params.items():
-        other = others[name]
-        if value is not other and exact_key(value) != exact_key(other):
-            return False
-    return True
+    return all(v is others[n] or exact_key(v) == exact_key(others[n]) for n, v in params.items())
 
 
 def _copy(source: Buffer, target: Buffer) -> None:

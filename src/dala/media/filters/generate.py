@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from dala.gpu.compute.kernels.filter import CATEGORIES, FilterParam, FilterSpec
-from dala.media.filters.calls import annotation, call_names, ordered
-from dala.media.filters.declarations import declared
+from dala.media.filters.calls import annotation, call_names, ordered, public_names
+from dala.media.filters.declarations import declared, filter_names
 
 MEDIA: Final = pathlib.Path(__file__).parents[1]
 DOCS: Final = MEDIA.parents[2] / "docs"
@@ -39,8 +39,10 @@ _Sized = TypeVar("_Sized", NDArray, Frame, PillowImage, Buffer)
 _Tensor = TypeVar("_Tensor", bound=SupportsDLPack)
 '''
 
-#: The calls of ``dala.media.gpu`` that are not filters.
-_OWN: Final = ("apply", "filters", "process_frame", "start_pipeline", "stop_pipeline")
+_COUNT: Final = (
+    "`gpu.filters()` lists {every} names: the {here} filters here and {effects} "
+    "[effects](pictures.md). Conversions are calls only."
+)
 
 _PIPELINES: Final = """
 def apply(
@@ -68,42 +70,29 @@ def stop_pipeline(ctx: FramePipeline) -> None: ...
 """
 
 #: The overloads of a call: the picture's type, that of width and height, of ``out``, the result's.
-_KINDS: Final = (
-    ("NDArray", "int | None = None", True, "NDArray"),
-    ("Frame", "int | None = None", False, "Frame"),
-    ("PillowImage", "int | None = None", False, "PillowImage"),
-    ("Buffer", "int | None = None", False, "Buffer"),
-    ("_Bytes", "int", False, "_Bytes"),
-    ("_Tensor", "int | None = None", False, "_Tensor"),
-)
+_KINDS: Final = ("NDArray", "Frame", "PillowImage", "Buffer", "_Bytes", "_Tensor")
 _TENSORS: Final = {"NDArray": "NDArray", "Frame": "Buffer", "Buffer": "Buffer"}
 
 
 def stub(module: str) -> str:
     """Return the stub file of ``dala.media.gpu`` ("gpu") or ``dala.media.effects`` ("effects")."""
     names = call_names(module)
-    own = (
-        ["apply", "filters", "process_frame", "start_pipeline", "stop_pipeline"]
-        if module == "gpu"
-        else []
-    )
-    listed = "".join(f'    "{name}",\n' for name in sorted([*names, *own]))
+    listed = "".join(f'    "{name}",\n' for name in public_names(module))
     parts = [_HEAD, f"\n__all__ = [\n{listed}]\n\n"]
     for name in names:
         spec = declared()[name]
-        for number, kind in enumerate(_KINDS):
-            if kind[0] == "_Bytes":
+        for kind in _KINDS:
+            if kind == "_Bytes":
                 parts.append(_by_position(spec))
-            parts.append(_overload(spec, *kind, documented=number == 0))
+            parts.append(_overload(spec, kind))
     text = "".join(parts) + (_PIPELINES.lstrip() if module == "gpu" else "")
     return _only_used(text)
 
 
-def _overload(
-    spec: FilterSpec, image: str, side: str, out: bool, result: str, *, documented: bool
-) -> str:
-    if spec.name == "preprocess":
-        result = _TENSORS.get(image, "NDArray")
+def _overload(spec: FilterSpec, image: str) -> str:
+    result = _TENSORS.get(image, "NDArray") if spec.name == "preprocess" else image
+    side = "int" if image == "_Bytes" else "int | None = None"
+    out = "NDArray | None" if image == "NDArray" else "None"
     pictures, first, rest = ordered(spec)
     by_name = [p for p in first if p.required] + rest
     optional = "=" in side  # nothing with a default may precede width and height without one
@@ -111,10 +100,8 @@ def _overload(
     arguments += [f"width: {side}", f"height: {side}"]
     arguments += [_typed(p) for p in first if not p.required]
     arguments += ["*", *(_typed(p) for p in by_name)]
-    arguments += [f"out: {'NDArray | None' if out else 'None'} = None", "device: str | None = None"]
-    body = f'\n    """{spec.summary}"""\n\n' if documented else " ...\n"
-    lines = "".join(f"    {_wrapped(a)},\n" for a in arguments)
-    return f"@overload\ndef {spec.name}(\n{lines}) -> {result}:{body}"
+    body = f'\n    """{spec.summary}"""\n\n' if image == _KINDS[0] else " ...\n"
+    return _definition(spec, arguments, out, result, body)
 
 
 def _by_position(spec: FilterSpec) -> str:
@@ -126,9 +113,13 @@ def _by_position(spec: FilterSpec) -> str:
     arguments = ["img: _Sized", *(_typed(p) for p in pictures)]
     arguments += [f"{values[0].name}: {_typed(values[0]).split(': ', 1)[1].split(' = ')[0]}", "/"]
     arguments += ["*", *(_typed(p) for p in values[1:])]
-    arguments += ["out: NDArray | None = None", "device: str | None = None"]
-    lines = "".join(f"    {_wrapped(a)},\n" for a in arguments)
-    return f"@overload\ndef {spec.name}(\n{lines}) -> _Sized: ...\n"
+    return _definition(spec, arguments, "NDArray | None", "_Sized", " ...\n")
+
+
+def _definition(spec: FilterSpec, arguments: list[str], out: str, result: str, body: str) -> str:
+    every = [*arguments, f"out: {out} = None", "device: str | None = None"]
+    lines = "".join(f"    {_wrapped(a)},\n" for a in every)
+    return f"@overload\ndef {spec.name}(\n{lines}) -> {result}:{body}"
 
 
 def _wrapped(argument: str) -> str:
@@ -173,6 +164,10 @@ def reference(kinds: tuple[str, ...], images: str, level: int = 2) -> Iterator[s
         level: of the headings of categories.
     """
     specs = [s for s in declared().values() if s.kind in kinds]
+    if "filter" in kinds:
+        here = sum(s.kind == "filter" for s in specs)
+        every = len(filter_names())
+        yield from (_COUNT.format(here=here, every=every, effects=every - here), "")
     specs.sort(key=lambda s: s.source.__module__)  # the order of imports does not matter
     found = {s.category for s in specs}
     for category in [*CATEGORIES, *sorted(found - set(CATEGORIES))]:
@@ -239,6 +234,16 @@ def page(text: str, lines: Iterator[str]) -> str:
     return f"{head}{BEGIN}\n\n" + "\n".join(lines) + f"{END}{tail}"
 
 
+def counted(text: str) -> str:
+    """Return a page with the number of filters before a link to them.
+
+    >>> from dala.media import gpu
+    >>> counted("about sixty [filters](x)") == f"{len(gpu.filters())} [filters](x)"
+    True
+    """
+    return re.sub(r"(about )?\w+(?= \[filters\]\()", str(len(filter_names())), text)
+
+
 def files() -> Mapping[pathlib.Path, Callable[[str], str]]:
     """Return every generated file, and a function from its old text to its current text."""
     return {
@@ -247,6 +252,8 @@ def files() -> Mapping[pathlib.Path, Callable[[str], str]]:
         DOCS / "media" / "filters.md": lambda old: page(
             old, reference(("filter", "conversion"), "filters")
         ),
+        DOCS / "index.md": counted,
+        DOCS.parent / "README.md": counted,
         DOCS / "media" / "pictures.md": lambda old: page(
             old, reference(("effect",), "media", level=2)
         ),

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import math
 
-from dala.gpu.compute.kernel import get as find_kernel
-from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.kernels.resize import FITS, METHODS
 from dala.gpu.compute.params import Parameter
-from dala.media.filters.plans import PICTURE, Step, Values
-from dala.media.images import Shape
+from dala.media.filters.plans import PICTURE, Steps, Values, recipe
 
 _FAR = 1e6
 
 
 # rotation ---------------------------------------------------------------------------------------
-@picture_filter(
+@recipe(
     "Geometry",
-    is_recipe=True,
     keeps_alpha=False,
     resizes=True,
     options=(
@@ -30,11 +26,13 @@ _FAR = 1e6
     ),
     example="angle=30, expand=True",
 )
-def rotate(shape: Shape, dtype: str, values: Values) -> list[Step]:
+def rotate(steps: Steps, values: Values) -> None:
     """Rotate a picture by any angle, counterclockwise as in Pillow and OpenCV.
 
     Each pixel is the input at its position rotated back around the center. Multiples of 90 degrees
     are exact, where the center allows it. Note that ``overlay`` and scenes rotate clockwise.
+
+    u8 pictures are sampled in integers as by ``warp_affine``.
 
     Args:
         angle (degrees): counterclockwise.
@@ -47,18 +45,22 @@ def rotate(shape: Shape, dtype: str, values: Values) -> list[Step]:
             "reflect" (mirrored) or "wrap" (repeated).
         fill: r, g, b, a of 0 to 1 for the border "constant".
     """
-    height, width = shape[:2]
+    height, width = shape = steps.shape[:2]
+    rest = steps.shape[2:]
     cos, sin = cos_sin(values["angle"])
     around_middle = values["expand"] or values["center"] is None
     if sin == 0.0 and around_middle:
-        direction = {"box": (0, 0, width, height)} if cos > 0 else {"direction": "both"}
-        kernel = find_kernel("crop" if cos > 0 else "flip")
-        return [Step(kernel, (PICTURE,), shape, dtype, direction)]
+        if cos > 0:
+            steps.add("crop", box=(0, 0, width, height))
+        else:
+            steps.add("flip", direction="both")
+        return
     if cos == 0.0 and around_middle and (values["expand"] or width == height):
-        turned = (width, height, *shape[2:])
-        axes = {"axes": (1, 0, 2)[: len(shape)], "reverse": (0 if sin > 0 else 1,)}
-        return [Step(find_kernel("transpose"), (PICTURE,), turned, dtype, axes)]
-    size = height, width
+        axes = (1, 0, 2)[: len(steps.shape)]
+        reverse = (0 if sin > 0 else 1,)
+        steps.add("transpose", shape=(width, height, *rest), axes=axes, reverse=reverse)
+        return
+    size = shape
     x, y = values["center"] or (width / 2, height / 2)
     if values["expand"]:
         # Edges of exact angles are whole numbers but for rounding errors.
@@ -70,12 +72,9 @@ def rotate(shape: Shape, dtype: str, values: Values) -> list[Step]:
     # From the middle of an output pixel to the middle of an input pixel.
     left = x - 0.5 - cos * (to_x - 0.5) + sin * (to_y - 0.5)
     top = y - 0.5 - sin * (to_x - 0.5) - cos * (to_y - 0.5)
-    params = {
-        "matrix": (cos, -sin, left, sin, cos, top),
-        "size": size,
-        **{name: values[name] for name in ("method", "border", "fill")},
-    }
-    return [Step(find_kernel("warp_affine"), (PICTURE,), (*size, *shape[2:]), dtype, params)]
+    matrix = (cos, -sin, left, sin, cos, top)
+    coding = {name: values[name] for name in ("method", "border", "fill")}
+    steps.add("warp_affine", shape=(*size, *rest), matrix=matrix, size=size, **coding)
 
 
 def cos_sin(degrees: float) -> tuple[float, float]:
@@ -96,9 +95,8 @@ def cos_sin(degrees: float) -> tuple[float, float]:
 
 
 # thumbnails -------------------------------------------------------------------------------------
-@picture_filter(
+@recipe(
     "Geometry",
-    is_recipe=True,
     keeps_alpha=False,
     resizes=True,
     options=(
@@ -109,7 +107,7 @@ def cos_sin(degrees: float) -> tuple[float, float]:
     ),
     example="size=128",
 )
-def thumbnail(shape: Shape, dtype: str, values: Values) -> list[Step]:
+def thumbnail(steps: Steps, values: Values) -> None:
     """Make a small copy of a picture, as Pillow's ``thumbnail``.
 
     ``resize`` with antialiasing. With the default fit the aspect is kept, and a picture that is
@@ -122,16 +120,15 @@ def thumbnail(shape: Shape, dtype: str, values: Values) -> list[Step]:
         fill: as in ``resize``.
     """
     height, width = values["size"]
-    kernel = find_kernel("resize")
     params = {name: values[name] for name in ("fit", "method", "fill")}
+    shape = steps.shape
     if values["fit"] == "contain" and 0 not in shape:
         height, width = min(height, shape[0]), min(width, shape[1])
         if (height, width) == shape[:2]:
             params["method"] = "nearest"  # the same pixels
         height, width = _within(shape[0], shape[1], height, width)
         params["fit"] = "stretch"
-    size = (height, width)
-    return [Step(kernel, (PICTURE,), (*size, *shape[2:]), dtype, {"size": size, **params})]
+    steps.add("resize", shape=(height, width, *shape[2:]), size=(height, width), **params)
 
 
 def _within(height: int, width: int, most_high: int, most_wide: int) -> tuple[int, int]:
@@ -147,39 +144,31 @@ def _within(height: int, width: int, most_high: int, most_wide: int) -> tuple[in
 
 
 # pixelation -------------------------------------------------------------------------------------
-@picture_filter(
+@recipe(
     "Geometry",
-    is_recipe=True,
     keeps_alpha=False,
     options=(Parameter("block", "int", 8, 1, 4096),),
     example="block=12",
 )
-def pixelate(shape: Shape, dtype: str, values: Values) -> list[Step]:
+def pixelate(steps: Steps, values: Values) -> None:
     """Replace square blocks of a picture by their mean.
 
     Blocks begin at the top left. Those that are cut off at the right and at the bottom continue
     with the border's pixels.
 
+    u8 pictures are reduced and enlarged in integers as by ``resize``.
+
     Args:
         block (pixels): the side of a block; 1 changes nothing.
     """
-    size = values["block"]
-    rest = shape[2:]
-    blocks = -(-shape[0] // size), -(-shape[1] // size)
-    whole = blocks[0] * size, blocks[1] * size
-    steps: list[Step] = []
+    shape, rest, side = steps.shape[:2], steps.shape[2:], values["block"]
+    blocks = -(-shape[0] // side), -(-shape[1] // side)
+    whole = blocks[0] * side, blocks[1] * side
     before = PICTURE
-    if whole != shape[:2]:
+    if whole != shape:
         padding = (0, 0, whole[1] - shape[1], whole[0] - shape[0])
-        wide = {"padding": padding, "border": "clamp"}
-        steps.append(Step(find_kernel("pad"), (before,), (*whole, *rest), dtype, wide))
-        before = 0
-    mean = {"size": blocks, "method": "area"}
-    steps.append(Step(find_kernel("resize"), (before,), (*blocks, *rest), dtype, mean))
-    spread = {"size": whole, "method": "nearest"}
-    last = len(steps) - 1
-    steps.append(Step(find_kernel("resize"), (last,), (*whole, *rest), dtype, spread))
-    if whole != shape[:2]:
-        box = {"box": (0, 0, shape[1], shape[0])}
-        steps.append(Step(find_kernel("crop"), (last + 1,), shape, dtype, box))
-    return steps
+        before = steps.add("pad", shape=(*whole, *rest), padding=padding, border="clamp")
+    for size, method in ((blocks, "area"), (whole, "nearest")):
+        before = steps.add("resize", before, shape=(*size, *rest), size=size, method=method)
+    if whole != shape:
+        steps.add("crop", before, box=(0, 0, shape[1], shape[0]))

@@ -7,17 +7,14 @@ kernels turn it into a table or a few numbers, and the last step reads them for 
 from __future__ import annotations
 
 import math
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
 from dala.errors import ParameterError
 from dala.gpu.compute.kernel import Kernel
-from dala.gpu.compute.kernel import get as find_kernel
-from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.kernels.scan import tile_size
 from dala.gpu.compute.params import Parameter
-from dala.media.filters.plans import PICTURE, Step, Values
-from dala.media.images import Shape
+from dala.media.filters.plans import PICTURE, Steps, Values, recipe
 from dala.media.kernels import kernel_from_text
 
 #: The largest adaptive threshold's block: the blur's largest radius on both sides.
@@ -39,24 +36,14 @@ _LUMA: Final = {
 }
 
 
-def _luma(shape: Shape, dtype: str) -> str:
-    return _LUMA[dtype, 1 if len(shape) == 2 else 3]
+def _luma(steps: Steps) -> str:
+    return _LUMA[steps.dtype, 1 if len(steps.shape) == 2 else 3]
 
 
-def _unit(dtype: str) -> float:
-    """Return the value of white in the units of ``_luma``."""
-    return 255.0 if dtype == "u8" else 1.0
-
-
-def _planes(shape: Shape) -> int:
-    return 1 if len(shape) == 2 else 3
-
-
-def _histogram(shape: Shape, of: str, tiles: tuple[int, int] = (1, 1)) -> Step:
-    planes = _planes(shape) if of == "channels" else 1
-    params: Values = {"tiles": tiles, "of": of}
+def _add_histogram(steps: Steps, of: str, tiles: tuple[int, int] = (1, 1)) -> int:
+    planes = 3 if of == "channels" and len(steps.shape) == 3 else 1
     made = (*tiles, planes, 256)
-    return Step(find_kernel("tile_histogram"), (PICTURE,), made, "u32", params)
+    return steps.add("tile_histogram", shape=made, dtype="u32", tiles=tiles, of=of)
 
 
 # thresholds -------------------------------------------------------------------------------------
@@ -123,9 +110,8 @@ def _luma_kernel(luma: str, white: float) -> Kernel:
     return kernel_from_text(f"def luma(px: Pixel): return ({luma}) / {white}")
 
 
-@picture_filter(
+@recipe(
     "Color",
-    is_recipe=True,
     options=(
         Parameter("value", "float", 0.5, -1e6, 1e6),
         Parameter(
@@ -137,7 +123,7 @@ def _luma_kernel(luma: str, white: float) -> Kernel:
     ),
     example='method="otsu"',
 )
-def threshold(shape: Shape, dtype: str, values: Values) -> list[Step]:
+def threshold(steps: Steps, values: Values) -> None:
     """Make a picture black and white by a threshold of luma: fixed, Otsu's or adaptive.
 
     The result is gray in all three channels; with BT.601 luma y, which for u8 is rounded to a
@@ -148,6 +134,8 @@ def threshold(shape: Shape, dtype: str, values: Values) -> list[Step]:
     ``sigma = max(0.15 * block_size + 0.35, 0.85)`` ("gaussian"), minus ``offset``. Otsu's method
     counts 256 levels in f32 pictures too. "adaptive" is the same as "mean". Reads beyond the border
     are clamped.
+
+    In u8 pictures the mean of a square is rounded to a level too, before it is compared.
 
     Args:
         value: the threshold of "fixed", where 1.0 is white.
@@ -162,42 +150,36 @@ def threshold(shape: Shape, dtype: str, values: Values) -> list[Step]:
     >>> gpu.threshold(picture, method="otsu", device="cpu").tolist()
     [[0, 0, 255, 255]]
     """
-    white, luma, kind = _unit(dtype), _luma(shape, dtype), values["type"]
-    method = values["method"]
+    shape, u8, luma = steps.shape, steps.dtype == "u8", _luma(steps)
+    method, white = values["method"], 255.0 if u8 else 1.0
+    kernel = partial(_threshold_kernel, luma, values["type"], white)
     if method == "fixed":
-        kernel = _threshold_kernel(luma, kind, white, "")
         # Of bytes, v > t is v > floor(t). A product such as 0.2 * 255 may be just below an integer.
         value = values["value"] * white
-        value = float(math.floor(value + 1e-6)) if dtype == "u8" else value
-        return [Step(kernel, (PICTURE,), shape, dtype, {"value": value})]
+        steps.add(kernel(""), value=float(math.floor(value + 1e-6)) if u8 else value)
+        return
     if method == "otsu":
         shift = max(0, (shape[0] * shape[1] // _MAX_COUNT).bit_length())
-        return [
-            _histogram(shape, "luma"),
-            Step(_OTSU, (0,), (1,), "f32", {"shift": shift, "unit": white}),
-            Step(_threshold_kernel(luma, kind, white, "array"), (PICTURE, 1), shape, dtype),
-        ]
+        counts = _add_histogram(steps, "luma")
+        level = steps.add(_OTSU, counts, shape=(1,), dtype="f32", shift=shift, unit=white)
+        steps.add(kernel("array"), PICTURE, level)
+        return
     size = values["block_size"]
     if size % 2 == 0:
         raise ParameterError.invalid("threshold", "block_size", "odd", size)
     radius = size // 2
-    steps = []
     source = PICTURE
     if len(shape) == 3:
-        steps.append(Step(_luma_kernel(luma, white), (PICTURE,), shape[:2], dtype))
-        source = 0
+        source = steps.add(_luma_kernel(luma, white), shape=shape[:2])
     if method in ("adaptive", "mean"):
-        blur, around = "box_blur", {"radius": radius}
+        mean = steps.add("box_blur", source, shape=shape[:2], radius=radius)
     else:
         # At least the sigma of OpenCV's weights for a block of 3, (1, 2, 1) / 4.
         sigma = max(0.3 * (radius - 1) + 0.8, 0.849322)
-        blur, around = "blur", {"radius": radius, "sigma": sigma}
-    steps.append(Step(find_kernel(blur), (source,), shape[:2], dtype, around))
+        mean = steps.add("blur", source, shape=shape[:2], radius=radius, sigma=sigma)
     offset = values["offset"] * white
-    offset = float(math.ceil(offset - 1e-6)) if dtype == "u8" else offset
-    params = {"offset": offset}
-    kernel = _threshold_kernel(luma, kind, white, "mean")
-    return [*steps, Step(kernel, (PICTURE, len(steps) - 1), shape, dtype, params)]
+    offset = float(math.ceil(offset - 1e-6)) if u8 else offset
+    steps.add(kernel("mean"), PICTURE, mean, offset=offset)
 
 
 # equalization -----------------------------------------------------------------------------------
@@ -214,27 +196,27 @@ def equalized(h: Array, *, total: int):
 """)
 
 
-@picture_filter(
+@recipe(
     "Color",
-    is_recipe=True,
     options=(Parameter("channels", "choice", "luma", choices=("luma", "each")),),
 )
-def equalize(shape: Shape, dtype: str, values: Values) -> list[Step]:
+def equalize(steps: Steps, values: Values) -> None:
     """Equalize the histogram: spread the levels so that each range has equally many pixels.
 
     Level v becomes ``(n(v) - m) / (total - m)``, where n(v) pixels are not above v and m are at the
     darkest level, rounded to 256 levels as in OpenCV's ``equalizeHist``. In f32 pictures, values
     between two levels are interpolated. A picture of one level does not change.
 
+    In u8 pictures luma is rounded to a level, whose change, a whole number, is added to each color.
+
     Args:
         channels: "luma" keeps the chroma; "each" equalizes red, green and blue separately.
     """
-    luma = values["channels"] == "luma"
-    histogram = _histogram(shape, "luma" if luma else "channels")
-    total = {"total": shape[0] * shape[1]}
-    steps = [histogram, Step(_EQUALIZED, (0,), histogram.shape, "f32", total)]
-    of = {"of": "luma" if luma else "channels"}
-    return [*steps, Step(find_kernel("map_levels"), (PICTURE, 1), shape, dtype, of)]
+    of = "luma" if values["channels"] == "luma" else "channels"
+    counts = _add_histogram(steps, of)
+    total = steps.shape[0] * steps.shape[1]
+    levels = steps.add(_EQUALIZED, counts, shape=steps[0].shape, dtype="f32", total=total)
+    steps.add("map_levels", PICTURE, levels, of=of)
 
 
 # The counts above the limit, and the counts with those spread over all levels: an equal share, and
@@ -262,22 +244,22 @@ def scaled(n: u32, *, scale: float):
 """)
 
 
-@picture_filter(
+@recipe(
     "Color",
-    is_recipe=True,
     options=(
         Parameter("clip_limit", "float", 2.0, 0.0, 1e6),
         Parameter("tiles", "ints", (8, 8), 1, 64, size=2, spread=True),
     ),
     example="clip_limit=3.0",
 )
-def clahe(shape: Shape, dtype: str, values: Values) -> list[Step]:
+def clahe(steps: Steps, values: Values) -> None:
     """Equalize the histogram locally, with a limit on contrast (CLAHE).
 
     The picture is divided into tiles. Each tile's histogram of luma is clipped, what is cut off is
     spread over all levels, and it is equalized as in OpenCV's ``createCLAHE``. A pixel gets the
     bilinear interpolation of the results of the four nearest tiles. Chroma is kept. In f32
-    pictures, values between two of 256 levels are interpolated.
+    pictures, values between two of 256 levels are interpolated. Of bytes, shares of tiles are
+    rounded to 15 bits, and means of two tables to 7 bits of fraction: down, then across.
 
     Args:
         clip_limit: the largest count of a level, relative to the mean of all levels; 0 for no
@@ -285,23 +267,19 @@ def clahe(shape: Shape, dtype: str, values: Values) -> list[Step]:
         tiles: (rows, columns) of the grid, one number for both.
     """
     rows, columns = values["tiles"]
-    tall, wide = tile_size((shape[0], shape[1]), (rows, columns))
+    tall, wide = tile_size((steps.shape[0], steps.shape[1]), (rows, columns))
     pixels = max(tall * wide, 1)
-    histogram = _histogram(shape, "luma", (rows, columns))
-    steps = [histogram]
+    last = counts = _add_histogram(steps, "luma", (rows, columns))
+    shape = steps[counts].shape
+    add = partial(steps.add, dtype="u32")
     if values["clip_limit"] > 0:
-        limit = {"limit": min(max(math.floor(pixels * values["clip_limit"] / 256), 1), pixels)}
-        tiles = histogram.shape[:3]
-        steps += [
-            Step(_EXCESS, (0,), histogram.shape, "u32", limit),
-            Step(find_kernel("reduce_sum"), (1,), tiles, "u32", {"axis": (3,)}),
-            Step(_CLIPPED, (0, 2), histogram.shape, "u32", limit),
-        ]
-    steps.append(Step(find_kernel("cumsum"), (len(steps) - 1,), histogram.shape, "u32"))
-    scale = {"scale": 1.0 / (pixels / 255.0)}
-    steps.append(Step(_SCALED, (len(steps) - 1,), histogram.shape, "f32", scale))
-    inputs = (PICTURE, len(steps) - 1)
-    return [*steps, Step(find_kernel("map_levels"), inputs, shape, dtype, {"of": "luma"})]
+        limit = min(max(math.floor(pixels * values["clip_limit"] / 256), 1), pixels)
+        excess = add(_EXCESS, counts, shape=shape, limit=limit)
+        excess = add("reduce_sum", excess, shape=shape[:3], axis=(3,))
+        last = add(_CLIPPED, counts, excess, shape=shape, limit=limit)
+    last = add("cumsum", last, shape=shape)
+    last = steps.add(_SCALED, last, shape=shape, dtype="f32", scale=1.0 / (pixels / 255.0))
+    steps.add("map_levels", PICTURE, last, of="luma")
 
 
 # contrast ---------------------------------------------------------------------------------------
@@ -331,16 +309,15 @@ def stretched(px: Pixel, m: Array):
 """)
 
 
-@picture_filter(
+@recipe(
     "Color",
-    is_recipe=True,
     options=(
         Parameter("cutoff", "floats", (0.0, 0.0), 0.0, 100.0, size=2, spread=True),
         Parameter("preserve_tone", "bool", False),
     ),
     example="cutoff=1",
 )
-def auto_contrast(shape: Shape, dtype: str, values: Values) -> list[Step]:
+def auto_contrast(steps: Steps, values: Values) -> None:
     """Stretch the levels of a picture to the full range.
 
     As in Pillow's ``ImageOps.autocontrast``: the darkest and the brightest pixels of a channel are
@@ -348,19 +325,18 @@ def auto_contrast(shape: Shape, dtype: str, values: Values) -> list[Step]:
     becomes white, and values beyond are clamped. Results are rounded, where Pillow truncates. A
     channel of one level does not change. 256 levels are counted in f32 pictures too.
 
+    In u8 pictures each of 256 levels is computed in f32 and rounded once, halves up.
+
     Args:
         cutoff (percent): ignored at both ends, or (dark, bright).
         preserve_tone: True to stretch all channels alike, by the levels of luma.
     """
     dark, bright = values["cutoff"]
-    pixels = shape[0] * shape[1]
-    histogram = _histogram(shape, "luma" if values["preserve_tone"] else "channels")
+    pixels = steps.shape[0] * steps.shape[1]
+    counts = _add_histogram(steps, "luma" if values["preserve_tone"] else "channels")
     cut = {"low": math.floor(pixels * dark / 100), "high": math.floor(pixels * bright / 100)}
-    return [
-        histogram,
-        Step(_STRETCH, (0,), (histogram.shape[2], 2), "f32", cut),
-        Step(_STRETCHED, (PICTURE, 1), shape, dtype),
-    ]
+    lines = steps.add(_STRETCH, counts, shape=(steps[0].shape[2], 2), dtype="f32", **cut)
+    steps.add(_STRETCHED, PICTURE, lines)
 
 
 # white balance ----------------------------------------------------------------------------------
@@ -381,22 +357,24 @@ _GAINED = kernel_from_text(
 )
 
 
-@picture_filter(
+@recipe(
     "Color",
-    is_recipe=True,
     options=(
         Parameter("color", "floats", None, 0.001, 1.0, size=3),
         Parameter("temperature", "float", None, 2000.0, 25000.0),
     ),
     example="temperature=3200",
 )
-def white_balance(shape: Shape, dtype: str, values: Values) -> list[Step]:
+def white_balance(steps: Steps, values: Values) -> None:
     """Remove a color cast, by the mean color, a color that should be gray, or the light.
 
     Red, green and blue are multiplied by a gain each, on sRGB values. By default their means become
     equal ("gray world"). With ``color``, that color becomes the gray of its BT.601 luma. With
     ``temperature``, the gray of a surface in that light becomes neutral: blackbody light below
     4000 K, daylight from there on; 6504 K changes nothing. A gray picture does not change.
+
+    u8 pictures are summed in integers: weights of 15 bits, or of up to 20 where those would move a
+    result by 1/100 of a step, and the sum is rounded once, halves up.
 
     Args:
         color: r, g, b of 0.001 to 1 of something that should be gray.
@@ -417,18 +395,15 @@ def white_balance(shape: Shape, dtype: str, values: Values) -> list[Step]:
         )
     if temperature is not None:
         color = light_color(temperature)
-    if len(shape) == 2:
+    if len(steps.shape) == 2:
         color = (1.0, 1.0, 1.0)
     if color is not None:
         luma = 0.299 * color[0] + 0.587 * color[1] + 0.114 * color[2]
-        gains = {"gains": tuple(luma / c for c in color)}
-        return [Step(_GAINED, (PICTURE,), shape, dtype, gains)]
-    sums = Step(find_kernel("reduce_sum"), (PICTURE,), shape[2:], "f32", {"axis": (0, 1)})
-    return [
-        sums,
-        Step(_GAINS, (0,), (3,), "f32"),
-        Step(_BALANCED, (PICTURE, 1), shape, dtype),
-    ]
+        steps.add(_GAINED, gains=tuple(luma / c for c in color))
+        return
+    sums = steps.add("reduce_sum", shape=steps.shape[2:], dtype="f32", axis=(0, 1))
+    gains = steps.add(_GAINS, sums, shape=(3,), dtype="f32")
+    steps.add(_BALANCED, PICTURE, gains)
 
 
 def light_color(kelvins: float) -> tuple[float, float, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 import numpy as np
 
 from dala import forks, resources
+from dala.arguments import Integer
 from dala.errors import FreedError, ParameterError, ShapeMismatch
 from dala.gpu.compute import buffer_zeros
 from dala.media.filters.executor import FilterExecutor, overlapped
@@ -56,7 +56,10 @@ class FramePipeline(Closing):
 
     def __init__(self, width: int, height: int, *, device: str | None = None) -> None:
         self._closed = True
-        self.width, self.height = _side("width", width), _side("height", height)
+        self.width, self.height = (
+            Integer(1).check("start_pipeline", name, value)
+            for name, value in (("width", width), ("height", height))
+        )
         with buffer_zeros(1, "u8", device=device) as probe:
             self.device = probe.device
             self._shares_memory = host_memory(probe) is not None
@@ -122,8 +125,7 @@ class FramePipeline(Closing):
         """
         call = "FramePipeline.stream"
         self._check_open(call)
-        if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-            raise ParameterError.invalid(call, "workers", "an int of at least 1", workers)
+        Integer(1).check(call, "workers", workers)
         try:
             source = iter(frames)
         except TypeError:
@@ -273,13 +275,3 @@ def _apply(
     if out is not None:
         check_out(out, picture.kind, steps[-1].shape, steps[-1].dtype, call)
     return executor.run(picture, steps, out)
-
-
-def _side(name: str, value: int) -> int:
-    try:
-        side = -1 if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        side = -1
-    if side < 1:
-        raise ParameterError.invalid("start_pipeline", name, "an int of at least 1", value)
-    return side

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
@@ -29,7 +29,13 @@ from dala.gpu.compute import Buffer, Cube, buffer_zeros, from_dlpack
 from dala.gpu.compute.buffer import allocate
 from dala.gpu.compute.kernel import Kernel, builtins, find
 from dala.gpu.compute.kernel import get as find_kernel
-from dala.gpu.compute.kernels.filter import BORDER_OPTIONS, FILTERS, FilterParam, FilterSpec
+from dala.gpu.compute.kernels.filter import (
+    BORDER_OPTIONS,
+    FILTERS,
+    FilterParam,
+    FilterSpec,
+    picture_filter,
+)
 from dala.gpu.compute.operation import Operation, Tensor
 from dala.gpu.compute.params import NUMBER_BYTES, check_params, check_values, exact_key, missing
 from dala.gpu.compute.runnable import Runnable
@@ -63,6 +69,14 @@ Values: TypeAlias = dict[str, Any]
 Filter: TypeAlias = "str | Runnable | tuple[str | Runnable, Mapping[str, FilterValue]]"
 
 
+#: An input of a step.
+StepInput: TypeAlias = "int | NDArray | Buffer"
+
+#: Declare a function that adds the steps of a filter, or of an effect, to :class:`Steps`.
+recipe: Final = partial(picture_filter, is_recipe=True)
+effect: Final = partial(recipe, "Effects", kind="effect")
+
+
 @dataclass(frozen=True)
 class Step:
     """One kernel of a plan.
@@ -71,7 +85,8 @@ class Step:
     """
 
     kernel: Runnable
-    inputs: tuple[int | NDArray | Buffer, ...]
+    #: Numbers of earlier steps, :data:`PICTURE`, or arrays and buffers.
+    inputs: tuple[StepInput, ...]
     shape: Shape
     dtype: str
     params: Values = field(default_factory=dict)
@@ -79,8 +94,48 @@ class Step:
     origin: str = ""
 
     def error(self, error: DalaError) -> DalaError:
-        """Return a kernel's error as the error of the call that the step belongs to."""
+        """Return an error of this step with the call and filter named, as planning errors do."""
         return error.within(self.origin) if self.origin else error
+
+    def moved(self, by: int) -> Step:
+        """Return the step for a place after ``by`` others, the last of which is its picture."""
+        # PICTURE is -1, so that the number after it is that of the first step.
+        inputs = tuple(i + by if isinstance(i, int) else i for i in self.inputs)
+        return replace(self, inputs=inputs)
+
+
+class Steps(list[Step]):
+    """The steps of a filter, while its recipe adds them; shape and dtype are the picture's."""
+
+    def __init__(self, shape: Shape, dtype: str) -> None:
+        super().__init__()
+        self.shape, self.dtype = shape, dtype
+
+    def add(
+        self, kernel: str | Runnable, /, *inputs: StepInput, shape: Shape | None = None,
+        dtype: str | None = None, **params: Any,
+    ) -> int:  # fmt: skip
+        """Add a step, of a kernel or the name of one, and return its number.
+
+        The inputs are those of :class:`Step`, or the picture. The result has the picture's shape
+        and dtype if no others are given.
+        """
+        found = find_kernel(kernel) if isinstance(kernel, str) else kernel
+        made = self.shape if shape is None else shape, dtype or self.dtype
+        self.append(Step(found, inputs or (PICTURE,), *made, params))
+        return len(self) - 1
+
+    def pad(self, before: int, reach: int, border: Values) -> int:
+        """Add a border of ``reach`` pixels on each side."""
+        wide = (self.shape[0] + 2 * reach, self.shape[1] + 2 * reach, *self.shape[2:])
+        return self.add("pad", before, shape=wide, padding=reach, **border)
+
+    def crop(self, before: int, reach: int) -> int:
+        """Cut a border of ``reach`` pixels off."""
+        last = self[before]
+        box = (reach, reach, reach + self.shape[1], reach + self.shape[0])
+        size = (*self.shape[:2], *last.shape[2:])
+        return self.add("crop", before, shape=size, dtype=last.dtype, box=box)
 
 
 def plan(
@@ -95,18 +150,12 @@ def plan(
             call, "filters", "a list such as [('blur', {'radius': 3})]", type(filters)
         )
     steps: list[Step] = []
-    before = PICTURE
     for number, item in enumerate(filters):
         first = len(steps)
         origin = _origin(item, number, call) if listed else call
         for step in _steps(item, shape, dtype, origin):
-            inputs = tuple(
-                (before if i == PICTURE else i + first) if isinstance(i, int) else i
-                for i in step.inputs
-            )
             params = {name: _hashable(name, value, origin) for name, value in step.params.items()}
-            steps.append(Step(step.kernel, inputs, step.shape, step.dtype, params, origin))
-        before = len(steps) - 1
+            steps.append(replace(step.moved(first), params=params, origin=origin))
         shape = steps[-1].shape
     return steps
 
@@ -219,8 +268,9 @@ def _own_steps(
     if spec.is_recipe:
         numbers = {o.name: given.pop(o.name) for o in spec.options if o.name in given}
         values = dict(check_values(spec.name, spec.options, numbers))
-        steps: list[Step] = spec.source(shape, dtype, {**values, **given})
-        return steps
+        recipe_steps = Steps(shape, dtype)
+        spec.source(recipe_steps, {**values, **given})
+        return recipe_steps
     kernel = spec.kernel
     assert kernel is not None
     inputs: list[int | NDArray | Buffer] = [PICTURE]
@@ -232,17 +282,15 @@ def _own_steps(
         given = {**more, **given}
     made = Tensor(shape, dtype)
     if spec.resizes and isinstance(kernel, Operation):
-        tensors = (made, *(_tensor(i) for i in inputs[1:] if not isinstance(i, int)))
+        others = [i for i in inputs[1:] if not isinstance(i, int)]
+        tensors = (made, *(Tensor(tuple(i.shape), dtype_of(i)) for i in others))
         values = dict(check_values(spec.name, kernel.params, given))
         made = kernel.result(tensors, values) or made
     elif spec.channels is not None:
         made = Tensor((*shape[:2], spec.channels), dtype)
-    steps = [Step(kernel, tuple(inputs), made.shape, made.dtype, given)]
-    if spec.passes is not None:
-        steps = [
-            Step(pass_, (number - 1,), made.shape, made.dtype, given)  # PICTURE is -1
-            for number, pass_ in enumerate(spec.kernels(given))
-        ]
+    kernels = [kernel] if spec.passes is None else spec.kernels(given)
+    steps = [Step(kernels[0], tuple(inputs), made.shape, made.dtype, given)]
+    steps += [replace(steps[0], kernel=k, inputs=(n,)) for n, k in enumerate(kernels[1:])]
     return steps
 
 
@@ -263,7 +311,7 @@ def keep_aspect(size: object, shape: Shape) -> object:
 def _with_border(
     spec: FilterSpec, shape: Shape, dtype: str, given: Values, origin: str
 ) -> list[Step]:
-    """Return a filter's steps between those that pad the picture and crop the result.
+    """Return a filter's steps, with steps that pad the picture and crop the result around them.
 
     The steps clamp at the border. A border of as many pixels as the filter reads keeps that away
     from the result.
@@ -274,16 +322,11 @@ def _with_border(
         return _own_steps(spec, shape, dtype, given, origin)
     _own_steps(spec, shape, dtype, given, origin)  # checks the values
     reach = spec.pixels_around(given)
-    wide = (shape[0] + 2 * reach, shape[1] + 2 * reach, *shape[2:])
-    steps = [Step(find_kernel("pad"), (PICTURE,), wide, dtype, {"padding": reach, **chosen})]
-    for step in _own_steps(spec, wide, dtype, given, origin):
-        inputs = tuple(i + 1 if isinstance(i, int) else i for i in step.inputs)  # PICTURE is -1
-        steps.append(replace(step, inputs=inputs))
-    box = (reach, reach, reach + shape[1], reach + shape[0])
-    last = len(steps) - 1
-    made = steps[last].shape
-    cut = (*shape[:2], *made[2:])
-    return [*steps, Step(find_kernel("crop"), (last,), cut, steps[last].dtype, {"box": box})]
+    steps = Steps(shape, dtype)
+    steps.pad(PICTURE, reach, chosen)
+    steps += [s.moved(1) for s in _own_steps(spec, steps[0].shape, dtype, given, origin)]
+    steps.crop(len(steps) - 1, reach)
+    return steps
 
 
 def _check_names(spec: FilterSpec, given: Values) -> None:
@@ -294,27 +337,13 @@ def _check_names(spec: FilterSpec, given: Values) -> None:
             raise missing(spec.name, p.name)
 
 
-def _tensor(value: NDArray | Buffer) -> Tensor:
-    dtype = value.dtype if isinstance(value, Buffer) else dtype_of(value)
-    return Tensor(tuple(value.shape), dtype)
-
-
 def _input(
     p: FilterParam, given: Values, shape: Shape, call: str, origin: str
 ) -> tuple[NDArray | Buffer, Values]:
     """Take an input besides the picture; return it, and the parameters that come with it."""
     value = given.pop(p.name)
     if p.type == "picture":
-        found = second(value, shape, call)
-        if found.shape[:2] != shape[:2]:
-            raise ShapeMismatch.invalid(
-                call,
-                p.name,
-                f"a picture of the same size, {shape[1]} x {shape[0]}",
-                f"{found.shape[1]} x {found.shape[0]}",
-                "Resize it first.",
-            )
-        return found, {}
+        return same_size(p.name, second(value, shape, call), shape, call), {}
     if p.type == "lut":
         if isinstance(value, str | os.PathLike):
             path = str(checked_path(call, p.name, value))
@@ -325,6 +354,19 @@ def _input(
         if isinstance(value, Cube):
             return value.packed, dict(value.params)
     return _numbers(value, p.name, call), {}
+
+
+def same_size(name: str, found: NDArray | Buffer, shape: Shape, call: str) -> NDArray | Buffer:
+    """Return a second picture; raise unless it has the size of the first."""
+    if found.shape[:2] != shape[:2]:
+        raise ShapeMismatch.invalid(
+            call,
+            name,
+            f"a picture of the same size, {shape[1]} x {shape[0]}",
+            f"{found.shape[1]} x {found.shape[0]}",
+            "Resize it first.",
+        )
+    return found
 
 
 def _numbers(value: object, name: str, call: str) -> NDArray | Buffer:
@@ -354,35 +396,24 @@ def apply(
     img: ImageLike,
     width: int | None,
     height: int | None,
-    name: str,
-    params: Mapping[str, FilterValue],
-    out: NDArray | None,
-    device: str | None,
-) -> ImageLike:
-    """Apply one filter to one picture of any kind and return a picture of that kind."""
-    picture = read(img, width, height, name)
-    steps = _plan_one(name, params, picture.shape, picture.dtype)
-    return run_on(picture, steps, out, device, name)
-
-
-def apply_kernel(
-    img: ImageLike,
-    width: int | None,
-    height: int | None,
     kernel: str | Runnable,
     params: Mapping[str, FilterValue],
     out: NDArray | None,
     device: str | None,
 ) -> ImageLike:
-    """Apply a custom kernel, or a registered one by its name, to a picture of any kind."""
-    picture = read(img, width, height, "apply")
-    origin = f"apply: {kernel!r}" if isinstance(kernel, str) else "apply"
-    steps = plan([(kernel, params)], picture.shape, picture.dtype, origin, listed=False)
-    return run_on(picture, steps, out, device, "apply")
+    """Apply a filter or a kernel to one picture of any kind and return a picture of that kind."""
+    name = kernel if isinstance(kernel, str) and kernel in declared() else ""
+    picture = read(img, width, height, name or "apply")
+    if name:
+        steps = _plan_one(name, params, picture.shape, picture.dtype)
+    else:
+        origin = f"apply: {kernel!r}" if isinstance(kernel, str) else "apply"
+        steps = plan([(kernel, params)], picture.shape, picture.dtype, origin, listed=False)
+    return run_on(picture, steps, out, device, name or "apply")
 
 
 def _plan_one(name: str, params: Mapping[str, FilterValue], shape: Shape, dtype: str) -> list[Step]:
-    """Return the steps of one filter; those that depend on plain values only are cached."""
+    """Return the steps of one filter; they are cached if they depend on plain values only."""
     try:
         key = (name, shape, dtype, *((n, exact_key(v)) for n, v in params.items()))
         spec, steps = _PLANS.get(key, (None, []))
@@ -462,14 +493,6 @@ def check(item: Filter, call: str, shape: Shape = (64, 64, 4), dtype: str = "u8"
     """
     try:
         steps = plan([item], shape, dtype, call, listed=False)
-        tensors = [Tensor(shape, dtype), *(Tensor(s.shape, s.dtype) for s in steps)]
-        for step in steps:
-            inputs = [tensors[i + 1] if isinstance(i, int) else _tensor(i) for i in step.inputs]
-            buffers = [buffer_zeros(t.shape, t.dtype, device="null") for t in inputs]
-            output = buffer_zeros(step.shape, step.dtype, device="null")
-            try:
-                step.kernel.run(buffers, output, step.params)
-            except DalaError as error:
-                raise step.error(error) from error
+        run(steps, buffer_zeros(shape, dtype, device="null"), None, call)
     except ShapeError:
         return

@@ -7,16 +7,16 @@ dtype and the checked values of its parameters, and returns steps.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
+from dala import memory
 from dala.errors import ParameterError
-from dala.gpu.compute import Buffer
-from dala.gpu.compute.kernel import get as find_kernel
-from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.params import Parameter
-from dala.media.filters.curves import table
-from dala.media.filters.plans import PICTURE, Step, Values
+from dala.media.filters.plans import PICTURE, Steps, Values, effect
 from dala.media.images import Shape, dtype_of, second
 from dala.media.kernels import kernel_from_text
 from dala.typing import NDArray
@@ -53,10 +53,7 @@ def curves(px: Pixel, table: Array):
 """)
 
 
-@picture_filter(
-    "Effects",
-    kind="effect",
-    is_recipe=True,
+@effect(
     options=(
         Parameter("lift", "floats", (0.0,) * 3, -1.0, 1.0, size=3, spread=True),
         Parameter("gamma", "floats", (1.0,) * 3, 0.01, 1e6, size=3, spread=True),
@@ -65,11 +62,14 @@ def curves(px: Pixel, table: Array):
     ),
     example="lift=(0, 0, 0.08), gain=(1.1, 1, 0.9)",
 )
-def grade(shape: Shape, dtype: str, values: Values) -> list[Step]:
+def grade(steps: Steps, values: Values) -> None:
     """Grade shadows, midtones and highlights, then saturation.
 
     ``max((c + lift * (1 - c)) * gain, 0) ** (1 / gamma)``, then as ``saturation``. Lift, gamma and
     gain are one number, or one each for red, green and blue.
+
+    Sums of u8 colors with fixed weights are integers (as in ``contrast``), the rest is f32 on
+    values of 0 to 255, in the order of the formula, none fused, and rounded once, halves up.
 
     Args:
         lift: shadows: black becomes lift, white does not change.
@@ -77,50 +77,44 @@ def grade(shape: Shape, dtype: str, values: Values) -> list[Step]:
         gain: highlights: white becomes gain, black does not change.
         saturation: -1 gives gray, 0 changes nothing.
     """
-    params = {
-        "lift": values["lift"],
-        "power": tuple(1.0 / p for p in values["gamma"]),
-        "gain": values["gain"],
-        "saturation": values["saturation"],
-    }
-    return [Step(_GRADE, (PICTURE,), shape, dtype, params)]
+    gamma = values.pop("gamma")
+    steps.add(_GRADE, **values, power=tuple(1.0 / p for p in gamma))
 
 
-@picture_filter(
-    "Effects",
-    kind="effect",
-    is_recipe=True,
+@effect(
     options=(
         Parameter("value", "float", 0.0, -1.0, 1.0),
         Parameter("tint", "float", 0.0, -1.0, 1.0),
     ),
     example="value=0.7",
 )
-def temperature(shape: Shape, dtype: str, values: Values) -> list[Step]:
+def temperature(steps: Steps, values: Values) -> None:
     """Make the light warmer or cooler, and tint it green or magenta.
 
     Red is multiplied by 1 + 0.3 value, green by 1 - 0.3 tint, blue by 1 - 0.3 value; then the pixel
     is scaled to its original BT.601 luma.
 
+    Luma of u8 colors is an integer of 16 fraction bits, the rest is f32 on values of 0 to 255, in
+    the order of the formula, none fused, and rounded once, halves up.
+
     Args:
         value: above 0 is warmer, below cooler.
         tint: above 0 is toward magenta, below toward green.
     """
-    return [Step(_TEMPERATURE, (PICTURE,), shape, dtype, values)]
+    steps.add(_TEMPERATURE, **values)
 
 
-@picture_filter(
-    "Effects",
-    kind="effect",
-    is_recipe=True,
+@effect(
     inputs={"master": "points", "red": "points", "green": "points", "blue": "points"},
     example="master=[(0, 0), (0.3, 0.2), (1, 1)]",
 )
-def curves(shape: Shape, dtype: str, values: Values) -> list[Step]:
+def curves(steps: Steps, values: Values) -> None:
     """Map each channel through a tone curve, then all through the master curve.
 
     A curve is given by points (x, y) of 0 to 1 with increasing x. It is smooth, passes through
     every point, stays between neighboring ones, and is constant beyond the first and the last.
+
+    In u8 pictures each of 256 levels is computed in f32 and rounded once, halves up.
 
     Args:
         master: points of the curve for all channels; none by default.
@@ -134,11 +128,7 @@ def curves(shape: Shape, dtype: str, values: Values) -> list[Step]:
     >>> effects.curves(picture, master=[(0, 0.2), (1, 0.8)], device="cpu").tolist()
     [[51, 128, 204]]
     """
-    return [Step(_CURVES, (PICTURE, table(values)), shape, dtype)]
-
-
-def _dtype(pixels: NDArray | Buffer) -> str:
-    return pixels.dtype if isinstance(pixels, Buffer) else dtype_of(pixels)
+    steps.add(_CURVES, PICTURE, table(values))
 
 
 # overlays ---------------------------------------------------------------------------------------
@@ -153,10 +143,7 @@ def laid_over(base: Pixel, over: Pixel, *, opacity: float):
 """)
 
 
-@picture_filter(
-    "Effects",
-    kind="effect",
-    is_recipe=True,
+@effect(
     inputs={"picture": "picture"},
     options=(
         Parameter("matrix", "floats", size=6),
@@ -171,10 +158,13 @@ def laid_over(base: Pixel, over: Pixel, *, opacity: float):
     keeps_alpha=False,
     example="position=(20, 10), angle=15",
 )
-def overlay(shape: Shape, dtype: str, values: Values) -> list[Step]:
+def overlay(steps: Steps, values: Values) -> None:
     """Draw a second picture over the first, moved, scaled and rotated.
 
     The overlay is warped with premultiplied alpha, so its edges have no dark fringes.
+
+    u8 pictures pass three stages, each of bytes: the overlay is multiplied by its alpha, warped by
+    ``warp_affine``, and drawn. So nearly transparent colors are coarser.
 
     Args:
         picture: the overlay, of any size.
@@ -187,19 +177,18 @@ def overlay(shape: Shape, dtype: str, values: Values) -> list[Step]:
         opacity: multiplies the alpha of the overlay.
         method: interpolation; resize an overlay first that is shown at less than half its size.
     """
-    over = second(values["picture"], shape, "overlay")
-    held = _dtype(over)
+    over = second(values["picture"], steps.shape, "overlay")
+    held = dtype_of(over)
     if values["matrix"] is None:
         placed = _placement(over.shape, values)
     else:
         placed = np.array(values["matrix"]).reshape(2, 3)
-    params = {"matrix": _inverse(placed), "method": values["method"]}
-    size = shape[:2]
-    return [
-        Step(_MULTIPLIED, (over,), (*over.shape[:2], 4), held),
-        Step(find_kernel("warp_affine"), (0,), (*size, 4), held, params),
-        Step(_LAID_OVER, (PICTURE, 1), shape, dtype, {"opacity": values["opacity"]}),
-    ]
+    size, matrix = (*steps.shape[:2], 4), _inverse(placed)
+    made = steps.add(_MULTIPLIED, over, shape=(*over.shape[:2], 4), dtype=held)
+    made = steps.add(
+        "warp_affine", made, shape=size, dtype=held, matrix=matrix, method=values["method"]
+    )
+    steps.add(_LAID_OVER, PICTURE, made, opacity=values["opacity"])
 
 
 def _placement(shape: Shape, values: Values) -> NDArray:
@@ -221,3 +210,77 @@ def _inverse(placed: NDArray) -> tuple[float, ...]:
             "scale other than 0."
         )
     return tuple(np.linalg.inv(whole)[:2].reshape(-1).tolist())
+
+
+# curves -------------------------------------------------------------------------------------------
+#: Points (x, y) of a curve, from left to right.
+Points: TypeAlias = Sequence[tuple[float, float]]
+
+#: Entries of a table; lookups between them are linear.
+SIZE = 1024
+
+
+def table(curves: Mapping[str, Points | None]) -> npt.NDArray[np.float32]:
+    """Return a table of (SIZE, 3): each channel's own curve, then the master curve.
+
+    Args:
+        curves: points by "red", "green", "blue" and "master"; curves that are left out change
+            nothing.
+
+    >>> t = table({"master": [(0, 0), (1, 0.5)], "blue": [(0, 1), (1, 0)]})
+    >>> t[-1].tolist(), t[0].tolist()
+    ([0.5, 0.5, 0.0], [0.0, 0.0, 0.5])
+    """
+    at = np.linspace(0.0, 1.0, SIZE)
+    master = curves.get("master")
+    columns = []
+    for name in ("red", "green", "blue"):
+        points = curves.get(name)
+        own = at if points is None else curve(points, at, name)
+        columns.append(own if master is None else curve(master, own, "master"))
+    return np.stack(columns, axis=-1).astype(np.float32)
+
+
+def curve(points: Points, at: npt.NDArray[np.float64], name: str) -> npt.NDArray[np.float64]:
+    """Evaluate a monotone cubic through points (x, y), constant beyond the first and the last.
+
+    Slopes are harmonic means of the neighboring chords' slopes (Fritsch and Butland), and 0 where
+    the chords change direction: between two points the curve stays between them.
+
+    Args:
+        points: two or more, with increasing x.
+        at: where to evaluate.
+        name: the curve's parameter, for errors.
+    """
+    if isinstance(points, np.ndarray):
+        memory.check_copy(8 * points.size, "curves")
+    try:
+        x, y = np.array(points, np.float64).T
+    except (TypeError, ValueError):
+        x = y = np.zeros(0)
+    fits = x.ndim == 1 and x.size >= 2 and np.isfinite(x).all() and np.isfinite(y).all()
+    if not fits or (np.diff(x) <= 0).any() or x[0] < 0 or x[-1] > 1:
+        raise ParameterError.invalid(
+            "curves",
+            name,
+            "two or more points (x, y) with x increasing from 0 to 1",
+            points,
+            "Write [(0, 0), (0.5, 0.6), (1, 1)].",
+        )
+    run, chord = np.diff(x), np.diff(y) / np.diff(x)
+    slope = np.zeros_like(x)
+    slope[0], slope[-1] = chord[0], chord[-1]
+    if x.size > 2:
+        before, after = chord[:-1], chord[1:]
+        w1, w2 = 2 * run[1:] + run[:-1], run[1:] + 2 * run[:-1]
+        same = before * after > 0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = (w1 + w2) / (w1 / before + w2 / after)
+        slope[1:-1] = np.where(same, mean, 0.0)
+    t = np.clip(np.asarray(at, np.float64), x[0], x[-1])
+    i = np.clip(np.searchsorted(x, t, side="right") - 1, 0, x.size - 2)
+    h = run[i]
+    u = (t - x[i]) / h
+    left = (1 + 2 * u) * (1 - u) ** 2 * y[i] + u * (1 - u) ** 2 * h * slope[i]
+    right = u**2 * (3 - 2 * u) * y[i + 1] + u**2 * (u - 1) * h * slope[i + 1]
+    return np.asarray(left + right)

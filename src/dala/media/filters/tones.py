@@ -8,11 +8,8 @@ import numpy as np
 
 from dala.errors import ParameterError
 from dala.gpu.compute.kernel import Kernel
-from dala.gpu.compute.kernel import get as find_kernel
-from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.params import Parameter
-from dala.media.filters.plans import PICTURE, Step, Values
-from dala.media.images import Shape
+from dala.media.filters.plans import PICTURE, Steps, Values, recipe
 from dala.media.kernels import kernel_from_text
 from dala.typing import NDArray
 
@@ -39,9 +36,8 @@ def levels(px: Pixel, *, black: float, scale: float, power: float, low: float, s
 """)
 
 
-@picture_filter(
+@recipe(
     "Color",
-    is_recipe=True,
     options=(
         Parameter("in_black", "floats", (0.0,) * 3, -_FAR, _FAR, size=3, spread=True),
         Parameter("in_white", "floats", (1.0,) * 3, -_FAR, _FAR, size=3, spread=True),
@@ -51,11 +47,13 @@ def levels(px: Pixel, *, black: float, scale: float, power: float, low: float, s
     ),
     example="in_black=0.1, in_white=0.9, gamma=1.2",
 )
-def levels(shape: Shape, dtype: str, values: Values) -> list[Step]:
+def levels(steps: Steps, values: Values) -> None:
     """Map a range of input values to a range of output values, with a gamma between.
 
     ``clamp((c - in_black) / (in_white - in_black), 0, 1) ** (1 / gamma)`` is scaled to
     ``out_black``..``out_white``. Each parameter is one number, or one each for red, green and blue.
+
+    In u8 pictures each of 256 levels is computed in f32 and rounded once, halves up.
 
     Args:
         in_black: the value that becomes ``out_black``; below ``in_white``.
@@ -82,21 +80,22 @@ def levels(shape: Shape, dtype: str, values: Values) -> list[Step]:
         "span": tuple(h - v for v, h in zip(low, values["out_white"], strict=True)),
     }
     if set(values["gamma"]) == {1.0}:
-        return [Step(_LEVELS, (PICTURE,), shape, dtype, params)]
+        steps.add(_LEVELS, **params)
+        return
     params["power"] = tuple(1.0 / g for g in values["gamma"])
     if all(len(set(v)) == 1 for v in params.values()):
-        alike = {name: v[0] for name, v in params.items()}
-        return [Step(_LEVELS_ALIKE, (PICTURE,), shape, dtype, alike)]
-    if dtype == "u8":  # a table is much faster than powers of every pixel
-        return [Step(find_kernel("map_levels"), (PICTURE, _level_table(params)), shape, dtype)]
-    return [Step(_LEVELS_GAMMA, (PICTURE,), shape, dtype, params)]
+        steps.add(_LEVELS_ALIKE, **{name: v[0] for name, v in params.items()})
+    elif steps.dtype == "u8":  # a table is much faster than powers of every pixel
+        steps.add("map_levels", PICTURE, _level_table(**params))
+    else:
+        steps.add(_LEVELS_GAMMA, **params)
 
 
-def _level_table(params: Values) -> NDArray:
+def _level_table(**params: tuple[float, ...]) -> NDArray:
     """Return the results of all bytes, for ``map_levels``."""
-    names = ("black", "scale", "power", "low", "span")
-    black, scale, power, low, span = (np.array(params[name])[:, None] for name in names)
-    made = np.clip((np.arange(256) / 255 - black) * scale, 0, 1) ** power * span + low
+    columns = {name: np.array(value)[:, None] for name, value in params.items()}
+    made = np.clip((np.arange(256) / 255 - columns["black"]) * columns["scale"], 0, 1)
+    made = made ** columns["power"] * columns["span"] + columns["low"]
     table: NDArray = np.floor(np.clip(made, 0, 1) * 255 + 0.5).astype(np.float32)
     return table[None, None]
 
@@ -118,20 +117,22 @@ def color_matrix(px: Pixel, *, r: vec4, g: vec4, b: vec4, a: vec4, offset: vec4)
 """)
 
 
-@picture_filter(
+@recipe(
     "Color",
-    is_recipe=True,
     options=(Parameter("matrix", "floats", None, -_FAR, _FAR, required=True),),
     keeps_alpha=False,
     example="matrix=[[0, 0, 1], [0, 1, 0], [1, 0, 0]]",
 )
-def color_matrix(shape: Shape, dtype: str, values: Values) -> list[Step]:
+def color_matrix(steps: Steps, values: Values) -> None:
     """Multiply every color by a matrix.
 
     A 3x3 matrix maps (r, g, b). A 3x4 matrix has a constant for each row, where 1.0 is the full
     range. Both copy alpha. A 4x5 matrix maps (r, g, b, a, 1) to (r, g, b, a), as SVG's
     ``feColorMatrix`` does, on straight colors. A gray picture counts as r = g = b, and keeps the
     first row's result.
+
+    u8 pictures are summed in integers: weights of 15 bits, or of up to 20 where those would move a
+    result by 1/100 of a step, and the sum is rounded once, halves up.
 
     Args:
         matrix: the rows, nested or one after the other: 9, 12 or 20 numbers.
@@ -150,9 +151,9 @@ def color_matrix(shape: Shape, dtype: str, values: Values) -> list[Step]:
     columns = {9: 3, 12: 4, 20: 5}[len(m)]
     rows = [m[i : i + columns] for i in range(0, len(m), columns)]
     names, size = ("rgba", 4) if columns == 5 else ("rgb", 3)
-    params: Values = {name: row[:size] for name, row in zip(names, rows, strict=True)}
-    params["offset"] = tuple(row[size] if columns > size else 0.0 for row in rows)
-    return [Step(_MATRIX_ALPHA if size == 4 else _MATRIX, (PICTURE,), shape, dtype, params)]
+    params = {name: row[:size] for name, row in zip(names, rows, strict=True)}
+    offset = tuple(row[size] if columns > size else 0.0 for row in rows)
+    steps.add(_MATRIX_ALPHA if size == 4 else _MATRIX, **params, offset=offset)
 
 
 # grain ------------------------------------------------------------------------------------------
@@ -198,9 +199,8 @@ def _grain_kernel(coarse: bool, colored: bool) -> Kernel:
     return kernel_from_text("\n".join(line for line in text.split("\n") if line.strip()))
 
 
-@picture_filter(
+@recipe(
     "Color",
-    is_recipe=True,
     options=(
         Parameter("amount", "float", 0.05, 0.0, 1.0),
         Parameter("size", "float", 1.0, 1.0, 64.0),
@@ -209,12 +209,15 @@ def _grain_kernel(coarse: bool, colored: bool) -> Kernel:
     ),
     example="amount=0.1, size=1.5",
 )
-def grain(shape: Shape, dtype: str, values: Values) -> list[Step]:
+def grain(steps: Steps, values: Values) -> None:
     """Add film grain: nearly Gaussian noise from a seed.
 
     ``c + amount * noise``, where the noise has mean 0 and standard deviation 1. It is computed from
     the seed and the pixel's position with integers, so it is the same on every device and on every
     run. For a video, use the frame's number as the seed.
+
+    u8 pictures are computed in f32 on values of 0 to 255, in the order of the formula, none fused,
+    and rounded once, halves up.
 
     Args:
         amount: the standard deviation, where 1.0 is the full range; 0 changes nothing.
@@ -222,9 +225,8 @@ def grain(shape: Shape, dtype: str, values: Values) -> list[Step]:
         colored: True for noise of its own in each channel.
         seed: other seeds give other noise.
     """
-    kernel = _grain_kernel(values["size"] > 1.0, values["colored"])
-    params = {name: values[name] for name in ("amount", "size", "seed")}
-    return [Step(kernel, (PICTURE,), shape, dtype, params)]
+    kernel = _grain_kernel(values["size"] > 1.0, values.pop("colored"))
+    steps.add(kernel, **values)
 
 
 # lenses -----------------------------------------------------------------------------------------
@@ -237,33 +239,34 @@ _RED = kernel_from_text("def red(px: Pixel): return px.r")
 _BLUE = kernel_from_text("def blue(px: Pixel): return px.b")
 
 
-@picture_filter(
+@recipe(
     "Color",
-    is_recipe=True,
     options=(Parameter("amount", "float", 2.0, -200.0, 200.0),),
     example="amount=6",
 )
-def chromatic_aberration(shape: Shape, dtype: str, values: Values) -> list[Step]:
+def chromatic_aberration(steps: Steps, values: Values) -> None:
     """Shift red outward and blue inward, as a simple lens does.
 
     Red is scaled around the center by ``1 + amount / d`` and blue by ``1 - amount / d``, where d is
     the distance from the center to a corner, with bilinear interpolation. Reads beyond the border
     are clamped. Green and alpha are kept, and a gray picture does not change.
 
+    u8 pictures are sampled in integers as by ``warp_affine``.
+
     Args:
         amount (pixels): the shift in the corners; below 0 shifts red inward and blue outward.
     """
-    height, width = shape[:2]
-    if len(shape) == 2 or not height or not width or not values["amount"]:
-        return [Step(_FRINGES, (PICTURE, PICTURE, PICTURE), shape, dtype)]
+    height, width = plane = steps.shape[:2]
+    if len(steps.shape) == 2 or not height or not width or not values["amount"]:
+        steps.add(_FRINGES, PICTURE, PICTURE, PICTURE)
+        return
     share = values["amount"] / max((width * width + height * height) ** 0.5 / 2, 1.0)
-    warp, plane = find_kernel("warp_affine"), shape[:2]
-    steps = []
+    warped = []
     for channel, factor in ((_RED, 1.0 + share), (_BLUE, 1.0 - share)):
         near = 1.0 / max(factor, 0.01)
         x, y = (width - 1) / 2 * (1.0 - near), (height - 1) / 2 * (1.0 - near)
-        params = {"matrix": (near, 0.0, x, 0.0, near, y), "border": "clamp"}
+        matrix = (near, 0.0, x, 0.0, near, y)
         # One channel by itself is warped in a third of the time.
-        steps.append(Step(channel, (PICTURE,), plane, dtype))
-        steps.append(Step(warp, (len(steps) - 1,), plane, dtype, params))
-    return [*steps, Step(_FRINGES, (PICTURE, 1, 3), shape, dtype)]
+        alone = steps.add(channel, shape=plane)
+        warped.append(steps.add("warp_affine", alone, shape=plane, matrix=matrix, border="clamp"))
+    steps.add(_FRINGES, PICTURE, *warped)

@@ -11,23 +11,6 @@
 
 from __future__ import annotations
 
-from dala.lazy import attach
+from dala.lazy import attach_stub
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from dala.media.live.functions import open as open
-    from dala.media.live.functions import send as send
-    from dala.media.live.output import LiveOutput as LiveOutput
-    from dala.media.live.sending import LiveRun as LiveRun
-
-_HOMES = {
-    "LiveOutput": "dala.media.live.output",
-    "LiveRun": "dala.media.live.sending",
-    "open": "dala.media.live.functions",
-    "send": "dala.media.live.functions",
-}
-
-__all__ = ["LiveOutput", "LiveRun", "open", "send"]
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = attach(__name__, _HOMES)
+__getattr__, __dir__, __all__ = attach_stub(__name__)

@@ -1,4 +1,4 @@
-"""How long to wait before a lost connection or device is tried again."""
+"""Delays before a lost connection or device is tried again."""
 
 from __future__ import annotations
 

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from statistics import median
 from time import monotonic
 from typing import Final, NamedTuple
 
 from dala import forks
 from dala.errors import DalaError, VideoError
-from dala.media.live.certificate import certificate_options
 from dala.media.live.destination import Destination
-from dala.media.live.measures import LiveMeter
 from dala.media.live.muxing import Samples, Sent, StreamSettings
 from dala.media.live.transport import (
+    CameraTransport,
     SenderProcess,
     SendingFailed,
     Transport,
     in_own_process,
     local,
 )
-from dala.media.video.decoding.input import ffmpeg_message
-from dala.media.video.source import DecodedFrame
+from dala.media.video.source import DecodedFrame, ffmpeg_message
+from dala.secure import certificate_files
 
 #: Pictures that may wait for the encoder; the oldest is dropped for a newer one.
 QUEUE_SIZE: Final = 3
@@ -155,10 +157,11 @@ class Connection:
         where, settings = self.where, self._settings
         if where.folder is not None:
             where.folder.mkdir(parents=True, exist_ok=True)
+        if where.muxer == "camera":
+            return CameraTransport(where, settings)
         if not in_own_process(where.muxer):
             return local(settings)
         process = SenderProcess()
-        process.wait_ready()
         with self._changed:
             self._process, self.busy_since = process, monotonic()
             abandoned = self._abandoned
@@ -167,7 +170,8 @@ class Connection:
                 raise SendingFailed("it was closed", "")
             if where.muxer == "whip":
                 with certificate_options() as own:
-                    process.connect({**settings, "options": {**settings["options"], **own}})
+                    merged = {**settings.muxer_options, **own}
+                    process.connect(replace(settings, muxer_options=merged))
             else:
                 process.connect(settings)
         except BaseException:
@@ -221,3 +225,73 @@ def connection_error(call: str, where: Destination, error: Exception | None) -> 
     )
     made.__cause__ = error
     return made
+
+
+@contextmanager
+def certificate_options() -> Iterator[dict[str, str]]:
+    """Make a key and a certificate of it; yield FFmpeg's options that name their files.
+
+    WebRTC knows its sender by the fingerprint of one. The files are deleted after the block.
+    Browsers refuse the certificates that FFmpeg makes.
+
+    Raises:
+        MissingPackage: ``cryptography`` is not installed.
+    """
+    with certificate_files((), "live", "live") as (chain, key):
+        yield {"key_file": str(key), "cert_file": str(chain)}
+
+
+# what was sent ------------------------------------------------------------------------------------
+#: Seconds over which the bit rate is measured, and the number of frames for the latency.
+_WINDOW: Final = 5.0
+_FRAMES: Final = 600
+
+
+class LiveMeter:
+    """Counts the frames and bytes of a live stream.
+
+    >>> meter = LiveMeter(0.0)
+    >>> meter.sent(1000, captured=0.0, now=0.05)
+    >>> meter.stats(1.0)["latency_ms"]
+    50.0
+    """
+
+    def __init__(self, now: float) -> None:
+        self._began = now
+        self.frames_in = self.shown = self.dropped = self.repeated = self.reconnects = 0
+        self._sizes: deque[tuple[float, int]] = deque()
+        self._bytes = self._all_bytes = 0
+        self._latencies: deque[float] = deque(maxlen=_FRAMES)
+
+    def sent(self, size: int, captured: float | None, now: float) -> None:
+        """Count a packet of pictures; ``captured`` is when its frame was."""
+        self.shown += 1
+        if captured is not None:
+            self._latencies.append(now - captured)
+        self.count_bytes(size, now)
+
+    def count_bytes(self, size: int, now: float) -> None:
+        """Count the bytes of a packet."""
+        self._all_bytes += size
+        self._bytes += size
+        self._sizes.append((now, size))
+        while self._sizes and self._sizes[0][0] < now - _WINDOW:
+            self._bytes -= self._sizes.popleft()[1]
+
+    def stats(self, now: float) -> dict[str, float]:
+        """Return the figures."""
+        seconds = max(now - self._began, 1e-9)
+        recent = min(seconds, _WINDOW)
+        latencies = list(self._latencies)
+        return {
+            "frames_in": self.frames_in,
+            "shown": self.shown,
+            "dropped": self.dropped,
+            "repeated": self.repeated,
+            "reconnects": self.reconnects,
+            "bit_rate": round(8 * self._bytes / recent),
+            "bytes": self._all_bytes,
+            "latency_ms": round(1000 * median(latencies), 2) if latencies else 0.0,
+            "worst_latency_ms": round(1000 * max(latencies), 2) if latencies else 0.0,
+            "seconds": round(seconds, 3),
+        }

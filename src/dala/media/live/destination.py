@@ -1,4 +1,4 @@
-"""Where a live stream goes: a URL, a folder, or a virtual camera."""
+"""Destinations of live streams: a URL, a folder, or a virtual camera."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SEGMENTS: Final = 6
 
 @dataclass(frozen=True)
 class Destination:
-    """Where a live stream goes, as FFmpeg opens it.
+    """The destination of a live stream, as FFmpeg opens it.
 
     ``label`` is for messages: it names no password and no stream key.
     """
@@ -51,11 +51,6 @@ class Destination:
     sound: str = "aac"
     #: The folder of HLS, to be created.
     folder: Path | None = None
-
-    @property
-    def is_camera(self) -> bool:
-        """Whether it is a virtual camera."""
-        return self.muxer == "camera"
 
 
 def destination_of(where: str | os.PathLike[str], call: str) -> Destination:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from fractions import Fraction
 from functools import partial
 from os import PathLike
-from typing import Protocol
+from typing import TYPE_CHECKING, Final, Protocol, Unpack
 
-from dala.arguments import items_of
+from dala.arguments import WAIT, Rate, Size
 from dala.errors import DalaError, FreedError, ParameterError, VideoError
 from dala.media.audio.arriving import LiveSound, sound_of_reader
 from dala.media.audio.mixing.blocks import FileSound
@@ -20,40 +18,41 @@ from dala.media.frame import Frame
 from dala.media.images import check_pixels
 from dala.media.live.destination import destination_of
 from dala.media.live.muxing import SOUND_RATE
-from dala.media.live.output import RECONNECT, TIMEOUT, LiveOutput
+from dala.media.live.options import StreamOptions
+from dala.media.live.output import LiveOutput
 from dala.media.live.sending import Arrived, LiveRun, SourceRun
 from dala.media.notices import notify
-from dala.media.video.arguments import check_count, check_rate, check_seconds
 from dala.media.video.borrowed import BorrowedFrame
 from dala.media.video.chain import VideoChain
 from dala.media.video.files import open as open_video
 from dala.media.video.reader import Reader
 from dala.media.video.source import VideoFile
 from dala.media.video.timing import DEFAULT_RATE
+from dala.options import takes
 from dala.typing import ImageLike
+
+if TYPE_CHECKING:
+    from dala.media.live.keywords import StreamKeywords
+
+_SIZE: Final = Size(2, expected="(width, height) in pixels, from 2 to 16384")
 
 
 class FrameFilters(Protocol):
-    """What knows the filters of each frame, such as a ``Background``."""
+    """An object that returns the filters of each frame, such as a ``Background``."""
 
     def filters(self, frame: Frame | BorrowedFrame) -> Sequence[Filter]:
         """Return the filters of the next frame; called once for each, in order."""
 
 
+@takes(StreamOptions)
 def open(
     url: str | PathLike[str],
     size: tuple[int, int],
     *,
     fps: float | str | Fraction = 30,
-    bit_rate: int | str | None = None,
-    key_frames: float = 2.0,
-    encoder: str | None = None,
-    options: Mapping[str, str | float] | None = None,
     sound: bool = False,
-    reconnect: float = RECONNECT,
-    timeout: float = TIMEOUT,
-    threads: int = 0,
     call: str = "live.open",
+    **given: Unpack[StreamKeywords],
 ) -> LiveOutput:
     """Open a live stream for writing: a context manager with ``write(frame)``.
 
@@ -63,14 +62,7 @@ def open(
             virtual camera ("camera:/dev/video2" for a certain one).
         size: (width, height) of the frames.
         fps: the constant frame rate.
-        bit_rate: bits a second of the pictures, such as 4_000_000 or "4M"; by default by the size.
-        key_frames: seconds between key frames, at which receivers can begin.
-        encoder: "auto" for hardware that works here, or the name of one; by default software.
-        options: options of the encoder, such as ``{"preset": "superfast"}``.
         sound: whether the stream has sound: AAC, or Opus for WHIP.
-        reconnect: seconds for which a lost receiver is tried again.
-        timeout: seconds until a receiver that does not answer counts as lost.
-        threads: encoding threads; 0 lets the encoder choose.
 
     Raises:
         ParameterError: an argument is invalid.
@@ -86,23 +78,11 @@ def open(
     ...     sink.stats["shown"]
     1
     """
-    width, height = _size(call, size)
-    return LiveOutput(
-        url,
-        (width, height),
-        fps=check_rate(call, fps),
-        bit_rate=bit_rate,
-        key_frames=key_frames,
-        encoder=encoder,
-        options=options,
-        sound=sound,
-        reconnect=_patience(call, reconnect),
-        timeout=check_seconds(call, "timeout", timeout),
-        threads=check_count(call, "threads", threads, 0),
-        call=call,
-    )
+    size, rate = _SIZE.check(call, "size", size), Rate().check(call, "fps", fps)
+    return LiveOutput(url, size, fps=rate, sound=sound, call=call, **given)
 
 
+@takes(StreamOptions)
 def send(
     source: VideoFile | Reader,
     url: str | PathLike[str],
@@ -111,15 +91,10 @@ def send(
     seconds: float | None = None,
     device: str | None = None,
     fps: float | str | Fraction | None = None,
-    bit_rate: int | str | None = None,
-    key_frames: float = 2.0,
-    encoder: str | None = None,
-    options: Mapping[str, str | float] | None = None,
     audio: bool | LiveSound = True,
-    reconnect: float = RECONNECT,
-    timeout: float = TIMEOUT,
     wait: bool | None = None,
     call: str = "live.send",
+    **given: Unpack[StreamKeywords],
 ) -> LiveRun:
     """Send a camera, a live source or a file, through a function, until it ends or is closed.
 
@@ -137,8 +112,6 @@ def send(
         fps: the constant frame rate; by default that of the source.
         audio: whether the sound of the source is sent too; or a microphone, instead of it.
         wait: whether the call returns at the end only; by default if ``seconds`` is given.
-
-    The other arguments are those of :func:`open`.
 
     Example::
 
@@ -163,17 +136,15 @@ def send(
         held.callback(reader.close)
         if chain is not None:
             held.callback(chain.close)
-        rate = check_rate(call, fps) if fps is not None else reader.fps or DEFAULT_RATE
+        rate = Rate().check(call, "fps", fps) if fps is not None else reader.fps or DEFAULT_RATE
         first = _first(reader, work, call)
         heard = _live_sound(reader, audio, call)
         sound = _file_sound(reader) if audio and heard is None else None
         if sound is not None:
             held.callback(sound.close)
         output = open(
-            url, _size_of(first.frame, call), fps=min(rate, Fraction(240)), bit_rate=bit_rate,
-            key_frames=key_frames, encoder=encoder, options=options,
-            sound=sound is not None or heard is not None,
-            reconnect=reconnect, timeout=timeout, call=call,
+            url, _size_of(first.frame, call), fps=min(rate, Fraction(240)),
+            sound=sound is not None or heard is not None, call=call, **given,
         )  # fmt: skip
         render = None if sound is None else sound.render
         run = SourceRun(output, reader, work, length, first, sound=render, heard=heard)
@@ -223,11 +194,11 @@ def seconds_of(call: str, seconds: float | None) -> Fraction | None:
     """Return a duration as a fraction; None for None."""
     if seconds is None:
         return None
-    return Fraction(check_seconds(call, "seconds", seconds)).limit_denominator(10**6)
+    return Fraction(WAIT.check(call, "seconds", seconds)).limit_denominator(10**6)
 
 
 def _first(reader: Reader, process: Callable[[Frame], ImageLike] | None, call: str) -> Arrived:
-    """Return the first picture to send, which tells the size."""
+    """Return the first picture to send; its size is the stream's."""
     frame = next(reader, None)
     if frame is None:
         raise VideoError(f"{call}: {reader.name!r} has no frames.")
@@ -240,22 +211,3 @@ def _size_of(picture: ImageLike, call: str) -> tuple[int, int]:
         return picture.width, picture.height
     found = check_pixels(picture, call)
     return found.shape[1], found.shape[0]
-
-
-def _size(call: str, size: tuple[int, int]) -> tuple[int, int]:
-    try:
-        width, height = (operator.index(side) for side in items_of(size) or ())
-    except (TypeError, ValueError):
-        width = height = 0
-    if not 2 <= min(width, height) <= max(width, height) <= 16384:
-        raise ParameterError.invalid(
-            call, "size", "(width, height) in pixels, from 2 to 16384", size
-        )
-    return width, height
-
-
-def _patience(call: str, reconnect: float) -> float:
-    number = not isinstance(reconnect, bool | str) and hasattr(reconnect, "__float__")
-    if not number or not 0 <= float(reconnect) < math.inf:
-        raise ParameterError.invalid(call, "reconnect", "a number of seconds", reconnect)
-    return float(reconnect)

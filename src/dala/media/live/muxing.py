@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Final, NamedTuple, TypedDict
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from dala.media.live.playlist import complete_playlist
-from dala.media.video.output.opening import open_encoder
-from dala.media.video.source import AvObject, DecodedFrame, pyav
+from dala.media.audio.graph import sound_frame
+from dala.media.parts import PartFile
+from dala.media.video.output.opening import PictureEncoding, open_encoder
+from dala.media.video.source import AvObject, DecodedFrame, av
 
 #: Samples a second of the sound.
 SOUND_RATE: Final = 48000
@@ -19,24 +22,16 @@ SOUND_RATE: Final = 48000
 Samples = npt.NDArray[np.float32]
 
 
-class StreamSettings(TypedDict):
-    """How a stream is encoded, in values that JSON holds."""
+@dataclass(frozen=True, kw_only=True)
+class StreamSettings(PictureEncoding):
+    """The settings of a stream's encoders, in values that JSON holds."""
 
     #: FFmpeg's name of the destination, of its muxer, and the muxer's options.
     name: str
     muxer: str
-    options: dict[str, str]
-    width: int
-    height: int
-    #: Frames per second as numerator and denominator.
-    rate: tuple[int, int]
-    encoder: str
-    encoder_options: dict[str, str]
-    pixel_format: str
+    muxer_options: dict[str, str]
     #: The kind of hardware device that frames are uploaded to; "" for none.
     device: str
-    tags: tuple[int, int, int, int]
-    threads: int
     #: FFmpeg's encoder of the sound, and its bits a second; "" for no sound.
     sound: str
     sound_bit_rate: int
@@ -53,15 +48,16 @@ class Muxer:
     """An open stream: pictures and sound in, packets out. Opening it connects."""
 
     def __init__(self, settings: StreamSettings) -> None:
-        self._rate = Fraction(*settings["rate"])
+        self._rate = Fraction(settings.rate)
         self._first: int | None = None
         self._last: int | None = None
-        self._playlist = Path(settings["name"]) if settings["muxer"] == "hls" else None
-        self._output = pyav().open(
-            settings["name"], "w", format=settings["muxer"], container_options=settings["options"]
+        self._playlist = Path(settings.name) if settings.muxer == "hls" else None
+        self._output = av.open(
+            settings.name, "w", format=settings.muxer, container_options=settings.muxer_options
         )
         try:
-            self._video = _add_video(self._output, settings, self._rate)
+            self._video = settings.add_to(self._output, settings.device)
+            open_encoder(self._video.codec_context)
             self._audio = _add_audio(self._output, settings)
             self._output.start_encoding()
         except BaseException:
@@ -83,21 +79,21 @@ class Muxer:
         sent: list[Sent] = []
         if picture is not None:
             picture.pts, picture.time_base = slot - self._first, 1 / self._rate
-            sent += [self._mux(packet, True) for packet in self._video.encode(picture)]
+            sent += self._mux(self._video.encode(picture))
         if sound is not None and len(sound) and self._audio is not None:
             start = at - round(self._first * SOUND_RATE / self._rate)
             sound, start = sound[max(-start, 0) :], max(start, 0)
-            frame = _sound_frame(sound, start) if len(sound) else None
-            if frame is not None:
-                sent += [self._mux(packet, False) for packet in self._audio.encode(frame)]
-        return [packet for packet in sent if packet.size]
+            if len(sound):
+                frame = sound_frame(sound, SOUND_RATE, "stereo", start)
+                sent += self._mux(self._audio.encode(frame))
+        return sent
 
     def finish(self) -> list[Sent]:
         """Send what the encoders hold; return it. ``close`` ends the stream."""
-        sent = [self._mux(packet, True) for packet in self._video.encode(None)]
+        sent = self._mux(self._video.encode(None))
         if self._audio is not None:
-            sent += [self._mux(packet, False) for packet in self._audio.encode(None)]
-        return [packet for packet in sent if packet.size]
+            sent += self._mux(self._audio.encode(None))
+        return sent
 
     def close(self) -> None:
         """End the stream and disconnect."""
@@ -105,50 +101,55 @@ class Muxer:
         if self._playlist is not None:
             complete_playlist(self._playlist)
 
-    def _mux(self, packet: AvObject, of_video: bool) -> Sent:
-        size, slot = packet.size, None
-        if size and of_video:
-            slot = round(packet.pts * packet.time_base * self._rate) + (self._first or 0)
-            # HLS adds up durations, so that slots which were left out must count.
-            slots = slot - (slot - 1 if self._last is None else self._last)
-            packet.duration = max(1, round(slots / self._rate / packet.time_base))
-            self._last = slot
-        if size:
-            self._output.mux_one(packet)
-        return Sent(size, slot)
-
-
-def _sound_frame(sound: Samples, start: int) -> AvObject:
-    made = pyav().AudioFrame.from_ndarray(
-        np.ascontiguousarray(sound.T), format="fltp", layout="stereo"
-    )
-    made.rate, made.pts, made.time_base = SOUND_RATE, start, Fraction(1, SOUND_RATE)
-    return made
-
-
-def _add_video(output: AvObject, settings: StreamSettings, rate: Fraction) -> AvObject:
-    device = None
-    if settings["device"]:
-        from av.codec.hwaccel import HWAccel
-
-        device = HWAccel(device_type=settings["device"], allow_software_fallback=False)
-    stream = output.add_stream(
-        settings["encoder"], rate=rate, options=dict(settings["encoder_options"]), hwaccel=device
-    )
-    context = stream.codec_context
-    context.width, context.height = settings["width"], settings["height"]
-    context.pix_fmt = settings["pixel_format"]
-    context.time_base = 1 / rate
-    context.thread_count = settings["threads"]
-    context.color_range, context.colorspace = settings["tags"][:2]
-    context.color_primaries, context.color_trc = settings["tags"][2:]
-    open_encoder(context)
-    return stream
+    def _mux(self, packets: list[AvObject]) -> list[Sent]:
+        sent = []
+        for packet in packets:
+            size, slot = packet.size, None
+            if size and packet.stream.type == "video":
+                slot = round(packet.pts * packet.time_base * self._rate) + (self._first or 0)
+                # HLS adds up durations, so that slots which were left out must count.
+                slots = slot - (slot - 1 if self._last is None else self._last)
+                packet.duration = max(1, round(slots / self._rate / packet.time_base))
+                self._last = slot
+            if size:
+                self._output.mux_one(packet)
+                sent.append(Sent(size, slot))
+        return sent
 
 
 def _add_audio(output: AvObject, settings: StreamSettings) -> AvObject | None:
-    if not settings["sound"]:
+    if not settings.sound:
         return None
-    stream = output.add_stream(settings["sound"], rate=SOUND_RATE, layout="stereo")
-    stream.codec_context.bit_rate = settings["sound_bit_rate"]
+    stream = output.add_stream(settings.sound, rate=SOUND_RATE, layout="stereo")
+    stream.codec_context.bit_rate = settings.sound_bit_rate
     return stream
+
+
+# the end of HLS -----------------------------------------------------------------------------------
+#: A packet of MPEG-TS that receivers ignore, and the packets by which they recognize a stream.
+_NULL: Final = b"\x47\x1f\xff\x10" + b"\xff" * 184
+_LEAST: Final = 32
+
+
+def complete_playlist(path: Path) -> None:
+    """Make a playlist readable whose stream was very short.
+
+    FFmpeg rounds a target duration below half a second to 0, which players refuse or read without
+    a pause, and its own reader needs some packets to recognize a segment.
+    """
+    try:
+        text = path.read_text()
+    except OSError:
+        return  # nothing was sent
+    segments = [line for line in text.splitlines() if line and not line.startswith("#")]
+    if segments:
+        segment = path.parent / segments[-1]
+        missing = _LEAST - segment.stat().st_size // len(_NULL) if segment.is_file() else 0
+        if missing > 0:
+            with segment.open("ab") as file:
+                file.write(_NULL * missing)
+    made = re.sub(r"(?m)^#EXT-X-TARGETDURATION:0$", "#EXT-X-TARGETDURATION:1", text)
+    if made != text:
+        with PartFile(path) as part:
+            part.path.write_text(made)
+            part.complete()

@@ -4,34 +4,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from os import PathLike
 from time import monotonic
-from types import TracebackType
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, Unpack
 
 import numpy as np
 
 from dala import forks
-from dala.errors import DalaError, FreedError, ParameterError, ShapeError
+from dala.errors import DalaError, FreedError, ShapeError
 from dala.gpu.compute import from_array
 from dala.media.formats import to_sdr
 from dala.media.frame import Frame
 from dala.media.images import check_pixels
 from dala.media.live.backoff import Backoff
-from dala.media.live.connection import Connection, Item, connection_error
+from dala.media.live.connection import Connection, Item, LiveMeter, connection_error
 from dala.media.live.destination import Destination, destination_of
-from dala.media.live.measures import LiveMeter
 from dala.media.live.muxing import SOUND_RATE, Samples, StreamSettings
+from dala.media.live.options import StreamOptions
 from dala.media.live.slots import SlotClock
-from dala.media.live.virtual import CameraConnection
 from dala.media.notices import notify
 from dala.media.video import color
 from dala.media.video.output.hardware import EncoderChoice, check_encoder, choose_encoder
 from dala.media.video.output.layouts import encoded_picture
+from dala.media.video.output.opening import set_tags
 from dala.media.video.source import DecodedFrame, pyav
+from dala.options import takes
 from dala.resources import Closing
 from dala.typing import ImageLike
+
+if TYPE_CHECKING:
+    from dala.media.live.keywords import StreamKeywords
 
 #: A function of the first sample and their number that returns (number, 2) samples at 48 kHz, or
 #: fewer if the others have not arrived yet: they are asked for again.
@@ -41,12 +45,8 @@ SoundSource: TypeAlias = Callable[[int, int], Samples]
 _BITS_PER_PIXEL: Final = 0.07
 _LEAST_RATE, _MOST_RATE = 200_000, 20_000_000
 _SOUND_BIT_RATE: Final = 128_000
-#: Seconds until a receiver that does not answer is given up.
-TIMEOUT: Final = 10.0
 #: Seconds that starting a process takes at most.
 _STARTING: Final = 120.0
-#: Seconds for which a lost receiver is tried again.
-RECONNECT: Final = 300.0
 #: Pictures that are repeated at once.
 _MOST_REPEATED: Final = 2
 #: What each hardware needs to send at a constant rate without delay.
@@ -59,6 +59,7 @@ _HARDWARE: Final[Mapping[str, Mapping[str, str]]] = {
 }
 
 
+@takes(StreamOptions)
 class LiveOutput(Closing):
     """A live stream that is being sent. Created by ``live.open``, ``Scene.live`` and others.
 
@@ -82,28 +83,23 @@ class LiveOutput(Closing):
         size: tuple[int, int],
         *,
         fps: Fraction,
-        bit_rate: int | str | None = None,
-        key_frames: float = 2.0,
-        encoder: str | None = None,
-        options: Mapping[str, str | float] | None = None,
         sound: bool = False,
-        reconnect: float = RECONNECT,
-        timeout: float = TIMEOUT,
-        threads: int = 0,
         call: str = "live.open",
         clock: Callable[[], float] = monotonic,
+        **given: Unpack[StreamKeywords],
     ) -> None:
         pyav()
         self._call = call
         self.where: Destination = destination_of(url, call)
         self.size = size
         self.fps = fps
-        self._reconnect, self._timeout = reconnect, timeout
+        options = StreamOptions.checked(call, given)
+        self._reconnect, self._timeout = options.reconnect, options.timeout
         self._clock = clock
         self._sound = sound and bool(self.where.sound)
         #: Bits a second of the pictures.
-        self.bit_rate = bits_per_second(call, bit_rate, size, fps)
-        self._settings = self._choose(encoder, key_frames, options or {}, threads)
+        self.bit_rate = int(options.bit_rate or usual_bit_rate(size, fps))
+        self._settings = self._choose(options)
         self._meter = LiveMeter(monotonic())
         self._guard = forks.lock()
         self._slots = SlotClock(fps)
@@ -113,14 +109,16 @@ class LiveOutput(Closing):
         self.next_slot = 0
         self._lost_at: float | None = None
         self._retry_at = 0.0
-        self._backoff = Backoff(reconnect)
+        self._backoff = Backoff(options.reconnect)
         #: Why the stream ended before it was closed; None if it did not.
         self.error: Exception | None = None
-        self._closed = False
+        #: Whether ``close`` was called.
+        self.closed = False
         self._home = forks.Home()
-        self._connection = self._connect()
-        connection = self._connection
-        connection.wait(lambda: connection.connected or connection.is_stuck(timeout), _STARTING)
+        self._connection = connection = Connection(self.where, self._settings, self._meter)
+        connection.wait(
+            lambda: connection.connected or connection.is_stuck(options.timeout), _STARTING
+        )
         if not connection.connected:
             connection.abandon()
             raise connection_error(call, self.where, connection.error)
@@ -197,7 +195,7 @@ class LiveOutput(Closing):
             self._meter.dropped += max(slot - self.next_slot, 0)
             self.next_slot = max(self.next_slot, slot)
 
-    def flush(self, timeout: float = TIMEOUT) -> bool:
+    def flush(self, timeout: float = 10.0) -> bool:
         """Wait until all that was written is sent. Return False after ``timeout`` seconds."""
         return self._connection.wait(self._connection.is_idle, timeout)
 
@@ -221,6 +219,7 @@ class LiveOutput(Closing):
         return made
 
     def _converted(self, data: ImageLike) -> DecodedFrame:
+        settings = self._settings
         frame = (
             data if isinstance(data, Frame) else Frame(from_array(check_pixels(data, self._call)))
         )
@@ -233,21 +232,16 @@ class LiveOutput(Closing):
             frame = to_sdr(frame)
         picture = encoded_picture(
             frame,
-            self._settings["pixel_format"],
-            (self._settings["width"], self._settings["height"]),
+            settings.pixel_format,
+            (settings.width, settings.height),
             matrix=_MATRIX,
             range="limited",
             copy=True,
         )
-        picture.color_range, picture.colorspace = self._settings["tags"][:2]
-        picture.color_primaries, picture.color_trc = self._settings["tags"][2:]
+        set_tags(picture, settings.tags)
         return picture
 
     # the connection ---------------------------------------------------------------------------
-    def _connect(self) -> Connection | CameraConnection:
-        if self.where.is_camera:
-            return CameraConnection(self.where, self._settings, self._meter)
-        return Connection(self.where, self._settings, self._meter)
 
     def _supervise(self) -> None:
         """Replace a connection that was lost, after a while. Never waits."""
@@ -268,7 +262,7 @@ class LiveOutput(Closing):
         if now >= self._retry_at:
             connection.abandon()
             self._retry_at = math.inf
-            self._connection = self._connect()
+            self._connection = Connection(self.where, self._settings, self._meter)
 
     def _schedule(self, now: float) -> None:
         assert self._lost_at is not None
@@ -287,17 +281,12 @@ class LiveOutput(Closing):
     @property
     def state(self) -> str:
         """One of "sending", "lost" while a lost receiver is tried again, or "closed"."""
-        if self._closed:
+        if self.closed:
             return "closed"
         return "sending" if self._lost_at is None and not self._connection.ended else "lost"
 
-    @property
-    def closed(self) -> bool:
-        """True once the stream was closed."""
-        return self._closed
-
     def _check(self) -> None:
-        if self._closed:
+        if self.closed:
             raise FreedError(f"{self._call}: the stream is closed. Open another one.")
         self._home.check(f"{self._call}: {self.where.label!r}", "Open it in this process.")
         if self.error is not None:
@@ -309,13 +298,13 @@ class LiveOutput(Closing):
 
     # the end ----------------------------------------------------------------------------------
     def close(self) -> None:
-        """Send what waits and end the stream; closing twice is fine.
+        """Send the queued packets and end the stream; closing twice is fine.
 
         What keeps the end from being sent is reported, unless the loss of the receiver was before.
         """
-        if self._closed:
+        if self.closed:
             return
-        self._closed = True
+        self.closed = True
         if not self._home.here:
             return
         ended = self._connection.finish(self._timeout)
@@ -324,30 +313,12 @@ class LiveOutput(Closing):
             why = connection_error(self._call, self.where, self._connection.error)
             notify(f"{why} The end of the stream was not sent.")
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     # settings ---------------------------------------------------------------------------------
-    def _choose(
-        self,
-        encoder: str | None,
-        key_frames: float,
-        options: Mapping[str, str | float],
-        threads: int,
-    ) -> StreamSettings:
-        check_encoder(encoder, "h264", True)
+    def _choose(self, options: StreamOptions) -> StreamSettings:
+        check_encoder(options.encoder, "h264", True)
         rate = str(self.bit_rate)
-        group = str(max(1, round(self.fps * _seconds(self._call, "key_frames", key_frames))))
-        if not isinstance(options, Mapping):
-            raise ParameterError.invalid(
-                self._call, "options", "a dict of the encoder's options", options
-            )
-        given = {name: str(value) for name, value in options.items()}
+        group = str(max(1, round(self.fps * options.key_frames)))
+        given = {name: str(value) for name, value in (options.options or {}).items()}
         common = {"b": rate, "maxrate": rate, "bufsize": rate, "g": group, **given}
         profile = {"profile": "baseline"} if self.where.muxer == "whip" else {}
         software = EncoderChoice(
@@ -360,73 +331,31 @@ class LiveOutput(Closing):
         )  # fmt: skip
         even = self.size[0] + self.size[0] % 2, self.size[1] + self.size[1] % 2
         try:
-            choice = choose_encoder(encoder, "h264", even, software, common)
+            choice = choose_encoder(options.encoder, "h264", even, software, common)
         except DalaError as error:
             raise error.within(self._call) from None
         kind = choice.name.rpartition("_")[2]
         if kind in _HARDWARE:
             made = {**choice.options, **_HARDWARE[kind], **common}
-            choice = EncoderChoice(
-                choice.name,
-                {k: v for k, v in made.items() if v},
-                choice.pixel_format,
-                choice.device,
-            )
+            choice = replace(choice, options={k: v for k, v in made.items() if v})
         matrix = color.code_point(color.MATRICES, _MATRIX)
-        return {
-            "name": self.where.name,
-            "muxer": self.where.muxer,
-            "options": self.where.options,
-            "width": even[0],
-            "height": even[1],
-            "rate": (self.fps.numerator, self.fps.denominator),
-            "encoder": choice.name,
-            "encoder_options": choice.options,
-            "pixel_format": choice.pixel_format,
-            "device": choice.device or "",
-            "tags": (1, matrix, 1, 1),
-            "threads": threads,
-            "sound": self.where.sound if self._sound else "",
-            "sound_bit_rate": _SOUND_BIT_RATE,
-        }
+        where, layout = self.where, choice.pixel_format
+        return StreamSettings(
+            choice.name, choice.options, str(self.fps), str(1 / self.fps), *even, layout, "",
+            options.threads, (1, matrix, 1, 1), name=where.name, muxer=where.muxer,
+            muxer_options=where.options, device=choice.device or "",
+            sound=where.sound if self._sound else "", sound_bit_rate=_SOUND_BIT_RATE,
+        )  # fmt: skip
 
 
 #: The matrix of live pictures, which players assume.
 _MATRIX: Final = "bt709"
 
 
-def bits_per_second(
-    call: str, value: int | str | None, size: tuple[int, int], fps: Fraction
-) -> int:
-    """Return a bit rate: a number, text such as "4M" or "800k", or the default for a size.
+def usual_bit_rate(size: tuple[int, int], fps: Fraction) -> int:
+    """Return the bits a second of a size.
 
-    >>> bits_per_second("live.open", "2.5M", (64, 64), Fraction(30))
-    2500000
-    >>> bits_per_second("live.open", None, (1920, 1080), Fraction(30))
+    >>> usual_bit_rate((1920, 1080), Fraction(30))
     4354560
     """
-    if value is None:
-        return round(min(max(size[0] * size[1] * fps * _BITS_PER_PIXEL, _LEAST_RATE), _MOST_RATE))
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        text = str(value).strip().lower().removesuffix("bit/s").strip()
-        unit = {"k": 1e3, "m": 1e6, "g": 1e9}.get(text[-1:], 0)
-        found = float(text[:-1]) * unit if unit else float(text)
-    except (TypeError, ValueError):
-        found = 0.0
-    if not 1000 <= found <= 1e10:
-        raise ParameterError.invalid(
-            call, "bit_rate", "bits a second, such as 4_000_000 or '4M'", value
-        )
-    return round(found)
-
-
-def _seconds(call: str, name: str, value: float) -> float:
-    try:
-        number = 0.0 if isinstance(value, bool | str) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = 0.0
-    if not 0 < number < 3600:
-        raise ParameterError.invalid(call, name, "a number of seconds above 0", value)
-    return number
+    return round(min(max(size[0] * size[1] * fps * _BITS_PER_PIXEL, _LEAST_RATE), _MOST_RATE))

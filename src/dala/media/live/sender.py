@@ -21,8 +21,9 @@ from typing import BinaryIO, Final, TypeAlias
 
 import numpy as np
 
-from dala.media.live.muxing import Muxer, Sent
-from dala.media.video.source import pyav
+from dala.media.live.muxing import Muxer, Sent, StreamSettings
+from dala.media.video.output.opening import set_tags
+from dala.media.video.source import av, pyav
 
 #: Slot, first sample, bytes of the picture, bytes of the sound; a slot below 0 is the end.
 HEADER: Final = struct.Struct("<qqII")
@@ -40,11 +41,11 @@ def main() -> int:
     sys.stdout = sys.stderr  # whatever prints must not disturb the answers
     pyav()
     _answered(answers, list)
-    settings = json.loads(given.readline())
+    settings = StreamSettings(**json.loads(given.readline()))
     muxer = _answered(answers, lambda: Muxer(settings))
     if not isinstance(muxer, Muxer):
         return 1
-    shape = settings["height"] * 3 // 2, settings["width"]
+    shape = settings.height * 3 // 2, settings.width
     while True:
         head = given.read(HEADER.size)
         whole = len(head) == HEADER.size
@@ -55,9 +56,8 @@ def main() -> int:
         picture = None
         if pixels:
             array = np.frombuffer(data, np.uint8, pixels).reshape(shape)
-            picture = pyav().VideoFrame.from_ndarray(array, format=settings["pixel_format"])
-            picture.color_range, picture.colorspace = settings["tags"][:2]
-            picture.color_primaries, picture.color_trc = settings["tags"][2:]
+            picture = av.VideoFrame.from_ndarray(array, format=settings.pixel_format)
+            set_tags(picture, settings.tags)
         sound = np.frombuffer(data, np.float32, samples // 4, pixels).reshape(-1, 2)
         if _answered(answers, partial(muxer.send, slot, picture, sound, at)) is None:
             break
@@ -82,7 +82,7 @@ def _answered(
         result = work()
         answer = {"sent": [] if isinstance(result, Muxer) else result}
     except Exception as error:
-        from dala.media.video.decoding.input import ffmpeg_message
+        from dala.media.video.source import ffmpeg_message
 
         result = None
         answer = {"error": ffmpeg_message(error), "kind": type(error).__name__}

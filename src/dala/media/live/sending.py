@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from contextvars import copy_context
 from fractions import Fraction
 from time import monotonic
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dala import forks
@@ -18,6 +16,7 @@ from dala.errors import FreedError
 from dala.media.frame import Frame
 from dala.media.live.output import LiveOutput, SoundSource
 from dala.media.live.slots import SlotClock
+from dala.media.video.source import FrameQueue
 from dala.resources import Closing
 from dala.typing import ImageLike
 
@@ -43,18 +42,16 @@ class LiveRun(Closing):
 
     _instead = "Start it in the process that sends."
 
-    def __init__(
-        self, output: LiveOutput, seconds: Fraction | None, clock: Callable[[], float] = monotonic
-    ) -> None:
+    def __init__(self, output: LiveOutput, seconds: Fraction | None) -> None:
         self.output = output
-        self._clock = clock
         #: The number of slots to send; None without end.
         self._last = None if seconds is None else max(1, round(seconds * output.fps))
         self._stop = forks.event()
         self._done = forks.event()
         #: What is closed at the end: filters, the sound.
         self.held = ExitStack()
-        self._error: Exception | None = None
+        #: Why the stream ended before it was closed; None if it did not.
+        self.error: Exception | None = None
         context = copy_context()  # the thread uses the caller's current device
         self._thread = forks.thread(lambda: context.run(self._run), name="dala live")
 
@@ -70,13 +67,13 @@ class LiveRun(Closing):
         try:
             self.send()
         except Exception as error:
-            self._error = error
+            self.error = error
         finally:
             for close in (self.output.close, self.held.close):
                 try:
                     close()
                 except Exception as error:
-                    self._error = self._error or error
+                    self.error = self.error or error
             self._done.set()
 
     @property
@@ -88,11 +85,6 @@ class LiveRun(Closing):
     def state(self) -> str:
         """One of "sending", "lost" while a lost receiver is tried again, or "closed"."""
         return self.output.state
-
-    @property
-    def error(self) -> Exception | None:
-        """Why the stream ended before it was closed; None if it did not."""
-        return self._error
 
     @property
     def closed(self) -> bool:
@@ -108,8 +100,8 @@ class LiveRun(Closing):
                 return False
             self._done.wait(left)  # in short waits, so that Ctrl-C works on every system
         self._thread.join()
-        if self._error is not None:
-            error, self._error = self._error, None
+        if self.error is not None:
+            error, self.error = self.error, None
             raise error
         return True
 
@@ -130,12 +122,7 @@ class LiveRun(Closing):
         """Stop sending, without waiting for the end."""
         self._stop.set()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             self.close()
         else:
@@ -147,7 +134,7 @@ class LiveRun(Closing):
 
 
 class PacedRun(LiveRun):
-    """Sends what a function returns for each slot, at its time; late slots are dropped.
+    """Sends the result of a function for each slot, at its time; late slots are dropped.
 
     ``picture(slot)`` returns the picture of a slot, or None if the last one is still right.
     """
@@ -160,9 +147,8 @@ class PacedRun(LiveRun):
         *,
         sound: SoundSource | None = None,
         until: Callable[[], bool] = lambda: False,
-        clock: Callable[[], float] = monotonic,
     ) -> None:
-        super().__init__(output, seconds, clock)
+        super().__init__(output, seconds)
         self._picture = picture
         self._until = until
         self._sound = sound
@@ -173,11 +159,11 @@ class PacedRun(LiveRun):
         """Send until the end."""
         output, rate, slot = self.output, self.output.fps, 1
         self._send_slot(0)  # before the clock starts: the first picture may take long
-        begin = self.begin = self._clock() - 1 / float(rate)
+        begin = self.begin = monotonic() - 1 / float(rate)
         while (self._last is None or slot < self._last) and not self._stop.is_set():
             if self._until():
                 return
-            now = self._clock()
+            now = monotonic()
             wait = begin + float(slot / rate) - now
             if wait > 0:
                 self._stop.wait(wait)
@@ -233,11 +219,9 @@ class SourceRun(LiveRun):
         self._process = process
         self._sound = sound if heard is None else heard.voice(self._zero).arrived
         self._begin: float | None = None
-        #: The first picture of a live source is old when the receiver is connected.
-        self._items: deque[Arrived] = deque() if reader.policy == "latest" else deque([first])
-        self._changed = forks.condition()
-        self._ended = False
-        self._failed: Exception | None = None
+        self._arriving = FrameQueue(_MAILBOX, "every")
+        if reader.policy != "latest":  # else it is old when the receiver is connected
+            self._arriving.put(first)
         self._slots = SlotClock(output.fps)
         context = copy_context()
         self._source = forks.thread(lambda: context.run(self._read), name="dala live source")
@@ -245,34 +229,18 @@ class SourceRun(LiveRun):
     # the thread of the source -----------------------------------------------------------------
     def _read(self) -> None:
         live = self._reader.policy == "latest"
+        failed: Exception | None = None
         try:
             for frame in self._reader:
                 arrival = self._reader.arrived if live else monotonic()
                 time = None if frame.time is None else float(frame.time)
                 made = self._process(frame) if self._process is not None else frame
-                with self._changed:
-                    while len(self._items) >= _MAILBOX and not self._stop.is_set():
-                        self._changed.wait(0.5)
-                    if self._stop.is_set():
-                        return
-                    self._items.append(Arrived(made, time, arrival))
-                    self._changed.notify_all()
+                if not self._arriving.put(Arrived(made, time, arrival)):
+                    return
         except Exception as error:
-            self._failed = error
+            failed = error
         finally:
-            with self._changed:
-                self._ended = True
-                self._changed.notify_all()
-
-    def _take(self, timeout: float | None) -> Arrived | None:
-        with self._changed:
-            if not self._items and not self._ended:
-                self._changed.wait(0.5 if timeout is None else min(max(timeout, 0.0), 0.5))
-            if not self._items:
-                return None
-            item = self._items.popleft()
-            self._changed.notify_all()
-            return item
+            self._arriving.finish(failed)
 
     # the thread that sends --------------------------------------------------------------------
     def send(self) -> None:
@@ -283,12 +251,9 @@ class SourceRun(LiveRun):
                 self._send_arriving()
             else:
                 self._send_timed()
-            if self._failed is not None:
-                raise self._failed
         finally:
             self._stop.set()
-            with self._changed:
-                self._changed.notify_all()
+            self._arriving.close()
             self._reader.close()
             self._source.join()
 
@@ -297,7 +262,7 @@ class SourceRun(LiveRun):
         return self._slots.due(0) if self._slots.started else self._begin
 
     def _more(self) -> bool:
-        if self._stop.is_set() or (self._ended and not self._items):
+        if self._stop.is_set():
             return False
         return self._last is None or self.output.next_slot < self._last
 
@@ -305,10 +270,10 @@ class SourceRun(LiveRun):
         output, slots, filled = self.output, self._slots, False
         silence = _SILENCE / float(output.fps)
         while self._more():
-            wait = None
+            wait = 0.5
             if slots.started:
-                wait = slots.due(output.next_slot) + silence - self._clock()
-            item = self._take(wait)
+                wait = min(slots.due(output.next_slot) + silence - monotonic(), wait)
+            item = self._arriving.get(timeout=wait)
             if item is not None:
                 slot = slots.slot(item.time, item.arrival)
                 if filled and slot < output.next_slot:
@@ -318,7 +283,9 @@ class SourceRun(LiveRun):
                 if slot > output.next_slot:
                     output.repeat(slot - 1, self._sound)
                 output.put(item.frame, slot, captured=item.arrival, sound=self._sound)
-            elif slots.started and self._clock() >= slots.due(output.next_slot) + silence:
+            elif self._arriving.done:
+                return
+            elif slots.started and monotonic() >= slots.due(output.next_slot) + silence:
                 filled = True
                 slots.skip(output.next_slot)
                 output.repeat(output.next_slot, self._sound)
@@ -327,20 +294,22 @@ class SourceRun(LiveRun):
         output, rate = self.output, self.output.fps
         zero = None
         while self._more():
-            item = self._take(None)
+            item = self._arriving.get(timeout=0.5)
             if item is None:
+                if self._arriving.done:
+                    return
                 continue
             time = item.time or 0.0
             if self._begin is None or zero is None:
                 # Before the clock starts: the first picture may take long.
                 output.put(item.frame, 0, captured=monotonic(), sound=self._sound)
-                self._begin, zero = self._clock(), time
+                self._begin, zero = monotonic(), time
                 continue
             slot, begin = math.floor((time - zero) * rate + 0.5), self._begin
-            wait = begin + float(slot / rate) - self._clock()
+            wait = begin + float(slot / rate) - monotonic()
             if wait > 0:
                 self._stop.wait(wait)
-            elif wait < -2 / float(rate) and slot < math.floor((self._clock() - begin) * rate):
+            elif wait < -2 / float(rate) and slot < math.floor((monotonic() - begin) * rate):
                 output.skip(slot + 1)  # late: the next one is nearer to its time
                 continue
             output.repeat(slot - 1, self._sound)

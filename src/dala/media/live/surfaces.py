@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from dala.typing import ImageLike, NDArray, PathLike
 
 if TYPE_CHECKING:
     from dala.gpu.render.thread import Renderer
+    from dala.media.live.keywords import StreamKeywords
 
 _CALL = "Surface.live"
 
@@ -24,18 +25,12 @@ def live_surface(
     seconds: float | None,
     *,
     fps: float,
-    bit_rate: int | str | None,
-    key_frames: float,
-    encoder: str | None,
-    reconnect: float,
+    **given: Unpack[StreamKeywords],
 ) -> LiveRun:
     """See ``Surface.live``."""
     length = seconds_of(_CALL, seconds)
     height, width = renderer.front.shape[:2]
-    output = open_live(
-        url, (width, height), fps=fps, bit_rate=bit_rate, key_frames=key_frames, encoder=encoder,
-        reconnect=reconnect, call=_CALL,
-    )  # fmt: skip
+    output = open_live(url, (width, height), fps=fps, call=_CALL, **given)
     pictures = _Presented(renderer, (width, height))
     run = PacedRun(output, pictures, length, until=lambda: renderer.closed)
     return started(run, seconds is not None)

@@ -1,4 +1,4 @@
-"""Where a stream is encoded and sent: in this process, or in one of its own."""
+"""Encoding and sending of a stream, in this process or in one of its own."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ import os
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import asdict
+from fractions import Fraction
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
 import dala
-from dala.errors import VideoError
+from dala.errors import DeviceUnavailable, MissingPackage, VideoError
+from dala.extras import pip_install
 from dala.media.live.muxing import Muxer, Samples, Sent, StreamSettings
 from dala.media.live.sender import END, HEADER
 from dala.media.video.source import DecodedFrame
+
+if TYPE_CHECKING:
+    from dala.media.live.destination import Destination
 
 
 class Transport(Protocol):
@@ -35,7 +41,7 @@ class Transport(Protocol):
 
 
 class SendingFailed(Exception):
-    """What the process that sends has reported: FFmpeg's text, and the kind of its error."""
+    """A failure of the sending process: FFmpeg's text, and the kind of its error."""
 
     def __init__(self, text: str, kind: str) -> None:
         super().__init__(text)
@@ -57,14 +63,11 @@ class SenderProcess:
             env=environment,
             start_new_session=True,  # Ctrl-C is for this process, which then ends the stream
         )
-
-    def wait_ready(self) -> None:
-        """Wait until the process has started."""
-        self._answer()
+        self._answer()  # it has started
 
     def connect(self, settings: StreamSettings) -> None:
         """Connect; raise SendingFailed if that fails."""
-        self._write(json.dumps(settings).encode() + b"\n")
+        self._write(json.dumps(asdict(settings)).encode() + b"\n")
         self._answer()
 
     def send(
@@ -133,3 +136,50 @@ def local(settings: StreamSettings) -> Muxer:
         raise SendingFailed(str(error.strerror or error), type(error).__name__) from error
     except ValueError as error:
         raise VideoError(f"live: {error}.") from error
+
+
+# a virtual camera ---------------------------------------------------------------------------------
+#: A camera of pyvirtualcam, which has no types.
+CameraObject: TypeAlias = Any
+
+
+class CameraTransport:
+    """A virtual camera that is open, as a transport: sending a picture shows it."""
+
+    def __init__(self, where: Destination, settings: StreamSettings) -> None:
+        self._camera = _open_camera(where, settings)
+
+    def send(
+        self, slot: int, picture: DecodedFrame | None, sound: Samples | None, at: int
+    ) -> list[Sent]:
+        """Show a picture; a camera has no sound."""
+        if picture is None:
+            return []
+        self._camera.send(picture.to_ndarray(format="rgb24"))
+        return [Sent(0, slot)]
+
+    def finish(self) -> list[Sent]:
+        """Return nothing: no picture waits."""
+        return []
+
+    def close(self) -> None:
+        """Close the camera."""
+        self._camera.close()
+
+
+def _open_camera(where: Destination, settings: StreamSettings) -> CameraObject:
+    try:
+        import pyvirtualcam
+    except ModuleNotFoundError:
+        raise MissingPackage(
+            "live: pyvirtualcam is not installed, and a virtual camera needs it. Run: "
+            f"{pip_install('live')}"
+        ) from None
+    size, rate = (settings.width, settings.height), float(Fraction(settings.rate))
+    try:
+        return pyvirtualcam.Camera(*size, fps=rate, device=where.name or None)
+    except (RuntimeError, OSError, ValueError) as error:
+        raise DeviceUnavailable(
+            f"live: no virtual camera can be opened ({str(error).partition('. ')[0].strip('.')}). "
+            "On Linux load the kernel module v4l2loopback; on macOS and Windows install OBS."
+        ) from error

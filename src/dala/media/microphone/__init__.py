@@ -8,23 +8,6 @@
 
 from __future__ import annotations
 
-from dala.lazy import attach
+from dala.lazy import attach_stub
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from dala.media.audio.arriving import LiveSound as LiveSound
-    from dala.media.microphone.functions import list as list
-    from dala.media.microphone.functions import open as open
-    from dala.media.video.decoding.devices import Microphone as Microphone
-
-_HOMES = {
-    "LiveSound": "dala.media.audio.arriving",
-    "Microphone": "dala.media.video.decoding.devices",
-    "list": "dala.media.microphone.functions",
-    "open": "dala.media.microphone.functions",
-}
-
-__all__ = ["LiveSound", "Microphone", "list", "open"]
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = attach(__name__, _HOMES)
+__getattr__, __dir__, __all__ = attach_stub(__name__)

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import builtins
+import weakref
+from contextlib import suppress
+from fractions import Fraction
+from time import monotonic
 from typing import Final
 
-from dala.errors import AudioError, AudioNotFound, ParameterError
+from dala import forks
+from dala.arguments import WAIT
+from dala.errors import AudioError, AudioNotFound
 from dala.media.audio.arriving import LiveSound
 from dala.media.audio.checks import check_rate
-from dala.media.microphone.capture import SoundCapture
-from dala.media.video.arguments import check_seconds
+from dala.media.live.backoff import Backoff
+from dala.media.notices import MediaNotice, notify
 from dala.media.video.decoding import devices
 from dala.media.video.decoding.devices import Microphone
-from dala.media.video.source import VideoSource, lasting
+from dala.media.video.source import (
+    AvObject,
+    VideoSource,
+    av,
+    ffmpeg_errors,
+    ffmpeg_message,
+    lasting,
+)
+from dala.resources import track, untrack
 
 #: The name of the generated microphone.
 TEST: Final = "test"
@@ -60,12 +74,12 @@ def open(
     False
     """
     options = {} if rate is None else {"sample_rate": str(check_rate(_CALL, rate))}
-    check_seconds(_CALL, "timeout", timeout)
+    WAIT.check(_CALL, "timeout", timeout)
     source = lasting(_source(microphone, options), reconnect)
     try:
         return SoundCapture(source, timeout, _CALL).start()
     except AudioError as error:
-        raise _explained(error, source.label) from error.__cause__
+        raise devices.explained(error, _CALL, source.label) from error.__cause__
 
 
 def named(name: str) -> LiveSound:
@@ -75,10 +89,6 @@ def named(name: str) -> LiveSound:
 
 
 def _source(microphone: str | int, options: dict[str, str]) -> VideoSource:
-    if isinstance(microphone, bool) or not isinstance(microphone, str | int):
-        expected = "'default', a number or a name"
-        advice = "microphone.list() has them."
-        raise ParameterError.invalid(_CALL, "microphone", expected, microphone, advice)
     if microphone == TEST:
         rate = options.get("sample_rate", "48000")
         tone = f"sine=frequency=440:beep_factor=2:sample_rate={rate},arealtime"
@@ -87,13 +97,112 @@ def _source(microphone: str | int, options: dict[str, str]) -> VideoSource:
     return devices.microphone_source(found, options)
 
 
-def _explained(error: AudioError, label: str) -> AudioError:
-    """Return the error of a microphone that cannot be opened, with what FFmpeg means by it."""
-    reasons = {
-        16: ("another program uses it", "Close the other program."),
-        13: ("access to it is not allowed", "Give this user access to microphones."),
-    }
-    found = reasons.get(getattr(error.__cause__, "errno", 0) or 0)
-    if found is None:
-        return error
-    return AudioError(f"{_CALL}: cannot open {label!r}: {found[0]}. {found[1]}")
+# recording ----------------------------------------------------------------------------------------
+class SoundCapture:
+    """Records into a ``LiveSound`` until that is closed, or collected.
+
+    Args:
+        source: what FFmpeg opens.
+        timeout: seconds to wait for it.
+        call: the call for messages.
+
+    Raises:
+        AudioError: it cannot be opened.
+    """
+
+    def __init__(self, source: VideoSource, timeout: float, call: str) -> None:
+        self._source = source
+        self._timeout = timeout
+        self._call = call
+        self._stop = forks.event()
+        self._container = self._open()
+        self._thread = forks.thread(self._run, name="dala microphone")
+
+    def start(self) -> LiveSound:
+        """Start the thread; return what it records, which ends it when closed or collected."""
+        made = LiveSound(self._source.label)
+        self._sound = weakref.ref(made)
+        try:
+            self._thread.start()
+        except BaseException:
+            self._container.close()
+            raise
+        track("microphone", "host", 0)
+        made.ends_with(self._end, self._wait)
+        return made
+
+    def _end(self) -> None:
+        self._stop.set()
+        untrack("microphone", "host", 0)
+
+    def _wait(self) -> None:
+        """Wait for the thread. A device that does not answer is closed once FFmpeg returns."""
+        self._thread.join(self._timeout + 1)
+
+    def _open(self) -> AvObject:
+        source = self._source
+        with ffmpeg_errors(f"{self._call}: cannot open {source.label!r}", AudioError):
+            made = source.open(self._timeout)
+        if not made.streams.audio:
+            made.close()
+            raise AudioError(f"{self._call}: {source.label!r} has no sound.")
+        return made
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.is_set():
+                why = self._record()
+                if self._stop.is_set() or not self._regained(why):
+                    return
+        finally:
+            self._container.close()
+
+    def _record(self) -> str:
+        """Record until the source is lost; return why."""
+        begin: Fraction | None = None
+        try:
+            for packet in self._container.demux(audio=0):
+                if self._stop.is_set():
+                    break
+                try:
+                    frames = packet.decode()
+                except av.FFmpegError:
+                    continue  # there is silence in its place
+                for frame in frames:
+                    arrival, time = monotonic(), None
+                    if frame.pts is not None:
+                        stamp = Fraction(frame.pts * Fraction(frame.time_base))
+                        begin = stamp if begin is None else begin
+                        time = float(stamp - begin)
+                    sound = self._sound()
+                    if sound is not None:
+                        sound.heard(frame, time, arrival)
+                    del sound  # so that it can be collected
+        except (av.FFmpegError, OSError) as error:
+            return ffmpeg_message(error)
+        return "it ended"
+
+    def _regained(self, why: str) -> bool:
+        """Open a lost source again, after growing waits. Return False when it is given up."""
+        lost, label = monotonic(), self._source.label
+        if not self._source.reconnect:
+            _say(f"{label}: its sound has ended ({why}).")
+            return False
+        _say(f"{label}: it was lost ({why}) and is tried again.")
+        self._container.close()
+        backoff = Backoff(self._source.reconnect)
+        while (wait := backoff.wait(monotonic() - lost)) is not None:
+            if self._stop.wait(wait):
+                return False
+            try:
+                self._container = self._open()
+                return True
+            except AudioError:
+                continue
+        _say(f"{label}: it was lost and is not back.")
+        return False
+
+
+def _say(text: str) -> None:
+    with suppress(MediaNotice):  # raised where warnings are errors; this thread must go on
+        notify(text)

@@ -1,1 +1,1 @@
-"""What picture files hold beyond eight bits of RGB: color keys, profiles, sixteen bits."""
+"""Picture files beyond eight bits of RGB: color keys, profiles, sixteen bits."""

@@ -13,8 +13,6 @@ from dala.typing import NDArray, PathLike
 #: An object of PyAV, which has no types.
 AvObject: TypeAlias = Any
 
-#: Formats (Pillow's names) whose files may have more than eight bits per channel.
-DEEP_FORMATS: Final = ("PNG", "TIFF", "PPM", "JPEG2000")
 #: FFmpeg reads these files alone, and nothing that they name.
 _OPTIONS: Final = {
     "format_whitelist": "png_pipe,tiff_pipe,ppm_pipe,pgm_pipe,pam_pipe,pfm_pipe,j2k_pipe,apng",

@@ -1,4 +1,4 @@
-"""Filters over picture files: read, filtered, stored with what the format can hold."""
+"""Filters over picture files, stored with the depth and alpha that the format can hold."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dala.media.files import MODES, read_picture, store
 from dala.media.filters.pipeline import FramePipeline
 from dala.media.filters.plans import Filter
 from dala.media.notices import notify
+from dala.media.pictures.options import PictureOptions
 from dala.media.pictures.profiles import fits
 from dala.typing import PathLike, PictureSource
 
@@ -30,11 +31,7 @@ def filter_picture(
     source: PictureSource,
     target: PathLike | BinaryIO,
     suffix: str,
-    *,
-    max_pixels: int,
-    quality: int | None = None,
-    color: str = "srgb",
-    background: str = "white",
+    options: PictureOptions,
 ) -> tuple[int, int]:
     """Filter a picture file and store the result; return its width and height.
 
@@ -44,29 +41,27 @@ def filter_picture(
         source: a path, a file object or bytes.
         target: a path, or a file object to write to.
         suffix: of the result, which names its format; 16 bits are kept where it can hold them.
-        max_pixels: the most pixels of a source.
-        quality: of JPEG, WebP and AVIF.
-        color: "srgb" converts pictures with an ICC profile, "raw" keeps their values.
-        background: below transparent pixels in formats without alpha.
+        options: how files are read and written.
 
     Example::
 
         with FramePipeline(1 << 20, 1 << 20) as pipeline:
-            filter_picture(pipeline, ["invert"], "in.jpg", "out.png", ".png", max_pixels=1 << 27)
+            filter_picture(pipeline, ["invert"], "in.jpg", "out.png", ".png", PictureOptions())
     """
     kind = suffix.lower()
-    found = read_picture(source, max_pixels, color=color, depth="stored" if kind in _DEEP else None)
+    depth = "stored" if kind in _DEEP else None
+    found = read_picture(source, options.max_pixels, color=options.color, depth=depth)
     pixels = np.asarray(pipeline.process(found.pixels, filters))
-    options: dict[str, int | bytes] = {}
+    settings: dict[str, int | bytes] = {}
     if kind in _LOSSY:
-        options["quality"] = quality or QUALITY
+        settings["quality"] = options.quality or QUALITY
     if found.profile and fits(found.profile, MODES[pixels.shape[2:]]):
-        options["icc_profile"] = found.profile
+        settings["icc_profile"] = found.profile
     if pixels.dtype == np.float32:
         top, dtype = (65535, np.uint16) if found.bits > 8 and kind in _DEEP else (255, np.uint8)
         pixels = np.rint(np.clip(np.nan_to_num(pixels), 0, 1) * top).astype(dtype)
     format = None if isinstance(target, str | Path) else kind.lstrip(".")
-    store(target, pixels, options, format=format, background=background)
+    store(target, pixels, settings, format=format, background=options.background)
     height, width = pixels.shape[:2]
     return width, height
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from dala.errors import DtypeError, ShapeError
 from dala.gpu.compute import Buffer
 from dala.media.frame import MAX_PIXELS, Frame
+from dala.media.pictures.modes import rgba
 from dala.typing import ImageLike, PathLike
 
 Pixels: TypeAlias = npt.NDArray[np.uint8]
@@ -67,9 +68,4 @@ def to_rgba(picture: ImageLike | PathLike, call: str) -> Pixels:
     elif isinstance(picture, Buffer):
         picture = picture.numpy()
     found = to_u8(picture, call)
-    made = np.full((*found.shape[:2], 4), 255, np.uint8)
-    if found.ndim == 2:
-        made[..., :3] = found[..., None]
-    else:
-        made[..., : found.shape[2]] = found
-    return made
+    return rgba(found, found[..., 3] if found.ndim == 3 and found.shape[2] == 4 else None)

@@ -63,7 +63,7 @@ def open_image(source: Path | io.BytesIO) -> PillowImage:
 
 
 def _listed() -> list[str]:
-    """Return the formats that may be used, of those that are registered now, in Pillow's order."""
+    """Return the registered formats that may be used, in Pillow's order."""
     from PIL import Image
 
     def is_own(name: str) -> bool:

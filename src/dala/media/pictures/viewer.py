@@ -1,4 +1,4 @@
-"""Where ``Frame.show`` shows a frame: a notebook, a window, a page, the terminal, or a file."""
+"""The viewers of ``Frame.show``: a notebook, a window, a page, the terminal, or a file."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import sys
 import tempfile
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from dala.errors import DeviceUnavailable, ParameterError
 from dala.gpu.presenters import KINDS, default_kind
 from dala.gpu.surface import Surface, create_surface
+from dala.media.pictures.pixels import to_rgba
 
 if TYPE_CHECKING:
     from dala.media.frame import Frame
@@ -28,7 +27,7 @@ def show(frame: Frame, where: str | None = None) -> None:
         raise ParameterError.invalid("Frame.show", "where", f"{known} or None", where)
     if where in (None, "notebook") and _in_notebook(frame):
         return
-    pixels = _rgba(frame)
+    pixels = to_rgba(frame.picture(), "Frame.show")
     kind = where or default_kind()
     if kind is None and sys.stdout is not None and sys.stdout.isatty():
         _say("there is no display; the frame is shown in the terminal")
@@ -37,13 +36,10 @@ def show(frame: Frame, where: str | None = None) -> None:
         _say(f"there is no display; the frame is in {_stored(frame)}")
         return
     title = f"frame {frame.width} x {frame.height}"
-    if where is not None:
-        _present(pixels, kind, title)
-        return
     try:
         _present(pixels, kind, title)
     except DeviceUnavailable as error:
-        if kind != "window":
+        if where is not None or kind != "window":
             raise
         _say(f"no window: {error} The frame is shown in the browser")
         _present(pixels, "browser", title)
@@ -85,17 +81,6 @@ def _in_notebook(frame: Frame) -> bool:
 
     display(frame)
     return True
-
-
-def _rgba(frame: Frame) -> NDArray:
-    pixels = frame.picture()
-    if pixels.ndim == 2:
-        pixels = pixels[..., None]
-    if pixels.shape[2] == 1:
-        pixels = np.repeat(pixels, 3, axis=2)
-    if pixels.shape[2] == 3:
-        pixels = np.dstack([pixels, np.full(pixels.shape[:2], 255, np.uint8)])
-    return np.ascontiguousarray(pixels)
 
 
 def _stored(frame: Frame) -> str:

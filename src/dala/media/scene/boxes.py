@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from dala.errors import ParameterError
-from dala.media.scene.nodes.property_types import PLACES, ChoiceType, NumberType, Values
+from dala.media.filters.geometry import cos_sin
+from dala.media.scene.nodes.property_types import Values, place_of
 
 if TYPE_CHECKING:
     from dala.media.scene.nodes.node import Content, Node
@@ -30,6 +30,16 @@ class PlacedBox(NamedTuple):
     sin: float
     #: Left, top, right, bottom of the visible part, in texels.
     crop: tuple[float, float, float, float]
+
+    @classmethod
+    def flat(
+        cls, width: float, height: float, crop: tuple[float, float, float, float] | None = None,
+        left: float = 0.0, top: float = 0.0,
+    ) -> Self:  # fmt: skip
+        """Return a box that is not rotated, of content of its size unless ``crop`` is given."""
+        hw, hh = width / 2, height / 2
+        whole = (0.0, 0.0, float(width), float(height))
+        return cls(left + hw, top + hh, hw, hh, 1.0, 0.0, whole if crop is None else crop)
 
 
 def box(node: Node, width: float, height: float) -> Box:
@@ -69,7 +79,8 @@ def place_content(node: Node, content: Content) -> PlacedBox | None:
     inner_w, inner_h = w, h
     fit = values.get("fit", "stretch")
     if fit not in ("stretch", "fill"):
-        scale = values.get("scale", 1.0) if fit == "none" else _factor(fit, w, h, cw, ch)
+        larger = max if fit in ("cover", "crop") else min
+        scale = values.get("scale", 1.0) if fit == "none" else larger(w / cw, h / ch)
         inner_w, inner_h = min(w, cw * scale), min(h, ch * scale)
         u_half, v_half = inner_w / scale / 2, inner_h / scale / 2
         u_mid, v_mid = (u0 + u1) / 2, (v0 + v1) / 2
@@ -84,26 +95,9 @@ def place_content(node: Node, content: Content) -> PlacedBox | None:
     return PlacedBox(x + dx, y + dy, inner_w / 2, inner_h / 2, cos, sin, (u0, v0, u1, v1))
 
 
-def cos_sin(degrees: float) -> tuple[float, float]:
-    """Return cosine and sine, exact at right angles so that edges stay on pixel boundaries.
-
-    >>> cos_sin(90.0)
-    (0.0, 1.0)
-    """
-    quarters, rest = divmod(degrees, 90.0)
-    if rest == 0:
-        return ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))[int(quarters) % 4]
-    angle = math.radians(degrees)
-    return math.cos(angle), math.sin(angle)
-
-
-def _factor(fit: str, w: float, h: float, cw: float, ch: float) -> float:
-    return max(w / cw, h / ch) if fit in ("cover", "crop") else min(w / cw, h / ch)
-
-
 def named_position(node: Node, name: str, call: str) -> tuple[float, float]:
     """Return the anchor's position for a box in a corner, at an edge or in the center."""
-    across, down = PLACES[ChoiceType(PLACES).convert(name, call, "position")]
+    across, down = place_of(call, "position", name)
     outer_w, outer_h = container_size(node)
     w, h = node.box_size(*node.natural())
     left = round_half_up((outer_w - w) * across + node.margin * (1 - 2 * across))
@@ -114,7 +108,7 @@ def named_position(node: Node, name: str, call: str) -> tuple[float, float]:
 
 def container_size(node: Node) -> tuple[float, float]:
     """Return width and height of the node's group, or of the scene."""
-    if node.parent is None or node.parent.parent is None:
+    if node.parent is None:
         return float(node.scene.width), float(node.scene.height)
     return node.parent.canvas
 
@@ -154,27 +148,3 @@ def round_half_up(x: float) -> float:
     (3.0, 0.0)
     """
     return float(math.floor(x + 0.5))
-
-
-def columns_for(count: int) -> int:
-    """Return the number of columns that makes a grid of so many cells about square."""
-    return math.ceil(math.sqrt(count))
-
-
-def arrange(
-    nodes: Sequence[Node],
-    count: int,
-    columns: int,
-    area: Box,
-    gap: float,
-    fit: str | None,
-    call: str,
-) -> list[Box]:
-    """Move nodes into equal cells; return the cells."""
-    space = NumberType(0.0).convert(gap, call, "gap")
-    found = cells(count, columns, area, space)
-    for node, cell in zip(nodes, found, strict=False):
-        if fit is not None:
-            node.set("fit", fit)
-        node.place(*cell)
-    return found

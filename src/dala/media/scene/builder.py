@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
-from dala.errors import ParameterError, did_you_mean
+from dala.arguments import Selection
 from dala.media.scene.builder_methods import BuilderMethods
 from dala.media.scene.nodes.registry import NODE_TYPES
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dala.media.scene.nodes.node import Node
     from dala.media.scene.nodes.property_types import NodeArgument
     from dala.media.scene.nodes.video import VideoNode
+    from dala.media.scene.output import ScenePlayer
     from dala.media.scene.scene import Scene
     from dala.media.sources import Source
     from dala.media.sources.easing import EasingLike
@@ -77,8 +78,7 @@ class NodeBuilder(BuilderMethods, ABC):
         """
         from dala.media.scene.animation.animation import Animation
 
-        scene = self.scene_of()
-        scene._check_open("add_animation")
+        scene = self.scene_of()._check_open("add_animation")
         target = scene._find(node, "add_animation")
         target.check_animatable(property)
         made = Animation(
@@ -104,8 +104,7 @@ class NodeBuilder(BuilderMethods, ABC):
         from dala.media.sources.open import open_source
         from dala.offload import LoopWorker, arrival
 
-        scene = self.scene_of()
-        scene._check_open("add_video_async")
+        scene = self.scene_of()._check_open("add_video_async")
         names = (*SOURCE_ARGUMENTS, "start", "end", "duration")
         options = {name: properties[name] for name in names if name in properties}
 
@@ -119,7 +118,7 @@ class NodeBuilder(BuilderMethods, ABC):
         try:
             source = await arrival(opening)
         except BaseException:  # cancelled: what the thread still opens is closed
-            opening.add_done_callback(_close_late)
+            opening.add_done_callback(close_late)
             raise
         try:
             made = self.add_video(OpenedStream(stream, source), **properties)  # type: ignore[arg-type]
@@ -140,15 +139,12 @@ class NodeBuilder(BuilderMethods, ABC):
         """
         if node_type is None:
             node_type = cast("str | None", properties.pop("type", None))
-        types = sorted((*NODE_TYPES, "animation"))
-        if node_type not in types:
-            hint = did_you_mean(node_type, types) if isinstance(node_type, str) else ""
-            expected = f"one of {', '.join(map(repr, types))}"
-            raise ParameterError.invalid("add_node", "type", expected, node_type, hint)
+        Selection(*sorted((*NODE_TYPES, "animation"))).check("add_node", "type", node_type)
         made: Node | Animation = getattr(self, f"add_{node_type}")(*args, **properties)
         return made
 
 
-def _close_late(opening: Future[Source]) -> None:
+def close_late(opening: Future[Source] | Future[ScenePlayer]) -> None:
+    """Close what a thread opened too late, when no one waits for it."""
     if not opening.cancelled() and opening.exception() is None:
         opening.result().close()

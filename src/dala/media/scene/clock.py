@@ -6,8 +6,9 @@ import math
 from collections import deque
 from contextlib import suppress
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
+from dala.arguments import ArgumentKind
 from dala.errors import ParameterError
 from dala.media.frame import TIME_BASE
 from dala.media.sources.moment import Moment
@@ -58,21 +59,27 @@ def frame_rate(fps: float | str | Fraction) -> Fraction:
     >>> frame_rate(29.97), frame_rate("25"), frame_rate(12.5)
     (Fraction(30000, 1001), Fraction(25, 1), Fraction(25, 2))
     """
-    try:
-        if isinstance(fps, bool):
+    return SceneRate().check("Scene", "fps", fps)
+
+
+class SceneRate(ArgumentKind[Fraction]):
+    """The frame rate of a scene, exact."""
+
+    expected = "a number above 0 and up to 1000, such as 30, 29.97 or '30000/1001'"
+    metavar = "N"
+
+    def accept(self, value: Any) -> Fraction:
+        """Return the rate."""
+        if isinstance(value, bool):
             raise TypeError
-        if isinstance(fps, float):
-            ntsc = _NTSC.get(round(fps * 1000)) or _NTSC_HUNDREDTHS.get(round(fps * 100))
-            near = ntsc is not None and abs(float(ntsc) - fps) < 0.006
-            rate = ntsc if near and ntsc is not None else Fraction(fps).limit_denominator(10**6)
-        else:
-            rate = Fraction(fps)
-    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
-        rate = Fraction(0)
-    if not 0 < rate <= 1000:
-        expected = "a number above 0 and up to 1000, such as 30, 29.97 or '30000/1001'"
-        raise ParameterError.invalid("Scene", "fps", expected, fps)
-    return rate
+        rate = Fraction(value)
+        if not 0 < rate <= 1000:
+            raise ValueError
+        if not isinstance(value, float):
+            return rate
+        ntsc = _NTSC.get(round(value * 1000)) or _NTSC_HUNDREDTHS.get(round(value * 100))
+        near = ntsc is not None and abs(float(ntsc) - value) < 0.006
+        return ntsc if near and ntsc is not None else rate.limit_denominator(10**6)
 
 
 def _seconds(time: float | Fraction) -> Fraction:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from dala.errors import ParameterError
+from dala.media.scene.options import RenderOptions
+from dala.media.scene.output import render_to
 from dala.media.scene.scene import Scene
 from dala.media.scene.timeline import Timeline
 from dala.media.transitions.spec import Transition, TransitionLike
@@ -19,6 +21,7 @@ from dala.media.video.joining.packets import (
     PacketsRefused,
     copy_packets,
 )
+from dala.media.video.options import EncoderOptions
 
 if TYPE_CHECKING:
     from dala.typing import PathLike
@@ -32,8 +35,7 @@ def concat_videos(
     *,
     transition: TransitionLike = None,
     audio: bool = True,
-    codec: str | None = None,
-    options: Mapping[str, str | float] | None = None,
+    encoding: EncoderOptions | None = None,
     device: str | None = None,
     progress: bool | Callable[[int, int], object] = False,
 ) -> JoinReport:
@@ -47,8 +49,7 @@ def concat_videos(
         out: the result.
         transition: how each comes in after the one before; see ``Transition``.
         audio: keep the sound.
-        codec: of a result that is encoded again.
-        options: of its encoder.
+        encoding: how a result is encoded again.
         device: draws the transitions.
         progress: as of ``Scene.render_to``.
     """
@@ -57,11 +58,7 @@ def concat_videos(
     check_targets(out, list(paths), _CALL)
     made = Transition.of(transition, _CALL)
     with ExitStack() as stack:
-        files = [PacketFile(path, _CALL) for path in paths]
-        for file in files:
-            stack.callback(file.close)
-            if not audio:
-                file.sounds = []
+        files = [stack.enter_context(PacketFile(path, _CALL, audio)) for path in paths]
         sizes = [(f.video.codec_context.width, f.video.codec_context.height) for f in files]
         rate = 1 / files[0].step
         reason = "" if made.is_cut else f"the transition {made.name!r} mixes pictures"
@@ -79,11 +76,11 @@ def concat_videos(
         line.add(path, transition=made if number else None)
     width, height = (side + side % 2 for side in _shown_size(paths[0], sizes[0]))
     with Scene(width, height, fps=rate, device=device) as scene:
-        node = scene.add_timeline(line)
+        scene.add_timeline(line)
         scene.duration = float(line.duration)
-        count = scene.render_to(out, codec=codec, options=options, progress=progress, audio=audio)
+        options = RenderOptions.of(encoding or EncoderOptions(), progress=progress, audio=audio)
+        count = render_to(scene, out, None, options)
         problems = [str(error) for error in scene.errors.values()]
-        assert node.length() is not None
     if problems:
         fitted += [f"reported: {problem}" for problem in problems[:3]]
     return JoinReport(False, "; ".join([reason, *fitted]), count, float(count / rate), count)

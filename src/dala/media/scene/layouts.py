@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from dala.arguments import items_of
+from dala.arguments import Integer, items_of
 from dala.errors import ParameterError
-from dala.media.scene.boxes import Box, arrange, columns_for
-from dala.media.scene.nodes.property_types import NumberType
+from dala.media.scene.boxes import Box, cells
+from dala.media.scene.builder import NodeBuilder
+from dala.media.scene.nodes.property_types import NumberType, TupleType
 
 if TYPE_CHECKING:
-    from dala.media.scene.nodes.group import GroupNode
     from dala.media.scene.nodes.node import Node
 
 #: Node types that ``grid`` arranges if it is given a number of cells.
 _ARRANGED: Final = ("video", "image", "scene", "group")
+_GAP: Final = NumberType(0.0)
+_AREA: Final = TupleType("left, top, width, height", *[NumberType()] * 4)
 
 
-class Layouts:
+class Layouts(NodeBuilder):
     """The methods ``side_by_side``, ``stack``, ``grid`` and ``set_pip_transform`` of scenes."""
-
-    __slots__: tuple[str, ...] = ()
-
-    if TYPE_CHECKING:
-        width: int
-        height: int
-
-        def container(self) -> GroupNode: ...
-        def _find(self, node: Node | str, call: str) -> Node: ...
-        def _check_open(self, call: str) -> None: ...
 
     def set_pip_transform(
         self,
@@ -52,8 +45,8 @@ class Layouts:
         ...     small.box
         (20.0, 250.0, 160.0, 90.0)
         """
-        self._check_open("set_pip_transform")
-        found = self._find(node, "set_pip_transform")
+        call = "set_pip_transform"
+        found = self.scene_of()._check_open(call)._find(node, call)
         before = found.get("size")
         try:
             if size is not None:
@@ -81,8 +74,7 @@ class Layouts:
             fit: the fit of all nodes; by default each keeps its own.
         """
         found = self._find_all(nodes, "side_by_side")
-        box = self._area(area, "side_by_side")
-        return arrange(found, len(found), len(found), box, gap, fit, "side_by_side")
+        return self._arrange("side_by_side", found, len(found), len(found), gap, area, fit)
 
     def stack(
         self,
@@ -97,8 +89,7 @@ class Layouts:
         The arguments are those of :meth:`side_by_side`.
         """
         found = self._find_all(nodes, "stack")
-        box = self._area(area, "stack")
-        return arrange(found, len(found), 1, box, gap, fit, "stack")
+        return self._arrange("stack", found, len(found), 1, gap, area, fit)
 
     def grid(
         self,
@@ -127,32 +118,28 @@ class Layouts:
         else:
             found = self._find_all(nodes, "grid")
             count = len(found)
-        wide = columns_for(count) if columns is None else columns
-        if isinstance(wide, bool) or not isinstance(wide, int) or wide < 1:
-            raise ParameterError.invalid("grid", "columns", "an int of at least 1", columns)
-        return arrange(found, count, wide, self._area(area, "grid"), gap, fit, "grid")
+        wide = math.ceil(math.sqrt(count)) if columns is None else columns
+        Integer(1).check("grid", "columns", wide)
+        return self._arrange("grid", found, count, wide, gap, area, fit)
 
     # arguments --------------------------------------------------------------------------------
     def _find_all(self, nodes: int | Sequence[Node | str], call: str) -> list[Node]:
-        self._check_open(call)
+        scene = self.scene_of()._check_open(call)
         given = items_of(nodes)  # type: ignore[arg-type]  # it may be anything
-        if given is None:
-            raise ParameterError.invalid(call, "nodes", "a list of nodes", nodes)
-        found = [self._find(node, call) for node in given]
-        if not found:
+        if not given:
             raise ParameterError.invalid(call, "nodes", "a list of at least one node", nodes)
-        return found
+        return [scene._find(node, call) for node in given]
 
-    def _area(self, given: Sequence[float] | None, call: str) -> Box:
-        if given is None:
-            return 0.0, 0.0, float(self.width), float(self.height)
-        try:
-            sides = items_of(given) or ()
-            left, top, width, height = (NumberType().convert(n, call, "area") for n in sides)
-        except (TypeError, ValueError) as error:
-            if isinstance(error, ParameterError):
-                raise
-            raise ParameterError.invalid(
-                call, "area", "(left, top, width, height)", given
-            ) from None
-        return left, top, width, height
+    def _arrange(
+        self, call: str, nodes: Sequence[Node], count: int, columns: int, gap: float,
+        area: Sequence[float] | None, fit: str | None,
+    ) -> list[Box]:  # fmt: skip
+        """Move nodes into equal cells; return the cells."""
+        size = float(self.scene_of().width), float(self.scene_of().height)
+        box = (0.0, 0.0, *size) if area is None else _AREA.check(call, "area", area)
+        found = cells(count, columns, box, _GAP.check(call, "gap", gap))
+        for node, cell in zip(nodes, found, strict=False):
+            if fit is not None:
+                node.set("fit", fit)
+            node.place(*cell)
+        return found

@@ -7,23 +7,31 @@ presentation have the same frames. Only a presentation drops frames when it is l
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from fractions import Fraction
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, Unpack
 
+from dala.arguments import Flag
 from dala.errors import ParameterError
+from dala.media.live.options import StreamOptions
+from dala.media.scene.builder import NodeBuilder
 from dala.media.scene.clock import frame_rate
 from dala.media.scene.follow.target import in_real_time
 from dala.media.scene.nodes.group import GroupNode
+from dala.media.scene.options import POSITIVE, START, RenderOptions
 from dala.media.sources.seconds import to_fraction
+from dala.media.video.options import EncodeOptions
+from dala.options import takes
 from dala.typing import PathLike
 
 if TYPE_CHECKING:
     from dala.gpu.surface import Surface
     from dala.media.frame import Frame
+    from dala.media.live.keywords import StreamKeywords
     from dala.media.live.sending import LiveRun
+    from dala.media.scene.keywords import RenderKeywords
     from dala.media.scene.nodes.node import Node
     from dala.media.scene.playback import Playback
     from dala.media.scene.scene import Scene
@@ -32,27 +40,15 @@ if TYPE_CHECKING:
 FrameRate: TypeAlias = "float | str | Fraction"
 
 
-class SceneOutput:
+class SceneOutput(NodeBuilder):
     """The methods ``render_to``, ``play``, ``live``, ``to`` and ``save`` of scenes."""
 
-    __slots__: tuple[str, ...] = ()
-
+    @takes(RenderOptions)
     def render_to(
         self,
         path: PathLike,
         seconds: float | None = None,
-        *,
-        fps: FrameRate | None = None,
-        start: float = 0.0,
-        progress: bool | Callable[[int, int], object] = True,
-        codec: str | None = None,
-        options: Mapping[str, str | float] | None = None,
-        audio_from: Node | PathLike | None = None,
-        audio: bool = True,
-        audio_codec: str | None = None,
-        alpha: bool = False,
-        encoder: str | None = None,
-        chunk: float | None = None,
+        **given: Unpack[RenderKeywords],
     ) -> int:
         """Render the scene to a video file; return the number of frames.
 
@@ -62,33 +58,13 @@ class SceneOutput:
             path: the file; its suffix names the container, or an animated picture (.gif, .apng,
                 .webp).
             seconds: duration; by default ``duration``, or until everything in it has ended.
-            fps: frames per second; by default those of the scene.
-            start: the scene's time of the first frame.
-            progress: True for a progress bar on the terminal, or a function of the number of
-                finished frames and their total.
-            codec: see ``dala.media.video.write``.
-            options: options of the encoder, such as ``{"crf": 18}``.
-            audio_from: a video node (or its id), or a file, whose sound is copied in sync with its
-                pictures, instead of the sound of the scene.
-            audio: write the sound of the scene: that of its audio nodes and videos, mixed. If one
-                is heard alone and as it is, its sound is copied; ``explain()`` says which. False
-                for no sound.
-            audio_codec: "aac", "opus", "flac", "mp3", "pcm", ...; by default AAC in .mp4 and .mov,
-                Opus in .webm, FLAC in .mkv.
-            alpha: keep the alpha of a scene with a transparent background; the codec must hold it.
-            encoder: "auto" for hardware that works here, or the name of one.
-            chunk: encode parts of so many seconds each on their own, as ``batch.scenes`` does. The
-                files are then the same.
 
         Raises:
             ParameterError: an argument is invalid, or the duration is unknown.
             VideoError: the file cannot be written.
         """
-        return render_to(
-            _scene(self), path, seconds, fps=fps, start=start, progress=progress, codec=codec,
-            options=options, audio_from=audio_from, audio=audio, audio_codec=audio_codec,
-            alpha=alpha, encoder=encoder, chunk=chunk,
-        )  # fmt: skip
+        options = RenderOptions.checked("Scene.render_to", given)
+        return render_to(self.scene_of(), path, seconds, options)
 
     def play(
         self,
@@ -121,9 +97,10 @@ class SceneOutput:
         from dala.media.scene.playback import play
 
         return play(
-            _scene(self), show, seconds, start=start, title=title, on_frame=on_frame, audio=audio
+            self.scene_of(), show, seconds, start=start, title=title, on_frame=on_frame, audio=audio
         )
 
+    @takes(StreamOptions)
     def live(
         self,
         url: PathLike,
@@ -131,14 +108,10 @@ class SceneOutput:
         *,
         fps: FrameRate | None = None,
         start: float = 0.0,
-        bit_rate: int | str | None = None,
-        key_frames: float = 2.0,
-        encoder: str | None = None,
-        options: Mapping[str, str | float] | None = None,
-        reconnect: float = 300.0,
         on_frame: Callable[[float], object] | None = None,
         audio: bool = True,
         wait: bool | None = None,
+        **given: Unpack[StreamKeywords],
     ) -> LiveRun:
         """Send the scene in real time, as a stream that others watch.
 
@@ -157,11 +130,6 @@ class SceneOutput:
             seconds: how long to send.
             fps: frames per second; by default those of the scene.
             start: the scene's time of the first frame.
-            bit_rate: bits a second of the pictures, such as "4M"; by default by the size.
-            key_frames: seconds between key frames, at which receivers can begin.
-            encoder: "auto" for hardware that works here, or the name of one.
-            options: options of the encoder.
-            reconnect: seconds for which a lost receiver is tried again.
             on_frame: called after each frame with its time, on the thread that sends; it may
                 change the scene.
             audio: send the sound of the scene: that of its audio nodes and videos, mixed.
@@ -171,20 +139,59 @@ class SceneOutput:
             ParameterError: an argument is invalid.
             VideoError: the receiver cannot be reached.
         """
-        from dala.media.scene.live import live
+        from dala.media.live.functions import open as open_live
+        from dala.media.live.functions import seconds_of, started
+        from dala.media.live.muxing import SOUND_RATE, Samples
+        from dala.media.live.sending import PacedRun
+        from dala.media.scene.sound.voices import SceneSound, is_heard
 
-        return live(
-            _scene(self), url, seconds, fps=fps, start=start, bit_rate=bit_rate,
-            key_frames=key_frames, encoder=encoder, options=options, reconnect=reconnect,
-            on_frame=on_frame, audio=audio, wait=wait,
-        )  # fmt: skip
+        call = "Scene.live"
+        scene = self.scene_of()._check_open(call)
+        if on_frame is not None and not callable(on_frame):
+            raise ParameterError.invalid(call, "on_frame", "a function of the time", on_frame)
+        length, begin = seconds_of(call, seconds), START.check(call, "start", start)
+        rate = scene.frame_rate if fps is None else frame_rate(fps)
+        Flag().check(call, "audio", audio)
+        heard = audio and is_heard(scene.container(), live=True)
+        size = scene.width, scene.height
+        output = open_live(url, size, fps=rate, sound=heard, call=call, **given)
+
+        def zero() -> float | None:
+            return None if run.begin is None else run.begin - float(begin)
+
+        mixed = SceneSound(scene, SOUND_RATE, begin=zero) if heard else None
+        shift = round(begin * SOUND_RATE)
+
+        def picture(slot: int) -> Frame | None:
+            skipped = scene.frames_skipped
+            frame = scene.render(begin + slot / rate)
+            if on_frame is not None:
+                on_frame(scene.time)
+            return None if slot and scene.frames_skipped > skipped else frame
+
+        def sound(first: int, count: int) -> Samples:
+            assert mixed is not None
+            return mixed.arrived(first + shift, count)
+
+        run = PacedRun(
+            output, picture, length, sound=sound if mixed else None, until=lambda: scene._closed
+        )
+        if mixed is not None:
+            run.held.callback(mixed.close)
+        return started(run, seconds is not None if wait is None else wait)
 
     def to(self, surface: Surface, time: float | None = None) -> Frame:
         """Render a frame to the back framebuffer of a surface; ``surface.present()`` shows it.
 
         ``time`` is that of :meth:`render`.
         """
-        return put_on(_scene(self), surface, time)
+        from dala.gpu.shaders.transfer import put
+
+        scene = self.scene_of()._check_open("Scene.to")
+        check_surface(scene, surface, "Scene.to")
+        frame = scene.render(time)
+        put(frame.pixels, surface)
+        return frame
 
     def save(self, path: PathLike) -> None:
         """Write the scene to a scene file (JSON), which ``load_scene`` reads.
@@ -194,97 +201,50 @@ class SceneOutput:
         """
         from dala.media.scene.file.save import save_scene
 
-        save_scene(_scene(self), path)
-
-
-def _scene(output: SceneOutput) -> Scene:
-    return output  # type: ignore[return-value]
+        save_scene(self.scene_of(), path)
 
 
 def render_to(
     scene: Scene,
     path: PathLike,
-    seconds: float | None = None,
-    *,
-    fps: FrameRate | None = None,
-    start: float = 0.0,
-    progress: bool | Callable[[int, int], object] = True,
-    codec: str | None = None,
-    options: Mapping[str, str | float] | None = None,
-    audio_from: Node | PathLike | None = None,
-    audio: bool = True,
-    audio_codec: str | None = None,
-    alpha: bool = False,
-    encoder: str | None = None,
-    chunk: float | None = None,
+    seconds: float | None,
+    options: RenderOptions,
     length_of: Scene | None = None,
 ) -> int:
     """See :meth:`SceneOutput.render_to`. ``length_of`` is a scene that decides the duration."""
-    from dala.media import video
-    from dala.media.progress import Progress
-    from dala.media.scene.sound.rendered import rendered_sound
+    from dala.media.scene.parts import SceneRun
+    from dala.media.video.files import open_writer
 
-    call = "Scene.render_to"
-    scene._check_open(call)
-    if not callable(progress) and not isinstance(progress, bool):
-        expected = "True, False or a function of (done, total)"
-        raise ParameterError.invalid(call, "progress", expected, progress)
-    if not isinstance(audio, bool):
-        raise ParameterError.invalid(call, "audio", "True or False", audio)
-    rate = scene.frame_rate if fps is None else frame_rate(fps)
-    begin = start_time(call, start)
-    total = frame_total(length_of or scene, seconds, rate, begin)
-    if chunk is not None:
-        from dala.media.scene.parts import render_in_parts
-
-        return render_in_parts(
-            scene, path, total, rate, begin, positive(call, "chunk", chunk), progress,
-            codec=codec, options=options, audio_from=audio_from, audio=audio,
-            audio_codec=audio_codec, alpha=alpha, encoder=encoder,
+    scene._check_open("Scene.render_to")
+    run = SceneRun.of(scene, options)
+    total = frame_total(length_of or scene, seconds, run.rate, run.begin)
+    if options.chunk is not None:
+        return run.in_parts(path, total)
+    sound = run.sound(path, total)
+    try:
+        encoding = EncodeOptions.of(
+            options, fps=run.rate, retime=True, device=scene.device, width=scene.width,
+            height=scene.height, audio_from=sound,
         )  # fmt: skip
-    with ExitStack() as stack:
-        sound, scene.sound_report = rendered_sound(
-            scene, path, audio_from, audio, audio_codec, codec, begin, total / rate, call
-        )
-        try:
-            sink = video.write(
-                path, fps=rate, retime=True, codec=codec, options=options, device=scene.device,
-                width=scene.width, height=scene.height, audio_from=sound, alpha=alpha,
-                encoder=encoder,
-            )  # fmt: skip
-        except BaseException:
-            if sound is not None:
-                sound.close()
-            raise
-        stack.enter_context(sink)
-        bar = stack.enter_context(Progress(total, "frames")) if progress is True else None
+        sink = open_writer(path, encoding)
+    except BaseException:
+        if sound is not None:
+            sound.close()
+        raise
+    with sink, run.reported(total) as report:
         for number in range(total):
-            sink.write(scene.render(begin + number / rate))
-            if bar is not None:
-                bar.step()
-            elif callable(progress):
-                progress(number + 1, total)
+            sink.write(scene.render(run.begin + number / run.rate))
+            report(number + 1)
     return total
 
 
 def frame_total(scene: Scene, seconds: float | None, rate: Fraction, begin: Fraction) -> int:
     """Return how many frames a scene has, of so many seconds or until everything has ended."""
     if seconds is not None:
-        length = positive("Scene.render_to", "seconds", seconds)
+        length = POSITIVE.check("Scene.render_to", "seconds", seconds)
     else:
         length = _length(scene, begin)
     return max(1, round(length * rate))
-
-
-def put_on(scene: Scene, surface: Surface, time: float | None = None) -> Frame:
-    """See :meth:`SceneOutput.to`."""
-    from dala.gpu.shaders.transfer import put
-
-    scene._check_open("Scene.to")
-    check_surface(scene, surface, "Scene.to")
-    frame = scene.render(time)
-    put(frame.pixels, surface)
-    return frame
 
 
 class ScenePlayer:
@@ -310,10 +270,12 @@ class ScenePlayer:
         self._rate = scene.frame_rate if fps is None else frame_rate(fps)
         self._loop = None if loop is None else to_fraction("loop", loop)
         self._presented = 0
-        self._start = start_time("Scene.play", start)
+        self._start = START.check("Scene.play", "start", start)
         self._clock = clock
         self._pause = pause
         self._began: float | None = None
+        #: What is closed with the player.
+        self.held = ExitStack()
         #: Number of the next frame.
         self.next = 0
 
@@ -329,6 +291,10 @@ class ScenePlayer:
             self._pause(wait)
         self.present()
         return True
+
+    def close(self) -> None:
+        """Close what the player holds: a surface and sound of its own."""
+        self.held.close()
 
     def until_next(self, last: int | None = None) -> float | None:
         """Return the seconds until the next frame is due, skipping late ones; None at the end."""
@@ -348,16 +314,13 @@ class ScenePlayer:
 
     def present(self) -> None:
         """Present the next frame now."""
-        time = self._start + self.next / self._rate
-        self._show(time if self._loop is None else time % self._loop)
-        self.next += 1
-
-    def _show(self, time: Fraction) -> None:
         from dala.gpu.shaders.transfer import put
 
+        time = self._start + self.next / self._rate
+        self.next += 1
         skipped = self.scene.frames_skipped
         with in_real_time():
-            frame = self.scene.render(time)
+            frame = self.scene.render(time if self._loop is None else time % self._loop)
         if self.scene.frames_skipped == skipped or not self._presented:
             put(frame.pixels, self.surface)
             self.surface.present()
@@ -384,26 +347,10 @@ def check_surface(scene: Scene, surface: Surface, call: str) -> None:
         )
 
 
-def start_time(call: str, value: float) -> Fraction:
-    """Return the time of the first frame, exact; raise ParameterError if it is not a time."""
-    number = not isinstance(value, bool | str) and hasattr(value, "__float__")
-    if not number or not abs(float(value)) < 1e9:
-        raise ParameterError.invalid(call, "start", "a number of seconds", value)
-    return to_fraction("start", value)
-
-
-def positive(call: str, name: str, value: float) -> Fraction:
-    """Return a number above 0, exact; raise ParameterError if it is not."""
-    number = not isinstance(value, bool | str) and hasattr(value, "__float__")
-    if not number or not 0 < float(value) < 1e9:
-        raise ParameterError.invalid(call, name, "a number above 0", value)
-    return to_fraction(name, value)
-
-
 def _length(scene: Scene, start: Fraction) -> Fraction:
     """Return the duration of a scene: its own, or until the last animation, cue or video ends."""
     if scene.duration is not None:
-        return positive("Scene", "duration", scene.duration)
+        return POSITIVE.check("Scene", "duration", scene.duration)
     ends = [to_fraction("end", a.end) for a in scene.animator if math.isfinite(a.end)]
     ends += [end for node in scene.container().children if (end := _end_of(node)) is not None]
     length = max(ends, default=Fraction(0)) - start

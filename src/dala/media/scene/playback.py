@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Generator
+from contextlib import ExitStack
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, NoReturn
 
+from dala.arguments import Flag
 from dala.errors import ParameterError
-from dala.media.scene.output import ScenePlayer, check_surface, positive, start_time
+from dala.media.scene.builder import close_late
+from dala.media.scene.options import POSITIVE, START
+from dala.media.scene.output import ScenePlayer, check_surface
 from dala.offload import LoopWorker, arrival, in_event_loop
 
 if TYPE_CHECKING:
     from asyncio import Task
-    from concurrent.futures import Future
 
     from dala.gpu.surface import Surface
     from dala.media.scene.scene import Scene
-    from dala.media.scene.sound.device import SoundPlayer
 
 
 class Playback(dict[str, float]):
@@ -76,34 +78,37 @@ def play(
         raise ParameterError(f"{call}: seconds is required if there is no window to close.")
     last = None
     if seconds is not None:
-        last = max(1, round(positive(call, "seconds", seconds) * scene.frame_rate))
-    if not isinstance(audio, bool):
-        raise ParameterError.invalid(call, "audio", "True or False", audio)
-    begin = start_time(call, start)
+        last = max(1, round(POSITIVE.check(call, "seconds", seconds) * scene.frame_rate))
+    Flag().check(call, "audio", audio)
+    begin = START.check(call, "start", start)
     if isinstance(show, Surface):
         check_surface(scene, show, call)
 
     def opened() -> ScenePlayer:
-        if isinstance(show, Surface):
-            surface = show
-        else:
-            surface = gpu.create_surface(scene.width, scene.height, show=show, title=title)
-        ticks = clock
-        if audio and clock is monotonic:
-            from dala.media.scene.sound.device import open_player
+        with ExitStack() as stack:
+            if isinstance(show, Surface):
+                surface = show
+            else:
+                surface = gpu.create_surface(scene.width, scene.height, show=show, title=title)
+                stack.callback(surface.close)
+            ticks = clock
+            if audio and clock is monotonic:
+                from dala.media.scene.sound.device import open_player
 
-            sound = open_player(scene, begin)
-            if sound is not None:
-                sounds.append(sound)
-                ticks = sound.clock
-        return ScenePlayer(scene, surface, start=start, clock=ticks, pause=pause)
+                if (sound := open_player(scene, begin)) is not None:
+                    stack.callback(sound.close)
+                    ticks = sound.clock
+            player = ScenePlayer(scene, surface, start=start, clock=ticks, pause=pause)
+            player.held = stack.pop_all()
+        return player
 
-    sounds: list[SoundPlayer] = []
     playback = Playback()
     if in_event_loop():
         import asyncio
 
-        beside = _play_beside(playback, opened, show, last, on_frame, sounds)
+        # macOS handles the events of windows on the main thread only.
+        main_only = show == "window" and sys.platform == "darwin"
+        beside = _play_beside(playback, opened, main_only, last, on_frame)
         playback._task = asyncio.get_running_loop().create_task(beside, name="dala scene")
         return playback
     player = opened()
@@ -115,7 +120,7 @@ def play(
                 break
         player.surface.synchronize()
     finally:
-        _close(player, show, sounds)
+        player.close()
     playback.update(scene.stats)
     return playback
 
@@ -123,17 +128,14 @@ def play(
 async def _play_beside(
     playback: Playback,
     opened: Callable[[], ScenePlayer],
-    show: str | Surface | None,
+    main_only: bool,
     last: int | None,
     on_frame: Callable[[float], object] | None,
-    sounds: list[SoundPlayer],
 ) -> None:
     """Present the scene from the event loop: it sleeps between frames, a thread does the work."""
     import asyncio
 
     worker = LoopWorker("dala scene")
-    # macOS handles the events of windows on the main thread only.
-    main_only = show == "window" and sys.platform == "darwin"
     if main_only:
         player = opened()
     else:
@@ -141,7 +143,7 @@ async def _play_beside(
         try:
             player = await arrival(opening)
         except asyncio.CancelledError:
-            opening.add_done_callback(lambda late: _close_late(late, show, sounds))
+            opening.add_done_callback(close_late)
             raise
     try:
         while (wait := player.until_next(last)) is not None:
@@ -159,25 +161,11 @@ async def _play_beside(
     finally:  # after the frame that a cancelled task left behind
         if main_only:
             await worker.run(player.surface.synchronize)
-            _close(player, show, sounds)
+            player.close()
         else:
-            await worker.run(lambda: _close(player, show, sounds))
+            await worker.run(player.close)
     playback.update(player.scene.stats)
 
 
 def _is_closed(player: ScenePlayer) -> bool:
     return player.surface.presenter is not None and player.surface.wait_closed(0)
-
-
-def _close(player: ScenePlayer, show: str | Surface | None, sounds: list[SoundPlayer]) -> None:
-    for sound in sounds:
-        sound.close()
-    if player.surface is not show:
-        player.surface.close()
-
-
-def _close_late(
-    opening: Future[ScenePlayer], show: str | Surface | None, sounds: list[SoundPlayer]
-) -> None:
-    if opening.exception() is None:
-        _close(opening.result(), show, sounds)

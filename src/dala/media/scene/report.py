@@ -1,4 +1,4 @@
-"""What a scene says about itself: its nodes and its last frame."""
+"""The report of a scene: its nodes and its last frame."""
 
 from __future__ import annotations
 
@@ -6,24 +6,22 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dala.errors import DalaError
+from dala.media.scene.builder import NodeBuilder
 from dala.media.scene.compositor.damage import area
 from dala.media.scene.compositor.display_list import DisplayList
 
 if TYPE_CHECKING:
     from dala.media.scene.nodes.node import Node
-    from dala.media.scene.scene import Scene
 
 
-class SceneReport:
+class SceneReport(NodeBuilder):
     """The method ``explain`` of scenes, and their form in notebooks."""
-
-    __slots__: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:
         """The nodes, and the last frame if there is one; nothing is rendered."""
         from dala.notebook import html_picture, html_table, html_text
 
-        scene: Scene = _scene(self)
+        scene = self.scene_of()
         parts = [html_text(repr(scene))]
         if not scene._closed and scene._pool.front is not None:
             with suppress(DalaError):
@@ -36,8 +34,7 @@ class SceneReport:
 
     def explain(self) -> str:
         """Describe the last frame: its draws, back to front, and the work done for them."""
-        scene: Scene = _scene(self)
-        scene._check_open("Scene.explain")
+        scene = self.scene_of()._check_open("Scene.explain")
         stats = scene.stats
         whole = area(scene._layer.rect)
         lines = [
@@ -55,10 +52,6 @@ class SceneReport:
         return "\n".join(lines)
 
 
-def _scene(report: SceneReport) -> Scene:
-    return report  # type: ignore[return-value]
-
-
 def _describe(layer: DisplayList, indent: str) -> list[str]:
     lines = []
     for item in layer.items:
@@ -67,8 +60,8 @@ def _describe(layer: DisplayList, indent: str) -> list[str]:
         lines.append(f"{indent}{item.node.id} ({name}): {parts}")
         if item.node.effects:
             lines.append(f"{indent}  effects: {' + '.join(e.name for e in item.node.effects)}")
-        if item.inner is not None:
-            lines += _describe(item.inner, indent + "  ")
+        if item.inner:
+            lines += _describe(item.inner[0], indent + "  ")
     return lines
 
 

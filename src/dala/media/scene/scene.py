@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import itertools
-import operator
 from contextlib import suppress
 from fractions import Fraction
 from time import perf_counter
@@ -20,12 +19,13 @@ from typing import Self, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
 from dala import forks
+from dala.arguments import Integer
 from dala.budget import Charging
 from dala.errors import FreedError, ParameterError, did_you_mean
 from dala.gpu.compute.composite import Compositor
 from dala.media.frame import Frame
 from dala.media.scene.animation.animation import Animation, Animator
-from dala.media.scene.builder import NodeBuilder
+from dala.media.scene.animation.presence import Presence
 from dala.media.scene.clock import Clock, FrameRateMeter
 from dala.media.scene.compositor.base_layer import BaseLayer
 from dala.media.scene.compositor.display_list import DisplayList
@@ -35,12 +35,15 @@ from dala.media.scene.compositor.painting import due_effects, paint
 from dala.media.scene.compositor.pictures import LivePicture
 from dala.media.scene.follow.following import Followers, Following
 from dala.media.scene.layouts import Layouts
-from dala.media.scene.nodes.builtin import EffectNode, GroupNode, ImageNode, SceneNode
+from dala.media.scene.nodes import builtin  # noqa: F401
+from dala.media.scene.nodes.effect import EffectNode
+from dala.media.scene.nodes.group import GroupNode
+from dala.media.scene.nodes.image import ImageNode
+from dala.media.scene.nodes.nested import SceneNode
 from dala.media.scene.nodes.node import Node
 from dala.media.scene.nodes.property_types import ChoiceType, ColorType, Rgba
 from dala.media.scene.nodes.timeline import TimelineClip
 from dala.media.scene.output import SceneOutput
-from dala.media.scene.presence import Presence
 from dala.media.scene.report import SceneReport
 from dala.media.scene.sound.ducking import Duck
 from dala.media.scene.sound.methods import SceneSounds
@@ -53,11 +56,12 @@ AnyNode = TypeVar("AnyNode", bound=Node)
 
 #: Budget of a scene's own texture pool, in bytes.
 TEXTURE_BYTES = 1 << 30
+_SIDE = Integer(1, 16384)
+#: The color space that colors are blended in.
+BLEND_SPACE = ChoiceType(("srgb", "linear"))
 
 
-class Scene(
-    Closing, NodeBuilder, Layouts, Following, SceneOutput, SceneReport, SceneSounds
-):  # fmt: skip
+class Scene(Closing, Layouts, Following, SceneOutput, SceneReport, SceneSounds):
     """A composition of nodes, rendered to frames.
 
     ``render()`` returns one frame after another, ``render(time)`` the frame of a time. Only the
@@ -95,11 +99,10 @@ class Scene(
         memory: int | str | None = None,
     ) -> None:
         self._closed = True
-        self.width, self.height = _side("width", width), _side("height", height)
-        self._background: Rgba = ColorType().convert(background, "Scene", "background")
-        self._blend_space: str = ChoiceType(("srgb", "linear")).convert(
-            blend_space, "Scene", "blend_space"
-        )
+        self.width = _SIDE.check("Scene", "width", width)
+        self.height = _SIDE.check("Scene", "height", height)
+        self._background: Rgba = ColorType().check("Scene", "background", background)
+        self._blend_space: str = BLEND_SPACE.check("Scene", "blend_space", blend_space)
         self._clock = Clock(fps)
         self.fps = fps
         self._compositor = Compositor(device)
@@ -168,7 +171,7 @@ class Scene(
 
     @background.setter
     def background(self, value: ColorLike) -> None:
-        self._background = ColorType().convert(value, "Scene", "background")
+        self._background = ColorType().check("Scene", "background", value)
         self._base.close()
         self._base = BaseLayer(self._compositor, self._background, self._drawer.flags)
         self._layer.invalidate()
@@ -235,8 +238,7 @@ class Scene(
 
     def _render(self, time: float | Fraction | None) -> Frame:
         begin = perf_counter()
-        if self._closed:
-            self._check_open("Scene.render")
+        self._check_open("Scene.render")
         moment = self._clock.moment(time)
         with Charging(self.accounts), self._compositor.batched():
             self._presence.advance(moment)
@@ -262,18 +264,21 @@ class Scene(
         layer, drawer, stats = self._layer, self._drawer, self._frame_stats
         drawer.passes = drawer.filtered = 0
         if not self._ordered:
-            layer.build(self._root)
+            layer.build(self._root.ordered())
             self._ordered = True
         if layer.stale or layer.order_changed:
             layer.refresh(drawer)
-        pool, base = self._pool, self._base
-        if not layer.changes and pool.front is not None:
+        if not layer.changes and self._pool.front is not None:
             self.frames_skipped += 1
-            stats.update(
-                draws=len(layer.draws), passes=drawer.passes, filtered=drawer.filtered,
-                dirty_pixels=0,
-            )  # fmt: skip
-            return
+            stats["dirty_pixels"] = 0
+        else:
+            stats["dirty_pixels"] = self._paint()
+        stats["draws"], stats["passes"] = len(layer.draws), drawer.passes
+        stats["filtered"] = drawer.filtered
+
+    def _paint(self) -> int:
+        """Paint what changed onto a framebuffer; return the number of pixels drawn."""
+        layer, pool, base = self._layer, self._pool, self._base
         due = due_effects(layer, self._background[3] < 255) if layer.effects else []
         rects = [rect for _, rect in layer.changes]
         pool.add_damage(rects)
@@ -283,12 +288,11 @@ class Scene(
         if len(pool.framebuffers) == 1:
             base.note_changes(layer)
             base.consider(layer, rects)
-        stats["dirty_pixels"] = paint(drawer, layer, surface, due, self._background, base)
-        stats["draws"], stats["passes"] = len(layer.draws), drawer.passes
-        stats["filtered"] = drawer.filtered
+        drawn = paint(self._drawer, layer, surface, due, self._background, base)
         layer.painted()
         if self.frame_count % 32 == 31:
             pool.trim()
+        return drawn
 
     # nodes ------------------------------------------------------------------------------------
     def remove_node(self, node: Node | Animation | str) -> None:
@@ -356,9 +360,6 @@ class Scene(
             raise
         return node
 
-    def _next_serial(self) -> int:
-        return next(self._serials)
-
     def _checked_id(self, id: str | None, type: str, serial: int) -> str:
         if id is None:
             made = f"{type}-{serial}"
@@ -417,9 +418,11 @@ class Scene(
                 node.changed()
 
     # closing ----------------------------------------------------------------------------------
-    def _check_open(self, call: str) -> None:
+    def _check_open(self, call: str) -> Self:
+        """Return the scene; raise if it is closed."""
         if self._closed:
             raise FreedError(f"{call}: the scene is closed. Create a new one.")
+        return self
 
     def close(self) -> None:
         """Close all sources and free all memory. Frames that were returned stay valid.
@@ -455,13 +458,3 @@ class Scene(
             if not self._closed:
                 self._closed = True
                 untrack("scene", self.device, 0)
-
-
-def _side(name: str, value: int) -> int:
-    try:
-        side = -1 if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        side = -1
-    if not 1 <= side <= 16384:
-        raise ParameterError.invalid("Scene", name, "an int from 1 to 16384", value)
-    return side

@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING, Self
 
 from dala.errors import ParameterError
 from dala.media.scene.nodes.property_types import NodeArgument, Values
-from dala.media.scene.nodes.timeline import TimelineNode, kind_of, sequence
+from dala.media.scene.nodes.timeline import (
+    TimelineNode,
+    clip_duration,
+    kind_of,
+    length_of,
+    sequence,
+)
 from dala.media.scene.nodes.video import duration_of
-from dala.media.sources.open import clip_of
-from dala.media.sources.seconds import TimeLike, seconds_of, to_fraction
+from dala.media.sources.clip import ClipTimes
+from dala.media.sources.seconds import TimeLike, to_fraction
 from dala.media.transitions.spec import Transition, TransitionLike
 
 if TYPE_CHECKING:
@@ -18,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Clip:
-    """A clip of a timeline: what it shows, and how the builder method of its node is called."""
+    """A clip of a timeline: its source, and the arguments of its builder method."""
 
     def __init__(self, kind: str, name: str, content: NodeArgument, arguments: Values) -> None:
         #: The node type that shows it.
@@ -30,17 +36,8 @@ class Clip:
         #: How it comes in after the one before.
         self.transition = Transition.of(arguments.get("transition"), call)
         given = {k: arguments[k] for k in ("trim", "speed", "loop", "freeze") if k in arguments}
-        for name in ("start", "end", "offset"):
-            if arguments.get(name) is not None:
-                raise ParameterError(
-                    f"{call}: {name} follows from the clips before it in a timeline. Give "
-                    "duration, or trim."
-                )
-        self._times = clip_of(call, **given)
-        length = arguments.get("duration")
-        self._given = None if length is None else seconds_of(length, call, "duration")
-        if self._given is not None and self._given <= 0:
-            raise ParameterError.invalid(call, "duration", "above 0", length)
+        self._given = clip_duration(arguments, call, "clips")
+        self._times = ClipTimes.of(call, **given)
         self._found: Fraction | None = None
 
     @property
@@ -73,9 +70,7 @@ class Clip:
 
     def add_to(self, node: TimelineNode) -> Node:
         """Add the clip to the node of a timeline."""
-        given = {"transition": self.transition} | {
-            k: v for k, v in self._arguments.items() if k != "transition"
-        }
+        given = {**self._arguments, "transition": self.transition}
         made: Node = getattr(node, f"add_{self.kind}")(**{self._name: self.content}, **given)
         return made
 
@@ -99,11 +94,7 @@ class Timeline:
         self, *, transition: TransitionLike = None, duration: TimeLike | None = None
     ) -> None:
         self._transition = Transition.of(transition, "Timeline")
-        self._duration = None
-        if duration is not None:
-            self._duration = seconds_of(duration, "Timeline", "duration")
-            if self._duration <= 0:
-                raise ParameterError.invalid("Timeline", "duration", "above 0", duration)
+        self._duration = length_of(duration, "Timeline")
         #: The clips, in order.
         self.clips: list[Clip] = []
 
@@ -147,41 +138,32 @@ class Timeline:
         transition: TransitionLike,
         arguments: Values,
     ) -> Self:
-        given: Values = dict(arguments)
         if duration is None and kind in ("image", "overlay", "text"):
             duration = self._duration
-        if duration is not None:
-            given["duration"] = duration
-        if transition is not None:
-            given["transition"] = transition
-        elif self.clips:
-            given["transition"] = self._transition
-        made = Clip(kind, name, content, given)
-        self.clips.append(made)
+        if transition is None and self.clips:
+            transition = self._transition
+        chosen = {"duration": duration, "transition": transition}
+        given = arguments | {k: v for k, v in chosen.items() if v is not None}
+        self.clips.append(Clip(kind, name, content, given))
         try:
-            self._times()
+            _ = self.times
         except BaseException:
             self.clips.pop()
             raise
         return self
 
-    def _times(self) -> list[tuple[Fraction, Fraction]]:
-        return sequence(
-            [clip.duration for clip in self.clips],
-            [clip.transition.duration for clip in self.clips],
-            [f"add_{clip.kind}" for clip in self.clips],
-        )
-
     @property
     def duration(self) -> Fraction:
         """The seconds from the first clip's start to the last one's end, exact."""
-        times = self._times()
+        times = self.times
         return times[-1][1] if times else Fraction(0)
 
     @property
     def times(self) -> list[tuple[Fraction, Fraction]]:
         """Start and end of each clip, exact."""
-        return self._times()
+        return sequence(
+            (clip.duration, clip.transition.duration, f"add_{clip.kind}") for clip in self.clips
+        )
 
     def __len__(self) -> int:
         return len(self.clips)

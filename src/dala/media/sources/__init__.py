@@ -10,16 +10,6 @@
 
 from __future__ import annotations
 
-from dala.lazy import attach
+from dala.lazy import attach_stub
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from dala.media.sources.open import open_source as open_source
-    from dala.media.sources.types import Source as Source
-
-_HOMES = {"Source": "dala.media.sources.types", "open_source": "dala.media.sources.open"}
-
-__all__ = ["Source", "open_source"]
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = attach(__name__, _HOMES)
+__getattr__, __dir__, __all__ = attach_stub(__name__)

@@ -1,4 +1,4 @@
-"""When a clip is there, and which moment of its source it shows: one mapping for all that moves.
+"""Times of clips: one mapping from the time of a scene to the time of a source.
 
 Videos, functions, lists, subtitles, groups, inner scenes and timelines all have a
 :class:`ClipTimes`. Its ``place`` maps a time of the scene (or group) to a time of the source.
@@ -6,17 +6,20 @@ Videos, functions, lists, subtitles, groups, inner scenes and timelines all have
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
 from dala.errors import ParameterError
 from dala.media.sources.moment import Moment
-from dala.media.sources.seconds import TimeLike, seconds_of
+from dala.media.sources.seconds import TimeLike, seconds_of, to_fraction
 from dala.media.sources.speed import Speed, SpeedLike
 
 #: (from, to) in seconds of the source; None stands for its beginning or end.
 TrimLike: TypeAlias = "tuple[TimeLike | None, TimeLike | None] | list[TimeLike | None]"
+#: What is shown where there is no picture: the last one, or nothing.
+POLICIES: Final = ("freeze", "hide")
 #: Seconds before its start at which a clip is opened, and after its end at which it is closed.
 SOON: Final = 1.0
 LATELY: Final = 0.25
@@ -24,6 +27,9 @@ LATELY: Final = 0.25
 _CLOSE: Final = 1e-5
 #: Pieces of a curved speed are this long.
 _STEP: Final = Fraction(1, 50)
+
+
+_NORMAL: Final = Speed(1)
 
 
 class ClipPlace(NamedTuple):
@@ -50,6 +56,7 @@ class ClipPiece(NamedTuple):
     source_end: Fraction
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class ClipTimes:
     """The times of a clip, exact: when it is there, and which part of its source it plays.
 
@@ -68,28 +75,23 @@ class ClipTimes:
     Fraction(3, 1)
     """
 
-    __slots__ = ("_first", "_last", "_plain", "end", "freeze", "runs", "speed", "start", "trim")
+    start: Fraction | None = None
+    end: Fraction | None = None
+    trim: tuple[Fraction, Fraction | None] = (Fraction(0), None)
+    speed: Speed = _NORMAL
+    runs: int | None = 1
+    freeze: bool | Fraction = True
+    _first: float = field(init=False)
+    _last: float = field(init=False)
+    #: Whether its source runs as it is: at speed 1, from its beginning.
+    plain: bool = field(init=False)
 
-    def __init__(
-        self,
-        start: Fraction | None = None,
-        end: Fraction | None = None,
-        trim: tuple[Fraction, Fraction | None] = (Fraction(0), None),
-        speed: Speed | None = None,
-        runs: int | None = 1,
-        freeze: bool | Fraction = True,
-    ) -> None:
-        self.start = start
-        self.end = end
-        self.trim = trim
-        self.speed = _NORMAL if speed is None else speed
-        self.runs = runs
-        self.freeze = freeze
-        self._first = float("-inf") if start is None else float(start)
-        self._last = float("inf") if end is None else float(end)
-        self._plain = (
-            not trim[0] and trim[1] is None and self.speed.constant == 1
-            and runs in (1, None) and isinstance(freeze, bool)
+    def __post_init__(self) -> None:
+        self._first = float("-inf") if self.start is None else float(self.start)
+        self._last = float("inf") if self.end is None else float(self.end)
+        self.plain = (
+            not any(self.trim) and self.speed.constant == 1
+            and self.runs in (1, None) and isinstance(self.freeze, bool)
         )  # fmt: skip
 
     @classmethod
@@ -104,8 +106,24 @@ class ClipTimes:
         speed: SpeedLike | None = None,
         loop: bool | int | None = None,
         freeze: bool | TimeLike | None = None,
+        offset: TimeLike | None = None,
+        policies: bool = False,
     ) -> ClipTimes:
-        """Return the times that a call gives, checked."""
+        """Return the times that a call gives, checked.
+
+        ``offset`` is another name of ``start``. With ``policies``, ``end`` may be "freeze" or
+        "hide".
+        """
+        moved = None if offset is None else to_fraction("offset", offset, call)
+        if start is not None and moved:
+            raise ParameterError(f"{call}: give start or offset, which mean the same, not both.")
+        start = start if start is not None else moved or None
+        if policies and isinstance(end, str) and end in POLICIES:
+            if freeze is not None:
+                raise ParameterError(f"{call}: give freeze or end={end!r}, not both.")
+            freeze, end = end == "freeze", None
+        elif policies and isinstance(end, str) and not any(c.isdigit() for c in end):
+            raise ParameterError.invalid(call, "end", "a time in seconds, 'freeze' or 'hide'", end)
         begin = None if start is None else seconds_of(start, call, "start")
         if end is not None and duration is not None:
             raise ParameterError(f"{call}: give end or duration, not both.")
@@ -122,12 +140,12 @@ class ClipTimes:
                 f"{call}: freeze is the time of one picture, so trim, speed and loop do not apply. "
                 "Leave them out."
             )
-        made = None if speed is None else Speed(speed, call)
+        made = _NORMAL if speed is None else Speed(speed, call)
         return cls(begin, last, _trim(trim, call), made, _runs(loop, call), still)
 
     def with_times(self, start: Fraction | None, end: Fraction | None) -> ClipTimes:
         """Return the same clip at another time."""
-        return ClipTimes(start, end, self.trim, self.speed, self.runs, self.freeze)
+        return replace(self, start=start, end=end)
 
     # facts ------------------------------------------------------------------------------------
     @property
@@ -137,17 +155,12 @@ class ClipTimes:
 
     @property
     def bounded(self) -> bool:
-        """Whether it is not always there."""
+        """True if it is not always there."""
         return self.start is not None or self.end is not None
 
     @property
-    def plain(self) -> bool:
-        """Whether its source runs as it is: at speed 1, from its beginning."""
-        return self._plain
-
-    @property
     def needs_length(self) -> bool:
-        """Whether ``place`` needs the length of the source."""
+        """True if ``place`` needs the length of the source."""
         return self.trim[1] is None and (self.speed.turns_back or self.runs != 1)
 
     def exists(self, when: Moment) -> bool:
@@ -291,7 +304,6 @@ source_start=Fraction(0, 1), source_end=Fraction(2, 1))]
         return f"<ClipTimes {start}..{end}>"
 
 
-_NORMAL: Final = Speed(1)
 #: The times of what is always there and runs as it is.
 ALWAYS: Final = ClipTimes()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Real
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
@@ -52,10 +53,8 @@ class Feed(ABC):
     rewinds = False
     #: Whether seeking forwards is faster than reading all frames in between.
     seeks = False
-
-    def __init__(self) -> None:
-        #: Duration in seconds; None until the end was reached.
-        self.length: Fraction | None = None
+    #: Duration in seconds; None until the end was reached.
+    length: Fraction | None = None
 
     @abstractmethod
     def next(self) -> TimedPicture | None:
@@ -69,6 +68,12 @@ class Feed(ABC):
     def seek(self, time: Fraction) -> None:
         """Continue with a picture that is not later than a time, or with the first."""
 
+    def next_good(self) -> TimedPicture | None:
+        """Return the next picture that can be shown; None at the end."""
+        while True:
+            with contextlib.suppress(BadPicture):
+                return self.next()
+
     @property
     def expected(self) -> Fraction | None:
         """The length as far as it is known before reading."""
@@ -80,12 +85,8 @@ class Feed(ABC):
         A feed that does not seek reads all its pictures for that.
         """
         if self.length is None and self.rewinds:
-            while True:
-                try:
-                    if self.next() is None:
-                        break
-                except BadPicture:
-                    continue
+            while self.next_good() is not None:
+                pass
             self.seek(Fraction(0))
         return self.length
 
@@ -96,20 +97,21 @@ class Feed(ABC):
         """Release the resources of the feed."""
 
 
+@dataclass(eq=False)
 class ReaderFeed(Feed):
     """Frames of an open video."""
 
-    def __init__(self, reader: Reader, *, owned: bool, device: str | None) -> None:
-        super().__init__()
-        #: The open video.
-        self.reader = reader
-        self._owned = owned
-        self._device = device
-        self.live = reader.policy == "latest"
+    #: The open video.
+    reader: Reader
+    owned: bool
+    device: str | None
+
+    def __post_init__(self) -> None:
+        self.live = self.reader.policy == "latest"
         self.rewinds = self.seeks = not self.live
         self._begin: Fraction | None = None
         self._last: Fraction | None = None
-        self._step = 1 / (reader.fps or FPS)
+        self._step = 1 / (self.reader.fps or FPS)
 
     def next(self) -> TimedPicture | None:
         """Return the next frame, converted."""
@@ -127,7 +129,7 @@ class ReaderFeed(Feed):
         if self._begin is None:
             self._begin = time
         self._last = time
-        return TimedPicture(time - self._begin, displayable(frame, self._device))
+        return TimedPicture(time - self._begin, displayable(frame, self.device))
 
     def seek(self, time: Fraction) -> None:
         """Continue with the frame shown at a time."""
@@ -155,16 +157,14 @@ class ReaderFeed(Feed):
             self.length = self._last - self._begin + self._step
 
     def interrupt(self) -> None:
-        """Close the video, which wakes a thread that waits for a frame."""
-        if self._owned:
+        """Close the video if the feed owns it, which wakes a thread that waits for a frame."""
+        if self.owned:
             self.reader.close()
 
-    def close(self) -> None:
-        """Close the video if the feed owns it."""
-        if self._owned:
-            self.reader.close()
+    close = interrupt
 
 
+@dataclass(eq=False)
 class IteratorFeed(Feed):
     """Pictures of an iterator: frames, pictures at a rate, or (seconds, picture).
 
@@ -175,29 +175,24 @@ class IteratorFeed(Feed):
         rewinds: False for iterators that can be read only once.
     """
 
-    def __init__(
-        self,
-        begin: Callable[[], Iterator[FeedItem]],
-        fps: Fraction,
-        device: str | None,
-        rewinds: bool,
-    ) -> None:
-        super().__init__()
-        self._start = begin
-        self._device = device
-        self.rewinds = rewinds
+    begin: Callable[[], Iterator[FeedItem]]
+    fps: Fraction
+    device: str | None
+    rewinds: bool
+
+    def __post_init__(self) -> None:
         self._items: Iterator[FeedItem] | None = None
         self._count = 0
         self._bad = 0
         self._begin: Fraction | None = None
         self._last: Fraction | None = None
-        self._rate_step = self._step = 1 / fps
+        self._rate_step = self._step = 1 / self.fps
 
     def next(self) -> TimedPicture | None:
         """Return the next picture, copied."""
         try:
             if self._items is None:
-                self._items = iter(self._start())
+                self._items = iter(self.begin())
             item = next(self._items)
         except StopIteration:
             self.finish()
@@ -207,7 +202,7 @@ class IteratorFeed(Feed):
             raise
         try:
             time, picture, until = self.place(item)
-            timed = TimedPicture(time, displayable(picture, self._device, copy=True), until)
+            timed = TimedPicture(time, displayable(picture, self.device, copy=True), until)
         except DalaError as error:
             self._bad += 1
             if self._bad >= _MAX_FAILURES:

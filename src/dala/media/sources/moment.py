@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Self
 
 
+@dataclass(eq=False, slots=True)
 class Moment:
     """The time at which a frame is shown.
 
@@ -15,15 +17,11 @@ class Moment:
     Fraction(1, 10)
     """
 
-    __slots__ = ("_exact", "pts", "seconds", "time_base")
-
-    def __init__(
-        self, seconds: float, pts: int, time_base: Fraction, exact: Fraction | None = None
-    ) -> None:
-        self.seconds = seconds
-        self.pts = pts
-        self.time_base = time_base
-        self._exact = exact
+    #: Seconds.
+    seconds: float
+    pts: int
+    time_base: Fraction
+    _exact: Fraction | None = None
 
     @classmethod
     def of(cls, exact: Fraction) -> Self:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
+from dala.arguments import Selection
 from dala.errors import ParameterError
 from dala.media.frame import Frame
-from dala.media.sources.clip import ClipTimes, TrimLike
+from dala.media.sources.clip import POLICIES, ClipTimes, TrimLike
 from dala.media.sources.feed import FPS, FeedItem, IteratorFeed, ReaderFeed
 from dala.media.sources.seconds import TimeLike, to_fraction
 from dala.media.sources.speed import SpeedLike
@@ -39,7 +40,7 @@ __all__ = ["Source", "open_source"]
 #: Default number of seconds after which a source that returns no picture has stalled.
 PATIENCE: Final = 10.0
 LIVE_PATIENCE: Final = 1.0
-_POLICIES: Final = ("freeze", "hide")
+_POLICY: Final = Selection(*POLICIES, expected="'freeze' or 'hide'")
 
 #: What :func:`open_source` accepts.
 VideoInput: TypeAlias = (
@@ -103,40 +104,22 @@ def open_source(
     """
     rate = None if fps is None else _positive("fps", fps)
     options: SourceOptions = {
-        "clip": clip_of(
-            "open_source",
-            start=start,
-            offset=to_fraction("offset", offset),
-            end=end,
-            duration=duration,
-            trim=trim,
-            speed=speed,
-            loop=loop,
-            freeze=freeze,
+        "clip": ClipTimes.of(
+            "open_source", start=start, offset=to_fraction("offset", offset), end=end,
+            duration=duration, trim=trim, speed=speed, loop=loop, freeze=freeze, policies=True,
         ),
-        "stall": _policy("stall", stall),
-    }
+        "stall": _POLICY.check("open_source", "stall", stall),
+    }  # fmt: skip
     wait = None if patience is None else float(_positive("patience", patience))
-    return _open(stream, rate, device, wait, options, hwaccel)
-
-
-def _open(
-    stream: object,
-    rate: Fraction | None,
-    device: str | None,
-    wait: float | None,
-    options: SourceOptions,
-    hwaccel: str | None,
-) -> Source:
-    """Return the source of a stream, whatever it is."""
-    if isinstance(stream, Source):
+    given: object = stream
+    if isinstance(given, Source):
         raise ParameterError(
             "open_source: stream is already a source. Give the file or pictures it was opened from."
         )
-    if _is_video(stream):
+    if _is_video(given):
         from dala.media import video
 
-        reader = video.open(stream, device=device, hwaccel=hwaccel)
+        reader = video.open(given, device=device, hwaccel=hwaccel)
         try:
             return _of_reader(reader, True, device, wait, options)
         except BaseException:
@@ -146,21 +129,21 @@ def _open(
         raise ParameterError(
             "open_source: hwaccel applies to videos that open_source opens. Give it to video.open."
         )
-    if callable(getattr(stream, "seek", None)) and hasattr(stream, "policy"):
-        return _of_reader(cast("Reader", stream), False, device, wait, options)
-    if _is_picture(stream):
-        return StillSource(stream, device, **options)
-    if isinstance(stream, list | tuple) or (isinstance(stream, np.ndarray) and stream.ndim == 4):
-        return ListSource(stream, rate or FPS, device, **options)
-    begin = _iterator_factory(stream)
-    if begin is None and callable(stream) and not isinstance(stream, Iterable):
-        return FunctionSource(stream, rate, device, **options)
+    if callable(getattr(given, "seek", None)) and hasattr(given, "policy"):
+        return _of_reader(cast("Reader", given), False, device, wait, options)
+    if _is_picture(given):
+        return StillSource(given, device, **options)
+    if isinstance(given, list | tuple) or (isinstance(given, np.ndarray) and given.ndim == 4):
+        return ListSource(given, rate or FPS, device, **options)
+    begin = _iterator_factory(given)
+    if begin is None and callable(given) and not isinstance(given, Iterable):
+        return FunctionSource(given, rate, device, **options)
     if begin is None:
         expected = "a path, a video, an iterable or generator of pictures, a function or a picture"
-        is_async = isinstance(stream, AsyncIterable)
+        is_async = isinstance(given, AsyncIterable)
         advice = "Asynchronous iterables are not supported." if is_async else ""
-        raise ParameterError.invalid("open_source", "stream", expected, stream, advice)
-    rewinds = not isinstance(stream, Iterator)
+        raise ParameterError.invalid("open_source", "stream", expected, given, advice)
+    rewinds = not isinstance(given, Iterator)
     if options["clip"].runs != 1 and not rewinds:
         raise ParameterError(
             "open_source: a generator or iterator can be read only once, so it cannot loop. Give "
@@ -177,7 +160,7 @@ def _of_reader(
     wait: float | None,
     options: SourceOptions,
 ) -> Source:
-    feed = ReaderFeed(reader, owned=owned, device=device)
+    feed = ReaderFeed(reader, owned, device)
     clip = options["clip"]
     if feed.live and (clip.runs != 1 or not clip.plain):
         raise ParameterError(
@@ -227,38 +210,3 @@ def _positive(name: str, value: float | Fraction | str) -> Fraction:
     if found <= 0:
         raise ParameterError.invalid("open_source", name, "above 0", value)
     return found
-
-
-def clip_of(
-    call: str,
-    *,
-    start: TimeLike | None = None,
-    offset: TimeLike | None = None,
-    end: TimeLike | None = None,
-    duration: TimeLike | None = None,
-    trim: TrimLike | None = None,
-    speed: SpeedLike | None = None,
-    loop: bool | int | None = None,
-    freeze: bool | TimeLike | None = None,
-) -> ClipTimes:
-    """Return the times of a clip; ``offset`` is a start, and ``end`` may be "freeze" or "hide"."""
-    moved = None if offset is None else to_fraction("offset", offset, call)
-    if start is not None and moved:
-        raise ParameterError(f"{call}: give start or offset, which mean the same, not both.")
-    first = start if start is not None else moved or None
-    if isinstance(end, str) and end in _POLICIES:
-        if freeze is not None:
-            raise ParameterError(f"{call}: give freeze or end={end!r}, not both.")
-        freeze, end = end == "freeze", None
-    elif isinstance(end, str) and not any(c.isdigit() for c in end):
-        raise ParameterError.invalid(call, "end", "a time in seconds, 'freeze' or 'hide'", end)
-    return ClipTimes.of(
-        call, start=first, end=end, duration=duration, trim=trim, speed=speed, loop=loop,
-        freeze=freeze,
-    )  # fmt: skip
-
-
-def _policy(name: str, value: str) -> str:
-    if not isinstance(value, str) or value not in _POLICIES:
-        raise ParameterError.invalid("open_source", name, "'freeze' or 'hide'", value)
-    return value

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextvars import copy_context
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import Final
 
@@ -22,6 +23,7 @@ _SEEK_AHEAD: Final = Fraction(2)
 _JOIN_TIMEOUT: Final = 1.0
 
 
+@dataclass(eq=False)
 class Player:
     """Pictures of a feed by time.
 
@@ -29,25 +31,19 @@ class Player:
     over at its end, and times continue. ``length`` is that of the feed, if it is known already.
     """
 
-    def __init__(
-        self,
-        feed: Feed,
-        *,
-        loop: bool,
-        newest: bool,
-        patience: float,
-        length: Fraction | None = None,
-    ) -> None:
+    feed: Feed
+    _: KW_ONLY
+    loop: bool
+    newest: bool
+    patience: float
+    #: Duration of the feed in seconds; None until the end was reached.
+    length: Fraction | None = None
+
+    def __post_init__(self) -> None:
         self.errors = 0
         self.error: Exception | None = None
         #: Whether a picture is late, or (newest) there has been no new one for a while.
         self.stalled = False
-        #: Duration of the feed in seconds; None until the end was reached.
-        self.length = length
-        self._feed = feed
-        self._loop = loop
-        self._newest = newest
-        self._patience = patience
         self._changed = forks.condition()
         self._queue: deque[TimedPicture] = deque()
         self._current: TimedPicture | None = None
@@ -82,8 +78,8 @@ class Player:
     def turn(self, feed: Feed, when: Fraction) -> None:
         """Continue with another view of the feed at a time of that, such as the feed backwards."""
         with self._changed:
-            if feed is not self._feed:
-                self._feed = feed
+            if feed is not self.feed:
+                self.feed = feed
                 self._seek(when)
 
     def latest(self) -> TimedPicture | None:
@@ -93,8 +89,8 @@ class Player:
                 self._current = self._queue.pop()
                 self._queue.clear()
                 self.stalled = False
-            elif not self._ended and time.monotonic() - self._arrived > self._patience:
-                self._stall(f"no new frame for {self._patience:g} s")
+            elif not self._ended and time.monotonic() - self._arrived > self.patience:
+                self._stall(f"no new frame for {self.patience:g} s")
             return self._current
 
     def is_over(self, when: Fraction) -> bool:
@@ -102,7 +98,7 @@ class Player:
         with self._changed:
             if not self._ended or self._queue:
                 return False
-            if self._newest or self._current is None or self.length is None:
+            if self.newest or self._current is None or self.length is None:
                 return True
             return when >= self.length
 
@@ -116,13 +112,13 @@ class Player:
         if wait and self._thread is not threading.current_thread():
             self._thread.join(_JOIN_TIMEOUT)
             if self._thread.is_alive():
-                self._feed.interrupt()
+                self.feed.interrupt()
                 self._thread.join(_JOIN_TIMEOUT)
 
     # with the lock held -----------------------------------------------------------------------
     def _rewind_to(self, when: Fraction) -> None:
         if self._current is not None and when < self._current.time:
-            if self._feed.rewinds:
+            if self.feed.rewinds:
                 self._seek(when)
             elif not self._cannot_rewind:
                 self._cannot_rewind = True
@@ -148,12 +144,12 @@ class Player:
         return False
 
     def _is_far(self, when: Fraction) -> bool:
-        if self._loop and self.length and when >= self._position + 2 * self.length:
-            return self._feed.rewinds
-        return self._feed.seeks and when > self._position + _SEEK_AHEAD
+        if self.loop and self.length and when >= self._position + 2 * self.length:
+            return self.feed.rewinds
+        return self.feed.seeks and when > self._position + _SEEK_AHEAD
 
     def _seek(self, when: Fraction) -> None:
-        loops = when // self.length if self._loop and self.length else 0
+        loops = when // self.length if self.loop and self.length else 0
         self._loop_start = loops * (self.length or Fraction(0))
         self._target = when - self._loop_start
         self._position = when
@@ -165,13 +161,13 @@ class Player:
 
     def _wait(self, done: Callable[[], bool]) -> None:
         """Wait for a condition, up to the patience; a stalled feed is not waited for again."""
-        end = time.monotonic() + self._patience
+        end = time.monotonic() + self.patience
         while not done():
             if self.stalled and self._count == self._count_at_stall:
                 return
             left = end - time.monotonic()
             if left <= 0:
-                self._stall(f"no picture for {self._patience:g} s")
+                self._stall(f"no picture for {self.patience:g} s")
                 return
             self._changed.wait(min(left, 0.5))  # with a timeout, so that Ctrl-C works everywhere
         self.stalled = False
@@ -196,7 +192,7 @@ class Player:
                 self._ended = True
                 self._changed.notify_all()
             try:
-                self._feed.close()
+                self.feed.close()
             except Exception as error:
                 self._record_error(error)
 
@@ -207,7 +203,7 @@ class Player:
                 self._changed.wait(0.5)
             if self._closed:
                 return False
-            target, self._target, age, feed = self._target, None, self._age, self._feed
+            target, self._target, age, feed = self._target, None, self._age, self.feed
         timed, problem = None, None
         try:
             if target is not None:
@@ -227,7 +223,7 @@ class Player:
         return True
 
     def _is_full(self) -> bool:
-        return self._ended or (len(self._queue) >= AHEAD and not self._newest)
+        return self._ended or (len(self._queue) >= AHEAD and not self.newest)
 
     def _enqueue(self, timed: TimedPicture | None) -> None:
         self._count += 1
@@ -235,15 +231,15 @@ class Player:
         if timed is not None:
             self._loop_has_picture = True
             self._arrived = time.monotonic()
-            if self._newest:
+            if self.newest:
                 self._queue.clear()
             until = None if timed.until is None else timed.until + self._loop_start
             self._queue.append(TimedPicture(timed.time + self._loop_start, timed.picture, until))
             self._position = max(self._position, self._queue[-1].time)
             return
         if self.length is None:
-            self.length = self._feed.length
-        if self._loop and self._loop_has_picture and self.length:
+            self.length = self.feed.length
+        if self.loop and self._loop_has_picture and self.length:
             self._loop_start += self.length
             self._position = self._loop_start
             self._target = Fraction(0)

@@ -65,12 +65,12 @@ class Speed:
 
     @property
     def begins_backward(self) -> bool:
-        """Whether it runs backwards first."""
+        """True if it runs backwards first."""
         return next((value < 0 for value in self.values if value), False)
 
     @property
     def turns_back(self) -> bool:
-        """Whether it runs backwards at some time."""
+        """True if it runs backwards at some time."""
         return any(value < 0 for value in self.values)
 
     def value(self, since: Fraction) -> Fraction:
@@ -153,7 +153,7 @@ def _rows(
 ) -> list[tuple[Fraction, Fraction, Callable[[float], float] | None]]:
     """Return checked key frames as (seconds, speed, curve); None is the straight line."""
     if not isinstance(given, list | tuple):
-        return [(Fraction(0), _speed(given, given, call), None)]
+        return [(Fraction(0), _speed(given, call), None)]
     if not given:
         raise ParameterError.invalid(call, "speed", _EXPECTED, given)
     made: list[tuple[Fraction, Fraction, Callable[[float], float] | None]] = []
@@ -169,13 +169,13 @@ def _rows(
             raise ParameterError.invalid(call, name, expected, frame[0])
         own = frame[2] if len(frame) == 3 else None
         curve = None if own in (None, "linear") else easing(own)
-        made.append((time, _speed(frame[1], frame[1], call), curve))
+        made.append((time, _speed(frame[1], call), curve))
     return made
 
 
-def _speed(value: object, given: object, call: str) -> Fraction:
+def _speed(given: object, call: str) -> Fraction:
     try:
-        found = to_fraction("speed", value, call)  # type: ignore[arg-type]
+        found = to_fraction("speed", given, call)  # type: ignore[arg-type]
     except ParameterError:
         raise ParameterError.invalid(call, "speed", _EXPECTED, given) from None
     if abs(found) > FASTEST:

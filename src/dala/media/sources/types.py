@@ -54,10 +54,13 @@ class Source(Closing, ABC):
         self.version = 0
         #: The same for the same picture of the source, at any time; None if that is not known.
         self.key: Hashable = None
-        self._closed = False
-        self._current: Picture | None = None
+        #: Whether ``close`` was called.
+        self.closed = False
+        #: The picture that ``at`` returned last; None if there was none.
+        self.picture: Picture | None = None
         self._size: tuple[int, int] | None = None
-        self._over = False
+        #: Whether the source had ended at the time of the last call of ``at``.
+        self.ended = False
         self._error: Exception | None = None
         self._errors = 0
         resources.track("source", "host", 0)
@@ -83,17 +86,12 @@ class Source(Closing, ABC):
     @property
     def size(self) -> tuple[int, int] | None:
         """Width and height of the last picture, or of the first; None if unknown."""
-        if self._current is not None:
-            self._size = _size(self._current)
-        elif self._size is None and not self._closed:
+        if self.picture is not None:
+            self._size = _size(self.picture)
+        elif self._size is None and not self.closed:
             first = self._first()
             self._size = None if first is None else _size(first)
         return self._size
-
-    @property
-    def picture(self) -> Picture | None:
-        """The picture that ``at`` returned last."""
-        return self._current
 
     @property
     def live_reader(self) -> Reader | None:
@@ -101,13 +99,8 @@ class Source(Closing, ABC):
         return None
 
     @property
-    def ended(self) -> bool:
-        """Whether the last ``at`` was after the end."""
-        return self._over
-
-    @property
     def stalled(self) -> bool:
-        """Whether a picture is late."""
+        """True if a picture is late."""
         return False
 
     @property
@@ -120,24 +113,19 @@ class Source(Closing, ABC):
         """Number of errors."""
         return self._errors
 
-    @property
-    def closed(self) -> bool:
-        """Whether the source was closed."""
-        return self._closed
-
     def __repr__(self) -> str:
-        found = self._size if self._current is None else _size(self._current)
+        found = self._size if self.picture is None else _size(self.picture)
         size = "" if found is None else f" {found[0]}x{found[1]}"
         return f"<{type(self).__name__}{size}{' closed' if self.closed else ''}>"
 
     # use --------------------------------------------------------------------------------------
     def at(self, time: float | Fraction | Moment) -> Picture | None:
         """Return the newest picture not later than a scene time; None to show nothing."""
-        if self._closed:
+        if self.closed:
             return None
         when = time if isinstance(time, Moment) else Moment.of(to_fraction("time", time))
         clip, place = self.clip, None
-        self._over = False
+        self.ended = False
         self._check_process()
         try:
             if not clip.plain:
@@ -149,8 +137,8 @@ class Source(Closing, ABC):
                 found = None if when.seconds < 0 else self._at(when, None)
         except Exception as error:
             self._record_error(error)
-            found = self._current if self.stall == "freeze" else None
-        if found is not self._current:
+            found = self.picture if self.stall == "freeze" else None
+        if found is not self.picture:
             self._set_picture(found)
             self.version += 1
         return found
@@ -158,14 +146,14 @@ class Source(Closing, ABC):
     def close(self) -> None:
         """Stop threads and close the stream. Closing twice has no effect."""
         self._set_picture(None)
-        self._closed = True
+        self.closed = True
         self._end()
 
     # inside -----------------------------------------------------------------------------------
     def _set_picture(self, picture: Picture | None) -> None:
-        if picture is None and self._current is not None:
-            self._size = _size(self._current)
-        self._current = picture
+        if picture is None and self.picture is not None:
+            self._size = _size(self.picture)
+        self.picture = picture
 
     def _record_error(self, error: Exception) -> None:
         self._error = error
@@ -184,8 +172,8 @@ class Source(Closing, ABC):
 
     def _is_hidden(self, place: ClipPlace | None) -> bool:
         """Return True if the source is over and shows nothing then."""
-        self._over = self._over or (place is not None and place.over)
-        return self._over and self.clip.freeze is False
+        self.ended = self.ended or (place is not None and place.over)
+        return self.ended and self.clip.freeze is False
 
     def _first(self) -> Picture | None:
         """Return the first picture, if it is known."""
@@ -240,7 +228,7 @@ class ListSource(Source):
     def _at(self, when: Moment, place: ClipPlace | None) -> Picture | None:
         time, backward = when.exact, place is not None and place.backward
         if place is None:
-            self._over = self.clip.runs is not None and time >= self._length
+            self.ended = self.clip.runs is not None and time >= self._length
             if self.clip.runs is None:
                 time %= self._length
         if self._is_hidden(place):
@@ -363,7 +351,7 @@ class PlayedSource(Source):
 
     @property
     def stalled(self) -> bool:
-        """Whether a picture is late."""
+        """True if a picture is late."""
         return self._player.stalled
 
     @property
@@ -380,7 +368,7 @@ class PlayedSource(Source):
         player = self._player
         if place is None or self._newest:
             timed = player.latest() if self._newest else player.at(when.exact)
-            self._over = player.is_over(when.exact)
+            self.ended = player.is_over(when.exact)
         else:
             at = place.unrolled
             backward = place.backward and not place.over and self._backward is not None
@@ -394,7 +382,7 @@ class PlayedSource(Source):
                     at = max(at - _MOMENT, Fraction(0))
                 player.turn(self._forward, at)
             timed = player.at(at)
-            self._over = place.over or (not backward and player.is_over(at))
+            self.ended = place.over or (not backward and player.is_over(at))
         if self._is_hidden(None):
             return None
         if player.stalled and self.stall == "hide":

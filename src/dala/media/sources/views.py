@@ -9,23 +9,37 @@ from typing import Final
 from dala.errors import VideoError
 from dala.media.frame import Frame
 from dala.media.pictures.pixels import Pixels
-from dala.media.sources.feed import FPS, BadPicture, Feed, TimedPicture
+from dala.media.sources.feed import FPS, Feed, TimedPicture
 
 #: Memory and number of pictures that are held to go backwards.
 _HELD_BYTES: Final = 256 << 20
 _FEWEST, _MOST = 8, 64
 
 
-class TrimmedFeed(Feed):
+class FeedView(Feed):
+    """A feed that shows the pictures of another, which it closes."""
+
+    def __init__(self, feed: Feed) -> None:
+        self.feed = feed
+        self.rewinds, self.seeks = feed.rewinds, feed.seeks
+
+    def interrupt(self) -> None:
+        """End a call of the other feed that waits."""
+        self.feed.interrupt()
+
+    def close(self) -> None:
+        """Close the other feed."""
+        self.feed.close()
+
+
+class TrimmedFeed(FeedView):
     """The part of a feed between two times; its own times count from the first."""
 
     def __init__(self, feed: Feed, first: Fraction, last: Fraction | None) -> None:
-        super().__init__()
-        self._feed = feed
+        super().__init__(feed)
         self._from = first
         self._to = last
-        self.rewinds, self.seeks = feed.rewinds, feed.seeks
-        self._ahead: TimedPicture | None = None
+        self._ahead: deque[TimedPicture] = deque()
         self._begun = False
 
     def next(self) -> TimedPicture | None:
@@ -33,11 +47,11 @@ class TrimmedFeed(Feed):
         if not self._begun:
             self._begun = True
             if self.rewinds and self._from:
-                self._feed.seek(self._from)
+                self.feed.seek(self._from)
             self._skip()
-        timed, self._ahead = self._ahead or self._feed.next(), None
+        timed = self._ahead.popleft() if self._ahead else self.feed.next()
         if timed is None or (self._to is not None and timed.time >= self._to):
-            whole = self._feed.length
+            whole = self.feed.length
             ends = [end for end in (self._to, whole) if end is not None]
             self.length = max(min(ends) - self._from, Fraction(0)) if ends else None
             return None
@@ -49,89 +63,34 @@ class TrimmedFeed(Feed):
     def _skip(self) -> None:
         """Find the picture that is shown where the part begins."""
         shown: TimedPicture | None = None
-        while True:
-            try:
-                timed = self._feed.next()
-            except BadPicture:
-                continue
-            if timed is None:
-                self._ahead = shown
-                return
-            if timed.time > self._from:
+        while (timed := self.feed.next_good()) is not None and timed.time <= self._from:
+            shown, over = timed, timed.until is not None and timed.until > self._from
+            if over or timed.time == self._from:
+                timed = None
                 break
-            shown = timed
-            if timed.until is not None and timed.until > self._from:
-                break
-            if timed.time == self._from:
-                break
-        if shown is None or shown is timed:
-            self._ahead = timed
-        else:
-            self._ahead = shown
-            self._feed = _Pushed(self._feed, timed)
+        self._ahead.extend(found for found in (shown, timed) if found is not None)
 
     def seek(self, time: Fraction) -> None:
         """Continue with the picture shown at a time of the part."""
-        if isinstance(self._feed, _Pushed):
-            self._feed = self._feed.feed
-        self._ahead, self._begun = None, True
+        self._ahead.clear()
+        self._begun = True
         if self.seeks and time > 0:
-            self._feed.seek(self._from + time)
+            self.feed.seek(self._from + time)
         else:
-            self._feed.seek(self._from)
+            self.feed.seek(self._from)
             self._skip()
 
-    def interrupt(self) -> None:
-        """Make a blocked ``next`` return."""
-        self._feed.interrupt()
 
-    def close(self) -> None:
-        """Close the feed."""
-        self._feed.close()
-
-
-class _Pushed(Feed):
-    """A feed with one picture put back."""
-
-    def __init__(self, feed: Feed, timed: TimedPicture) -> None:
-        super().__init__()
-        self.feed = feed
-        self._timed: TimedPicture | None = timed
-        self.rewinds, self.seeks = feed.rewinds, feed.seeks
-
-    def next(self) -> TimedPicture | None:
-        """Return the picture that was put back, then those of the feed."""
-        timed, self._timed = self._timed, None
-        if timed is None:
-            timed = self.feed.next()
-            self.length = self.feed.length
-        return timed
-
-    def seek(self, time: Fraction) -> None:
-        """Seek in the feed."""
-        self._timed = None
-        self.feed.seek(time)
-
-    def interrupt(self) -> None:
-        """Make a blocked ``next`` return."""
-        self.feed.interrupt()
-
-    def close(self) -> None:
-        """Close the feed."""
-        self.feed.close()
-
-
-class MirroredFeed(Feed):
+class MirroredFeed(FeedView):
     """A feed backwards: it reads a block of pictures at a time, and returns the last one first.
 
     The block is as large as the memory for it allows, but at most 64 pictures.
     """
 
     def __init__(self, feed: Feed, length: Fraction) -> None:
-        super().__init__()
-        self._feed = feed
+        super().__init__(feed)
         self.length = self._whole = length
-        self.rewinds, self.seeks = True, feed.seeks
+        self.rewinds = True
         self._block: deque[TimedPicture] = deque()
         #: Pictures before this time of the feed are still to come.
         self._before = length
@@ -154,13 +113,10 @@ class MirroredFeed(Feed):
         """Read the block of pictures before a time."""
         end = self._before
         begin = max(end - self._count * self._step, Fraction(0))
-        self._feed.seek(begin)
+        self.feed.seek(begin)
         found: list[TimedPicture] = []
         while True:
-            try:
-                timed = self._feed.next()
-            except BadPicture:
-                continue
+            timed = self.feed.next_good()
             if timed is None or timed.time >= end:
                 break
             found.append(timed)
@@ -180,14 +136,10 @@ class MirroredFeed(Feed):
             later = timed.time
         self._before = later
 
-    def interrupt(self) -> None:
-        """Make a blocked ``next`` return."""
-        self._feed.interrupt()
-
     def close(self) -> None:
         """Close the feed, and drop the block."""
         self._block.clear()
-        self._feed.close()
+        super().close()
 
 
 def _bytes(picture: Frame | Pixels) -> int:

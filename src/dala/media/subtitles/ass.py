@@ -7,9 +7,10 @@ copies for outlines and glows) are left out and counted.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, NamedTuple, Self
 
 from dala.media.subtitles.cue import Cue, Parsed, short
+from dala.media.subtitles.markup import Marked
 from dala.media.subtitles.times import seconds
 
 _SCRIPT: Final = re.compile(
@@ -34,15 +35,22 @@ def is_ass(text: str) -> bool:
     return _SCRIPT.search(text) is not None
 
 
-class _Style:
-    """What a style says that our text can show."""
+class _Style(NamedTuple):
+    """The properties of a style, or of a place in a text, that our text can show."""
 
-    def __init__(self, fields: dict[str, str], old: bool) -> None:
-        self.italic = fields.get("italic", "0").strip() not in ("0", "")
-        self.bold = fields.get("bold", "0").strip() not in ("0", "")
-        self.color = _color(fields.get("primarycolour", ""))
-        alignment = fields.get("alignment", "2").strip()
-        self.an = _keypad(alignment) if old else alignment
+    italic: bool = False
+    bold: bool = False
+    color: str = ""
+    an: str = "2"
+
+    @classmethod
+    def of(cls, fields: dict[str, str], old: bool) -> Self:
+        """Return the style of a line; those of old scripts number alignments otherwise."""
+        italic, bold = (fields.get(n, "0").strip() not in ("0", "") for n in ("italic", "bold"))
+        an = fields.get("alignment", "2").strip()
+        return cls(
+            italic, bold, _color(fields.get("primarycolour", "")), _keypad(an) if old else an
+        )
 
 
 class _Reader:
@@ -71,7 +79,7 @@ class _Reader:
         elif word == "style" and "styles" in self.section:
             fields = self.fields(rest, ())
             name = fields.get("name", "").strip().lstrip("*")
-            self.styles[name.lower()] = _Style(fields, "+" not in self.section)
+            self.styles[name.lower()] = _Style.of(fields, "+" not in self.section)
         elif word == "comment" and self.section == "events":
             self.found.left_out["comments"] += 1
         elif word == "dialogue":  # in whatever section: some tools misname it
@@ -97,45 +105,35 @@ class _Reader:
 
     def cue(self, start: float, end: float, fields: dict[str, str]) -> None:
         name = fields.get("style", "").strip().lstrip("*").lower()
-        style = self.styles.get(name) or self.styles.get("default")
+        style = self.styles.get(name) or self.styles.get("default") or _Style()
         words = _Words(style, self.soft_breaks)
-        words.read(fields["text"])
-        if not words.text:
+        made = words.read(fields["text"])
+        if not made.text:
             self.found.left_out["drawings" if words.drew else "empty cues"] += 1
             return
-        key = start, end, words.text
+        key = start, end, made.text
         if key in self.seen:
             self.found.left_out["repeated lines"] += 1
             return
         self.seen.add(key)
-        settings = {"an": words.an} if words.an not in ("", "2") else {}
+        settings = {"an": words.now.an} if words.now.an not in ("", "2") else {}
         actor = fields.get("name", fields.get("actor", "")).strip()
-        self.found.add(
-            Cue(
-                start, end, words.text, settings, words.italic, words.bold, words.color,
-                (actor,) if actor else (),
-            )
-        )  # fmt: skip
+        voices = (actor,) if actor else ()
+        self.found.add(Cue(start, end, made.text, settings, *made[1:4], voices))
 
 
 class _Words:
     """The text of a line without its override tags, and what the tags say about all of it."""
 
-    def __init__(self, style: _Style | None, soft_breaks: bool) -> None:
-        self.style = style
+    def __init__(self, style: _Style, soft_breaks: bool) -> None:
+        self.style = self.now = style
         self.soft_breaks = soft_breaks
-        self.an = style.an if style else ""
-        self.color = ""
-        self.drew = False
-        self.text = ""
-        self._drawing = False
-        self._now = {"i": bool(style and style.italic), "b": bool(style and style.bold)}
-        self._tint = style.color if style else ""
-        #: For each run of text: italic, bold, color.
-        self._runs: list[tuple[bool, bool, str]] = []
+        self.drew = self._drawing = False
 
-    def read(self, raw: str) -> None:
+    def read(self, raw: str) -> Marked:
+        """Return the words, and the look that all of them have."""
         parts: list[str] = []
+        runs: list[_Style] = []
         for index, part in enumerate(_BLOCK.split(raw)):
             if index % 2:
                 self.tags(part)
@@ -143,44 +141,36 @@ class _Words:
                 self.drew = self.drew or bool(part.strip())
             elif part:
                 if part.replace("\\N", "").replace("\\n", "").replace("\\h", "").strip():
-                    self._runs.append((self._now["i"], self._now["b"], self._tint))
+                    runs.append(self.now)
                 parts.append(part)
         text = "".join(parts).replace("\\N", "\n").replace("\\h", " ")
         text = text.replace("\\n", " " if self.soft_breaks else "\n")
-        self.text = "\n".join(" ".join(line.split()) for line in text.split("\n")).strip()
-        self.italic = bool(self._runs) and all(run[0] for run in self._runs)
-        self.bold = bool(self._runs) and all(run[1] for run in self._runs)
-        tints = {run[2] for run in self._runs}
-        self.color = tints.pop() if len(tints) == 1 else ""
-        if self.color == "#ffffff":  # the default of subtitles
-            self.color = ""
-
-    italic = False
-    bold = False
+        text = "\n".join(" ".join(line.split()) for line in text.split("\n")).strip()
+        italic, bold = (bool(runs) and all(run[n] for run in runs) for n in (0, 1))
+        tints = {run.color for run in runs}
+        color = tints.pop() if len(tints) == 1 else ""
+        return Marked(text, italic, bold, "" if color == "#ffffff" else color)  # the default
 
     def tags(self, block: str) -> None:
+        """Apply the tags of a block."""
         for name, reset, value in _TAG.findall(block):
             if name == "p":
                 self._drawing = value not in ("", "0")
             elif name in ("i", "b"):
-                on = {"i": self.style.italic, "b": self.style.bold} if self.style else {}
                 # weights from 100 on are numbers: 600 and more is bold
                 number = int(value) if value.lstrip("-").isdigit() else None
-                self._now[name] = (
-                    on.get(name, False) if number is None else number == 1 or number >= 600
-                )
+                own = self.style.italic if name == "i" else self.style.bold
+                on = own if number is None else number == 1 or number >= 600
+                now = self.now
+                self.now = now._replace(italic=on) if name == "i" else now._replace(bold=on)
             elif name == "an" and value in tuple("123456789"):
-                self.an = value
+                self.now = self.now._replace(an=value)
             elif name == "a" and value.isdigit():
-                self.an = _keypad(value)
+                self.now = self.now._replace(an=_keypad(value))
             elif name in ("c", "1c"):
-                self._tint = _color(value) if value else (self.style.color if self.style else "")
+                self.now = self.now._replace(color=_color(value) if value else self.style.color)
             elif reset:
-                self._now = {
-                    "i": bool(self.style and self.style.italic),
-                    "b": bool(self.style and self.style.bold),
-                }
-                self._tint = self.style.color if self.style else ""
+                self.now = self.style._replace(an=self.now.an)
 
 
 def _keypad(old: str) -> str:

@@ -3,7 +3,8 @@
 Files that are not Unicode do not say what they are. Each candidate encoding is judged by the text
 it would give: the letters must be those of one language that uses the encoding, and each word of
 one script, with its capital in front. ``encoding=`` of ``load_subtitles`` settles what cannot be
-known.
+known. It is ours because a few cues must be enough: of the twelve texts of its test,
+charset-normalizer 3.5 reads seven.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Cue:
 
 
 class Subtitles(list[Cue]):
-    """The cues of a file: a list, with what is known about the file.
+    """The cues of a file: a list, with facts about the file.
 
     Attributes:
         kind: "srt", "vtt" or "ass".
@@ -60,16 +60,16 @@ class Subtitles(list[Cue]):
         self.left_out = {name: count for name, count in (left_out or {}).items() if count}
 
 
+@dataclass(eq=False)
 class Parsed:
-    """What a parser finds in a file, in the file's order."""
+    """The result of a parser, in the file's order."""
 
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-        self.cues: list[Cue] = []
-        #: Line numbers and descriptions of mistakes, one for each cue that was skipped.
-        self.problems: list[tuple[int, str]] = []
-        self.left_out: Counter[str] = Counter()
-        self.regions: dict[str, dict[str, str]] = {}
+    kind: str
+    cues: list[Cue] = field(default_factory=list)
+    #: Line numbers and descriptions of mistakes, one for each cue that was skipped.
+    problems: list[tuple[int, str]] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+    regions: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def skip(self, at: int, reason: str) -> None:
         """Record a cue that is skipped, by the index of its line."""

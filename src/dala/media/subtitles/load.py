@@ -1,4 +1,8 @@
-"""Reading a subtitle file of any kind."""
+"""Reading a subtitle file of any kind.
+
+The readers are ours because FFmpeg's keep neither voices nor regions, and do not say which lines
+of a file they skip.
+"""
 
 from __future__ import annotations
 
@@ -106,17 +110,16 @@ def _read(source: PathLike | bytes, encoding: str | None) -> tuple[str, str, str
     path = pathlib.Path(source)
     name = repr(os.fspath(source))
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise ParameterError(
-                f"load_subtitles: {name} must be at most {MAX_BYTES >> 20} MiB, got "
-                f"{path.stat().st_size >> 20} MiB. Is it a video?"
-            )
-        data = path.read_bytes()
+        size = path.stat().st_size
+        data = b"" if size > MAX_BYTES else path.read_bytes()
     except (OSError, ValueError) as error:
-        if isinstance(error, ParameterError):
-            raise
         reason = getattr(error, "strerror", None) or error
         raise ParameterError(f"load_subtitles: {name} cannot be read ({reason}).") from None
+    if size > MAX_BYTES:
+        raise ParameterError(
+            f"load_subtitles: {name} must be at most {MAX_BYTES >> 20} MiB, got "
+            f"{size >> 20} MiB. Is it a video?"
+        )
     return _decode(data, name, encoding)
 
 

@@ -50,7 +50,7 @@ def plain(raw: str) -> Marked:
     if font and _whole(text, "font"):
         color = _hex(font[1])
     italic, bold = _whole(text, "i"), _whole(text, "b")
-    text = _TAG.sub(lambda match: "" if _known(match) else match[0], text)
+    text = _TAG.sub(lambda m: "" if m[1] is None or m[1].lower() in _TAGS else m[0], text)
     return Marked(_lines(text), italic, bold, color)
 
 
@@ -74,10 +74,6 @@ def plain_vtt(raw: str) -> Marked:
 
 def _lines(text: str) -> str:
     return "\n".join(line.strip() for line in text.split("\n")).strip()
-
-
-def _known(match: re.Match[str]) -> bool:
-    return match[1] is None or match[1].lower() in _TAGS
 
 
 def _whole(text: str, tag: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 from dala.media.subtitles import markup
@@ -16,21 +17,39 @@ _ALIGNED: Final = re.compile(r"\\an([1-9])")
 def parse(lines: list[str]) -> Parsed:
     """Read all cues; a cue starts at a line with times and ends at a blank one."""
     found = Parsed("srt")
-    at = 0
+    read_blocks(found, lines, 0, _cue)
+    return found
+
+
+def read_blocks(
+    found: Parsed,
+    lines: list[str],
+    at: int,
+    cue: Callable[[str, tuple[float, float, str]], Cue],
+    other: Callable[[int], int] = lambda at: at,
+) -> None:
+    """Read the cues from a line on, each by its text and its timing.
+
+    ``other`` reads a block of another kind at a line, if there is one, and returns its end.
+    """
     while at < len(lines):
-        line = lines[at]
-        if not line.strip():
+        line, after = lines[at], other(at)
+        if after > at:
+            at = after
+        elif not line.strip():
             at += 1
         elif "-->" in line:
-            end = block_end(lines, at + 1)
-            _cue(found, lines, at, end)
+            end, times = block_end(lines, at + 1), timing(line)
+            if isinstance(times, str):
+                found.skip(at, f"{short(line)}: {times}")
+            else:
+                found.add(cue("\n".join(lines[at + 1 : end]), times))
             at = end
         elif at + 1 < len(lines) and "-->" in lines[at + 1]:
             at += 1  # the number or name of a cue
         else:
             found.skip(at, f"no line with times in a block that starts with {short(line)}")
             at = block_end(lines, at)
-    return found
 
 
 def block_end(lines: list[str], at: int) -> int:
@@ -44,19 +63,12 @@ def block_end(lines: list[str], at: int) -> int:
     return at
 
 
-def _cue(found: Parsed, lines: list[str], at: int, end: int) -> None:
-    times = timing(lines[at])
-    if isinstance(times, str):
-        found.skip(at, f"{short(lines[at])}: {times}")
-        return
+def _cue(raw: str, times: tuple[float, float, str]) -> Cue:
     start, stop, options = times
-    raw = "\n".join(lines[at + 1 : end]).strip()
-    settings = {}
-    for part in options.split():
-        name, colon, value = part.partition(":")
-        if colon and name and value:
-            settings[name] = value
+    raw = raw.strip()
+    parts = (part.partition(":") for part in options.split())
+    settings = {name: value for name, _, value in parts if name and value}
     if aligned := _ALIGNED.search("".join(_ASS.findall(raw))):
         settings["an"] = aligned[1]
     text = markup.plain(_ASS.sub("", raw))
-    found.add(Cue(start, stop, text.text, settings, text.italic, text.bold, text.color))
+    return Cue(start, stop, text.text, settings, *text[1:])

@@ -10,9 +10,9 @@ import re
 from typing import Final
 
 from dala.media.subtitles import markup
-from dala.media.subtitles.cue import Cue, Parsed, short
-from dala.media.subtitles.srt import block_end
-from dala.media.subtitles.times import is_timing, timing
+from dala.media.subtitles.cue import Cue, Parsed
+from dala.media.subtitles.srt import read_blocks
+from dala.media.subtitles.times import is_timing
 
 _BLOCK: Final = re.compile(r"(NOTE|STYLE|REGION)(?:[ \t].*)?$")
 #: The old form of a region: a line of the header.
@@ -45,25 +45,22 @@ def is_vtt(first: str) -> bool:
 def parse(lines: list[str]) -> Parsed:
     """Read all cues and regions."""
     found = Parsed("vtt")
-    at = _header(found, lines)
-    while at < len(lines):
-        line = lines[at]
-        if not line.strip():
-            at += 1
-        elif block := _BLOCK.match(line):
-            at = _comment(found, lines, at, block[1])
-        elif "-->" in line:
-            at = _cue(found, lines, at)
-        elif at + 1 < len(lines) and "-->" in lines[at + 1]:
-            at += 1  # the name of a cue
-        else:
-            found.skip(at, f"no line with times in a block that starts with {short(line)}")
-            at = block_end(lines, at)
-    for cue in found.cues:
-        region = cue.settings.get("region")
+
+    def cue(raw: str, times: tuple[float, float, str]) -> Cue:
+        settings = _settings(found, times[2].split(), ":", _SETTINGS)
+        text = markup.plain_vtt(raw)
+        return Cue(times[0], times[1], text.text, settings, *text[1:])
+
+    def comment(at: int) -> int:
+        block = _BLOCK.match(lines[at])
+        return at if block is None else _comment(found, lines, at, block[1])
+
+    read_blocks(found, lines, _header(found, lines), cue, comment)
+    for made in found.cues:
+        region = made.settings.get("region")
         if region is not None and region not in found.regions:
             found.left_out["regions that are not in the file"] += 1
-            del cue.settings["region"]
+            del made.settings["region"]
     return found
 
 
@@ -87,10 +84,8 @@ def _comment(found: Parsed, lines: list[str], at: int, kind: str) -> int:
     if kind == "REGION":
         words = " ".join(lines[at:end]).split()[1:]
         _region(found, words, ":")
-    elif kind == "STYLE":
-        found.left_out["style sheets"] += 1
     else:
-        found.left_out["comments"] += 1
+        found.left_out["style sheets" if kind == "STYLE" else "comments"] += 1
     return end
 
 
@@ -113,18 +108,3 @@ def _settings(
         else:
             found.left_out["settings"] += 1
     return made
-
-
-def _cue(found: Parsed, lines: list[str], at: int) -> int:
-    end = block_end(lines, at + 1)
-    times = timing(lines[at])
-    if isinstance(times, str):
-        found.skip(at, f"{short(lines[at])}: {times}")
-        return end
-    start, stop, options = times
-    settings = _settings(found, options.split(), ":", _SETTINGS)
-    text = markup.plain_vtt("\n".join(lines[at + 1 : end]))
-    found.add(
-        Cue(start, stop, text.text, settings, text.italic, text.bold, text.color, text.voices)
-    )
-    return end

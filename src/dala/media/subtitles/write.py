@@ -6,6 +6,7 @@ import html
 import re
 from collections.abc import Iterable
 
+from dala.arguments import Selection
 from dala.errors import ParameterError
 from dala.media.subtitles.cue import Cue
 from dala.media.subtitles.times import clock
@@ -24,8 +25,7 @@ def format_subtitles(cues: Iterable[Cue], kind: str = "srt") -> str:
     Raises:
         ParameterError: the kind is unknown, or a cue ends before its start.
     """
-    if kind not in ("srt", "vtt"):
-        raise ParameterError.invalid("format_subtitles", "kind", "'srt' or 'vtt'", kind)
+    Selection("srt", "vtt", expected="'srt' or 'vtt'").check("format_subtitles", "kind", kind)
     blocks = ["WEBVTT\n"] if kind == "vtt" else []
     regions = getattr(cues, "regions", {}) if kind == "vtt" else {}
     for name, settings in regions.items():

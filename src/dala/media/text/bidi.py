@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Final
 
 #: Deepest embedding; deeper ones are ignored.
@@ -51,15 +52,16 @@ def levels(text: str, direction: str = "auto") -> tuple[int, list[int]]:
     (0, [0, 0, 0, 0, 1, 1, 1])
     """
     kinds = classes(text)
+    pairs = _matching(kinds)
     if direction == "auto":
-        base = _first_strong(kinds, 0, _matching(kinds))
+        base = _first_strong(kinds, 0, pairs)
     else:
         base = int(direction == "rtl")
     if base == 0 and _BIDI.isdisjoint(kinds):
         return 0, [0] * len(text)
-    embedded, resolved = _explicit(kinds, base)
+    embedded, resolved = _explicit(kinds, base, pairs)
     found = list(embedded)
-    for sequence in _sequences(kinds, embedded):
+    for sequence in _sequences(kinds, embedded, pairs):
         here = [resolved[index] for index in sequence]
         level = embedded[sequence[0]]
         sos, eos = _outer_types(kinds, embedded, sequence, base)
@@ -90,16 +92,8 @@ def visual_order(levels: Sequence[int]) -> list[int]:
         return order
     odd = [level for level in levels if level & 1]
     for level in range(max(levels), (min(odd) if odd else max(levels) + 1) - 1, -1):
-        start = 0
-        while start < len(order):
-            if levels[order[start]] < level:
-                start += 1
-                continue
-            end = start
-            while end < len(order) and levels[order[end]] >= level:
-                end += 1
-            order[start:end] = order[start:end][::-1]
-            start = end
+        runs = groupby(order, key=lambda index: levels[index] >= level)
+        order = [index for high, run in runs for index in (reversed([*run]) if high else run)]
     return order
 
 
@@ -128,20 +122,31 @@ def _first_strong(kinds: list[str], start: int, pairs: dict[int, int], end: int 
     return 0
 
 
-def _explicit(kinds: list[str], base: int) -> tuple[list[int], list[str]]:
+def _explicit(kinds: list[str], base: int, pairs: dict[int, int]) -> tuple[list[int], list[str]]:
     """Return the explicit levels, and the classes after overrides (rules X1 to X8)."""
     found, resolved = [base] * len(kinds), list(kinds)
-    pairs = _matching(kinds)
     stack: list[tuple[int, str, bool]] = [(base, "", False)]
     too_many_isolates = too_many_embeddings = isolates = 0
     for index, kind in enumerate(kinds):
+        if kind == "PDI" and too_many_isolates:
+            too_many_isolates -= 1
+        elif kind == "PDI" and isolates:
+            too_many_embeddings = 0
+            while not stack.pop()[2]:
+                pass
+            isolates -= 1
+        elif kind == "PDF" and not too_many_isolates:
+            if too_many_embeddings:
+                too_many_embeddings -= 1
+            elif not stack[-1][2] and len(stack) > 1:
+                stack.pop()
         level, override, _ = stack[-1]
+        if kind not in _REMOVED and kind != "B":  # rule X8: a separator has the paragraph's level
+            found[index] = level
+            if override:
+                resolved[index] = override
         if kind in _EXPLICIT or kind in _ISOLATES:
             is_isolate = kind in _ISOLATES
-            if is_isolate:
-                found[index] = level
-                if override:
-                    resolved[index] = override
             if kind == "FSI":
                 side = _first_strong(kinds, index + 1, pairs, pairs.get(index, len(kinds)))
             else:
@@ -155,44 +160,14 @@ def _explicit(kinds: list[str], base: int) -> tuple[list[int], list[str]]:
                 too_many_isolates += 1
             elif not too_many_isolates:
                 too_many_embeddings += 1
-        elif kind == "PDI":
-            if too_many_isolates:
-                too_many_isolates -= 1
-            elif isolates:
-                too_many_embeddings = 0
-                while not stack[-1][2]:
-                    stack.pop()
-                stack.pop()
-                isolates -= 1
-            found[index] = stack[-1][0]
-            if stack[-1][1]:
-                resolved[index] = stack[-1][1]
-        elif kind == "PDF":
-            if too_many_isolates:
-                pass
-            elif too_many_embeddings:
-                too_many_embeddings -= 1
-            elif not stack[-1][2] and len(stack) > 1:
-                stack.pop()
-        elif kind != "BN" and kind != "B":  # rule X8: a separator has the paragraph's level
-            found[index] = level
-            if override:
-                resolved[index] = override
     return found, resolved
 
 
-def _sequences(kinds: list[str], found: list[int]) -> list[list[int]]:
+def _sequences(kinds: list[str], found: list[int], pairs: dict[int, int]) -> list[list[int]]:
     """Return the isolating run sequences as lists of indices (rule X10)."""
-    pairs = _matching(kinds)
-    ends = {end: start for start, end in pairs.items()}
-    runs: list[list[int]] = []
-    for index, kind in enumerate(kinds):
-        if kind in _REMOVED:
-            continue
-        if runs and found[runs[-1][-1]] == found[index]:
-            runs[-1].append(index)
-        else:
-            runs.append([index])
+    ends = set(pairs.values())
+    kept = (index for index, kind in enumerate(kinds) if kind not in _REMOVED)
+    runs = [list(run) for _, run in groupby(kept, key=found.__getitem__)]
     by_start = {run[0]: run for run in runs}
     sequences = []
     for run in runs:
@@ -307,14 +282,10 @@ def _direction(kind: str) -> str:
 def _neutral(here: list[str], level: int, sos: str, eos: str) -> None:
     """Resolve neutral types in place (rules N1 and N2)."""
     n = 0
-    while n < len(here):
-        if here[n] not in _NEUTRAL:
-            n += 1
-            continue
-        end = n
-        while end < len(here) and here[end] in _NEUTRAL:
-            end += 1
-        left = _direction(here[n - 1]) if n else sos
-        right = _direction(here[end]) if end < len(here) else eos
-        here[n:end] = [left if left == right else "LR"[level & 1]] * (end - n)
+    for neutral, run in groupby(list(here), key=_NEUTRAL.__contains__):
+        end = n + sum(1 for _ in run)
+        if neutral:
+            left = _direction(here[n - 1]) if n else sos
+            right = _direction(here[end]) if end < len(here) else eos
+            here[n:end] = [left if left == right else "LR"[level & 1]] * (end - n)
         n = end

@@ -19,7 +19,7 @@ from dala import forks
 from dala.errors import ParameterError
 from dala.media.text.fonts import faces as fonts
 from dala.media.text.fonts.faces import FontFace
-from dala.media.text.fonts.freetype import FreeTypeObject, freetype
+from dala.media.text.fonts.freetype import FreeTypeObject, check, freetype
 from dala.typing import NDArray
 
 #: Horizontal glyph positions per pixel.
@@ -43,7 +43,7 @@ class Mask(NamedTuple):
 
 
 class GlyphStyle(NamedTuple):
-    """How the glyphs of a face are rendered."""
+    """The style in which the glyphs of a face are rendered."""
 
     face: FontFace
     size: float
@@ -78,7 +78,7 @@ class GlyphAtlas:
         self._bytes = self._hits = self._misses = self._evictions = 0
 
     def gather(self, style: GlyphStyle, glyphs: list[tuple[int, int]]) -> list[Mask]:
-        """Return the masks of several (glyph, quarter), rendering those that are missing."""
+        """Return the masks of several (glyph, quarter); missing ones are rendered."""
         masks, found = self._masks, []
         missing = 0
         with self._lock:
@@ -148,10 +148,10 @@ def _draw(ft: FreeTypeObject, style: GlyphStyle, glyph: int, quarter: int) -> Ma
         return _image_glyph(face, glyph, style.size)
     face.set_size(style.size)
     if face.file.color:
-        slot = face.ft.load_glyph(glyph, ft.FT_LOAD_COLOR | ft.FT_LOAD_RENDER)
+        slot = face.load_glyph(glyph, ft.FT_LOAD_COLOR | ft.FT_LOAD_RENDER)
         if slot.contents.bitmap.pixel_mode == ft.FT_PIXEL_MODE_BGRA:
             return _color_glyph(slot.contents)
-    slot = face.ft.load_glyph(glyph, ft.FT_LOAD_NO_BITMAP | ft.FT_LOAD_TARGET_LIGHT)
+    slot = face.load_glyph(glyph, ft.FT_LOAD_NO_BITMAP | ft.FT_LOAD_TARGET_LIGHT)
     outline = ctypes.byref(slot.contents.outline)
     if style.bold:
         strength = round(BOLD * style.size * 64)
@@ -163,17 +163,15 @@ def _draw(ft: FreeTypeObject, style: GlyphStyle, glyph: int, quarter: int) -> Ma
     if quarter:
         ft.FT_Outline_Translate(outline, quarter * 64 // STEPS, 0)
     if not style.outline:
-        _check(ft, ft.FT_Render_Glyph(slot, ft.FT_RENDER_MODE_NORMAL))
+        check(ft, ft.FT_Render_Glyph(slot, ft.FT_RENDER_MODE_NORMAL))
         contents = slot.contents
         return _mask(contents.bitmap, contents.bitmap_left, contents.bitmap_top)
     handle = ft.FT_Glyph()
-    _check(ft, ft.FT_Get_Glyph(slot, ctypes.byref(handle)))
+    check(ft, ft.FT_Get_Glyph(slot, ctypes.byref(handle)))
     try:
         stroker = _stroker(ft, round(style.outline * 64))
-        _check(ft, ft.FT_Glyph_StrokeBorder(ctypes.byref(handle), stroker, False, True))
-        _check(
-            ft, ft.FT_Glyph_To_Bitmap(ctypes.byref(handle), ft.FT_RENDER_MODE_NORMAL, None, True)
-        )
+        check(ft, ft.FT_Glyph_StrokeBorder(ctypes.byref(handle), stroker, False, True))
+        check(ft, ft.FT_Glyph_To_Bitmap(ctypes.byref(handle), ft.FT_RENDER_MODE_NORMAL, None, True))
         bitmap = ctypes.cast(handle, ft.FT_BitmapGlyph).contents
         return _mask(bitmap.bitmap, bitmap.left, bitmap.top)
     finally:
@@ -183,9 +181,8 @@ def _draw(ft: FreeTypeObject, style: GlyphStyle, glyph: int, quarter: int) -> Ma
 def _color_glyph(slot: FreeTypeObject) -> Mask:
     """Return a color glyph as FreeType rendered it."""
     bitmap = slot.bitmap
-    raw = np.frombuffer(ctypes.string_at(bitmap.buffer, bitmap.rows * bitmap.pitch), np.uint8)
-    pixels = raw.reshape(bitmap.rows, bitmap.pitch)[:, : 4 * bitmap.width]
-    colors = pixels.reshape(bitmap.rows, bitmap.width, 4)[..., [2, 1, 0, 3]] / np.float32(255)
+    pixels = _rows(bitmap, 4 * bitmap.width).reshape(bitmap.rows, bitmap.width, 4)
+    colors = pixels[..., [2, 1, 0, 3]] / np.float32(255)
     return Mask(colors, slot.bitmap_left, -slot.bitmap_top, bitmap.width, bitmap.rows)
 
 
@@ -230,17 +227,12 @@ def _weights(size: int, wanted: int) -> NDArray:
     return np.asarray(tent / tent.sum(axis=1, keepdims=True), np.float32)
 
 
-def _check(ft: FreeTypeObject, error: int) -> None:
-    if error:
-        raise ft.FT_Exception(error)
-
-
 def _stroker(ft: FreeTypeObject, radius: int) -> FreeTypeObject:
     """Return FreeType's stroker of a radius in 1/64 pixels, with round joins."""
     if radius not in _strokers:
         # The class Stroker fails in its finalizer at interpreter exit, so the C API is used.
         stroker = ft.FT_Stroker()
-        _check(ft, ft.FT_Stroker_New(ft.get_handle(), ctypes.byref(stroker)))
+        check(ft, ft.FT_Stroker_New(ft.get_handle(), ctypes.byref(stroker)))
         ft.FT_Stroker_Set(
             stroker, radius, ft.FT_STROKER_LINECAP_ROUND, ft.FT_STROKER_LINEJOIN_ROUND, 0
         )
@@ -251,9 +243,13 @@ def _stroker(ft: FreeTypeObject, radius: int) -> FreeTypeObject:
 
 
 def _mask(bitmap: FreeTypeObject, left: int, top: int) -> Mask:
-    rows, width, pitch = bitmap.rows, bitmap.width, bitmap.pitch
+    rows, width = bitmap.rows, bitmap.width
     if not rows or not width:
         return Mask(np.zeros((0, 0), np.uint8), 0, 0, 0, 0)
-    raw = np.frombuffer(ctypes.string_at(bitmap.buffer, rows * pitch), np.uint8)
-    pixels = np.ascontiguousarray(raw.reshape(rows, pitch)[:, :width])
-    return Mask(pixels, left, -top, width, rows)
+    return Mask(np.ascontiguousarray(_rows(bitmap, width)), left, -top, width, rows)
+
+
+def _rows(bitmap: FreeTypeObject, width: int) -> NDArray:
+    """Return the first bytes of each row of a bitmap."""
+    raw = np.frombuffer(ctypes.string_at(bitmap.buffer, bitmap.rows * bitmap.pitch), np.uint8)
+    return raw.reshape(bitmap.rows, bitmap.pitch)[:, :width]

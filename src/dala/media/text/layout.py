@@ -9,8 +9,9 @@ is no dictionary.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import groupby
 from typing import Final, NamedTuple
 
 from dala.media.text.bidi import levels, visual_order
@@ -35,6 +36,11 @@ _SPACES: Final = " \u1680\u2000-\u2006\u2008-\u200a\u205f\u3000"
 _WORDS: Final = re.compile(f"[{_SPACES}]+|[^{_SPACES}]+")
 _SPACE: Final = re.compile(f"[{_SPACES}]")
 
+#: Ranges of characters between which lines may break without a space.
+_WIDE: Final = (
+    (0x2E80, 0x9FFF), (0xA960, 0xA97F), (0xAC00, 0xD7FF), (0xF900, 0xFAFF), (0xFF00, 0xFFDC),
+    (0x1F300, 0x1FAFF), (0x20000, 0x3FFFF),
+)  # fmt: skip
 ELLIPSIS: Final = "…"
 #: Tolerance of widths, which are sums of floats.
 _TOLERANCE: Final = 1 / 64
@@ -78,13 +84,13 @@ class TextLine:
         return sum(item.spaces for item in self.runs)
 
 
+@dataclass(frozen=True)
 class LineBreaker:
     """Breaks paragraphs of one style into lines."""
 
-    def __init__(self, font: FontSet, options: ShapingOptions, direction: str) -> None:
-        self.font = font
-        self.options = options
-        self.direction = direction
+    font: FontSet
+    options: ShapingOptions
+    direction: str
 
     def lines(self, text: str, width: float | None, most: int) -> list[TextLine]:
         """Return the lines of a text: at most ``most``, and one more if there are more.
@@ -103,10 +109,7 @@ class LineBreaker:
 
     def tokens(self, paragraph: str, *, wrap: bool) -> tuple[int, list[TextToken]]:
         """Return the paragraph's level and its tokens."""
-        if paragraph.isascii() and self.direction != "rtl":
-            base, found = 0, None
-        else:
-            base, found = levels(paragraph, self.direction)
+        base, found = levels(paragraph, self.direction)
         tokens = []
         for match in _WORDS.finditer(paragraph):
             word, start = match[0], match.start()
@@ -114,12 +117,8 @@ class LineBreaker:
             cuts = [len(word)] if space or not wrap else breaks(word)
             begin = 0
             for cut in cuts:
-                part = word[begin:cut]
-                if found is None:
-                    run_levels = (0,) * len(part)
-                else:
-                    run_levels = tuple(found[start + begin : start + cut])
-                tokens.append(self.token(part, run_levels, space))
+                run_levels = tuple(found[start + begin : start + cut])
+                tokens.append(self.token(word[begin:cut], run_levels, space))
                 begin = cut
         return base, tokens
 
@@ -206,9 +205,8 @@ class LineBreaker:
     def shorten(self, line: TextLine, width: float | None) -> TextLine:
         """Return the line shortened to fit with "…" at its end."""
         base = int(line.rtl)
-        _, tokens = LineBreaker(self.font, self.options, ("ltr", "rtl")[base]).tokens(
-            line.text, wrap=False
-        )
+        breaker = replace(self, direction=("ltr", "rtl")[base])
+        _, tokens = breaker.tokens(line.text, wrap=False)
         mark = self.token(ELLIPSIS, (base,))
         while tokens:
             while tokens and tokens[-1].space:
@@ -231,14 +229,10 @@ def _shape_token(
     runs = []
     with fonts.lock:
         for start, end, face, kind in segments(font, text):
-            begin = start
-            while begin < end:
-                stop = begin + 1
-                while stop < end and run_levels[stop] == run_levels[begin]:
-                    stop += 1
-                shaped = shape(face, text[begin:stop], bool(run_levels[begin] & 1), kind, options)
-                runs.append(TextRun(shaped, run_levels[begin], stop - begin if space else 0))
-                begin = stop
+            for level, run in groupby(range(start, end), key=run_levels.__getitem__):
+                part = "".join(text[index] for index in run)
+                shaped = shape(face, part, bool(level & 1), kind, options)
+                runs.append(TextRun(shaped, level, len(part) if space else 0))
     return TextToken(text, run_levels, space, tuple(runs), sum(item.shaped.width for item in runs))
 
 
@@ -248,12 +242,8 @@ def breaks(word: str) -> list[int]:
     >>> breaks("well-known"), breaks("漢字、仮名"), breaks("x-1")
     ([5, 10], [1, 3, 4, 5], [3])
     """
-    found = []
-    if not word.isascii() or "-" in word or "/" in word:
-        for at in range(1, len(word)):
-            if may_break(word, at):
-                found.append(at)
-    return [*found, len(word)]
+    may = not word.isascii() or "-" in word or "/" in word
+    return [*(at for at in range(1, len(word)) if may and may_break(word, at)), len(word)]
 
 
 def may_break(word: str, at: int) -> bool:
@@ -272,13 +262,4 @@ def may_break(word: str, at: int) -> bool:
 
 def _wide(character: str) -> bool:
     """Return True for characters of scripts without spaces, and for Hangul syllables."""
-    code = ord(character)
-    return (
-        0x2E80 <= code <= 0x9FFF
-        or 0xA960 <= code <= 0xA97F
-        or 0xAC00 <= code <= 0xD7FF
-        or 0xF900 <= code <= 0xFAFF
-        or 0xFF00 <= code <= 0xFFDC
-        or 0x1F300 <= code <= 0x1FAFF
-        or 0x20000 <= code <= 0x3FFFF
-    )
+    return any(first <= ord(character) <= last for first, last in _WIDE)

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from dala.extras import pip_install
 from dala.media.text.bidi import MIRRORED
 from dala.media.text.fonts import faces as fonts
-from dala.media.text.fonts.faces import FontFace, FontSet, HarfBuzzObject
+from dala.media.text.fonts.faces import FontFace, FontSet
 from dala.media.text.glyphs import BOLD
 
 #: First code points of scripts that must be shaped separately; "" stands for all others.
@@ -160,21 +160,16 @@ def shape(face: FontFace, text: str, rtl: bool, kind: str, options: ShapingOptio
     bold = BOLD * options.size if options.bold else 0.0
     pen, xs, ys, glyphs, cluster = 0.0, [], [], [], -1
     infos, positions = buffer.glyph_infos, buffer.glyph_positions
-    for info, (dx, dy, advance, _) in zip(infos, _numbers(positions), strict=True):
+    for info, place in zip(infos, positions, strict=True):
         if options.spacing and cluster not in (-1, info.cluster):
             pen += options.spacing
         cluster = info.cluster
         glyphs.append(info.codepoint)
-        xs.append(pen + dx * scale)
-        ys.append(-round(dy * scale))
-        if advance:
-            pen += advance * scale + bold
+        xs.append(pen + place.x_offset * scale)
+        ys.append(-round(place.y_offset * scale))
+        if place.x_advance:
+            pen += place.x_advance * scale + bold
     return ShapedRun(face, glyphs, xs, ys, pen + options.spacing)
-
-
-def _numbers(positions: HarfBuzzObject) -> Iterator[tuple[int, int, int, int]]:
-    for one in positions:
-        yield one.x_offset, one.y_offset, one.x_advance, one.y_advance
 
 
 def _simple(face: FontFace, text: str, rtl: bool, options: ShapingOptions) -> ShapedRun:

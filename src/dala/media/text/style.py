@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import os
-from dataclasses import dataclass, fields
-from typing import Final, TypeAlias
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, TypeAlias
 
+from dala.arguments import ArgumentKind, Flag, Quantity, Selection
 from dala.errors import ParameterError
 from dala.gpu.color import Color, rgba_of
 from dala.media.text.fonts.faces import FontName
@@ -33,6 +33,11 @@ SIZES: Final = (1, 1000)
 
 Shadow: TypeAlias = "tuple[float, float, float, Color]"
 Padding: TypeAlias = "float | tuple[float, ...]"
+
+
+def _checked(kind: ArgumentKind[Any], default: Any) -> Any:
+    """Declare a field with what it accepts; None too, if that is the default."""
+    return field(default=default, metadata={"kind": kind})
 
 
 @dataclass(frozen=True)
@@ -74,54 +79,40 @@ class TextStyle:
     """
 
     font: FontName = None
-    size: float = 32
+    size: float = _checked(Quantity(*SIZES), 32)
     weight: str | int = "regular"
-    italic: bool = False
+    italic: bool = _checked(Flag(), False)
     color: Color = "white"
-    align: str = "left"
-    width: float | None = None
-    height: float | None = None
-    line_height: float = 1.2
-    outline_width: float = 0
+    align: str = _checked(Selection(*ALIGNMENTS), "left")
+    width: float | None = _checked(Quantity(1, 16384), None)
+    height: float | None = _checked(Quantity(1, 16384), None)
+    line_height: float = _checked(Quantity(0.1, 20), 1.2)
+    outline_width: float = _checked(Quantity(0, 200), 0)
     outline_color: Color = "black"
     shadow: Shadow | None = None
     background: Color | None = None
     padding: Padding = 0
-    radius: float = 0
-    letter_spacing: float = 0
-    direction: str = "auto"
-    overflow: str = "clip"
-    subpixel: bool = True
-    blend: str = "srgb"
+    radius: float = _checked(Quantity(0, 16384), 0)
+    letter_spacing: float = _checked(Quantity(-1000, 1000), 0)
+    direction: str = _checked(Selection(*DIRECTIONS), "auto")
+    overflow: str = _checked(Selection(*OVERFLOWS), "clip")
+    subpixel: bool = _checked(Flag(), True)
+    blend: str = _checked(Selection(*BLENDS), "srgb")
 
     def __post_init__(self) -> None:
-        for field in fields(self):  # lists are accepted, but cannot be hashed
-            value = getattr(self, field.name)
-            if isinstance(value, list):
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, list):  # lists are accepted, but cannot be hashed
                 value = tuple(tuple(v) if isinstance(v, list) else v for v in value)
-                object.__setattr__(self, field.name, value)
+                object.__setattr__(self, item.name, value)
+            if "kind" in item.metadata and (value is not None or item.default is not None):
+                item.metadata["kind"].check("TextStyle", item.name, value)
         _check_font(self.font)
-        _number("size", self.size, *SIZES)
         self.weight_number()
-        for name in ("italic", "subpixel"):
-            if not isinstance(getattr(self, name), bool):
-                raise _refuse(name, "True or False", getattr(self, name))
-        for name in ("width", "height"):
-            if getattr(self, name) is not None:
-                _number(name, getattr(self, name), 1, 16384)
-        _number("line_height", self.line_height, 0.1, 20)
-        _number("outline_width", self.outline_width, 0, 200)
-        _number("radius", self.radius, 0, 16384)
-        _number("letter_spacing", self.letter_spacing, -1000, 1000)
-        _choice("align", self.align, ALIGNMENTS)
-        _choice("direction", self.direction, DIRECTIONS)
-        _choice("overflow", self.overflow, OVERFLOWS)
-        _choice("blend", self.blend, BLENDS)
-        _color("color", self.color)
-        _color("outline_color", self.outline_color)
-        if self.background is not None:
-            _color("background", self.background)
-        self.padding_box()
+        for name in ("color", "outline_color", "background"):
+            value = getattr(self, name)
+            if value is not None or name != "background":
+                rgba_of(value, "TextStyle", name)
         self.shadow_parts()
         left, top, right, bottom = self.padding_box()
         if self.width is not None and left + right >= self.width:
@@ -137,8 +128,7 @@ class TextStyle:
             if key not in WEIGHTS:
                 raise _refuse("weight", f"one of {', '.join(WEIGHTS)}, or 1 to 1000", weight)
             return WEIGHTS[key]
-        _number("weight", weight, 1, 1000)
-        return int(weight)
+        return int(Quantity(1, 1000).check("TextStyle", "weight", weight))
 
     def padding_box(self) -> tuple[float, float, float, float]:
         """Return the padding on the left, top, right and bottom."""
@@ -148,7 +138,7 @@ class TextStyle:
             expected = "a number, (horizontal, vertical) or (left, top, right, bottom)"
             raise _refuse("padding", expected, given)
         for part in parts:
-            _number("padding", part, 0, 4096)
+            Quantity(0, 4096).check("TextStyle", "padding", part)
         if len(parts) == 4:
             return parts[0], parts[1], parts[2], parts[3]
         return parts[0], parts[-1], parts[0], parts[-1]
@@ -161,39 +151,18 @@ class TextStyle:
         if not isinstance(shadow, tuple) or len(shadow) != 4:
             raise _refuse("shadow", "(dx, dy, blur, color) or None", shadow)
         dx, dy, blur, color = shadow
-        _number("dx of shadow", dx, -1000, 1000)
-        _number("dy of shadow", dy, -1000, 1000)
-        _number("blur of shadow", blur, 0, 100)
-        return dx, dy, blur, _color("color of shadow", color)
+        for name, value in (("dx", dx), ("dy", dy)):
+            Quantity(-1000, 1000).check("TextStyle", f"{name} of shadow", value)
+        Quantity(0, 100).check("TextStyle", "blur of shadow", blur)
+        return dx, dy, blur, rgba_of(color, "TextStyle", "color of shadow")
 
 
 def _check_font(font: FontName) -> None:
-    names = font if isinstance(font, tuple) else (font,)
-    for name in names:
-        if name is None and not isinstance(font, tuple):
-            continue
-        if not isinstance(name, str | os.PathLike) or not os.fspath(name):
-            raise _refuse("font", "a family name, a path, a tuple of them or None", font)
-    if not names:
+    names = font if isinstance(font, tuple) else () if font is None else (font,)
+    if not all(isinstance(name, str | os.PathLike) and os.fspath(name) for name in names):
+        raise _refuse("font", "a family name, a path, a tuple of them or None", font)
+    if font == ():
         raise _refuse("font", "at least one name in the tuple", font)
-
-
-def _number(name: str, value: float, low: float, high: float) -> None:
-    try:
-        number = math.nan if isinstance(value, bool | str | bytes | bytearray) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not low <= number <= high:  # NaN as well
-        raise _refuse(name, f"a number from {low} to {high}", value)
-
-
-def _choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in choices:
-        raise _refuse(name, f"one of {', '.join(map(repr, choices))}", value)
-
-
-def _color(name: str, value: Color) -> bytes:
-    return rgba_of(value, "TextStyle", name)
 
 
 def _refuse(name: str, expected: str, value: object) -> ParameterError:

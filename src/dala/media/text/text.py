@@ -97,11 +97,9 @@ class _Plan:
         self.style = style
         self.size = float(style.size)
         weight = style.weight_number()
-        self.font = fonts.font_set(style.font, weight, style.italic)
-        file = self.font.first.file
-        heaviest = file.axis[1] if file.axis else file.weight
-        self.bold = weight >= 600 and heaviest < 550
-        self.options = ShapingOptions(self.size, float(style.letter_spacing), self.bold)
+        self.font = fonts.font_set(style.font, weight, style.italic)  # type: ignore[arg-type]
+        bold = self._emboldened(self.font.first)
+        self.options = ShapingOptions(self.size, float(style.letter_spacing), bold)
         self.breaker = LineBreaker(self.font, self.options, style.direction)
         self.padding = style.padding_box()
         left, top, right, bottom = self.padding
@@ -117,11 +115,13 @@ class _Plan:
 
     def glyph_style(self, face: fonts.FontFace, outline: float) -> GlyphStyle:
         """Return the style of a face's glyphs; bold and italic are synthesized if missing."""
+        italic = self.style.italic and not face.file.italic
+        return GlyphStyle(face, self.size, self._emboldened(face), italic, outline)
+
+    def _emboldened(self, face: fonts.FontFace) -> bool:
+        """Return True if the letters of a face are made bold, as it has no bold ones."""
         heaviest = face.file.axis[1] if face.file.axis else face.file.weight
-        bold = self.font.weight >= 600 and heaviest < 550
-        return GlyphStyle(
-            face, self.size, bold, self.style.italic and not face.file.italic, outline
-        )
+        return self.font.weight >= 600 and heaviest < 550
 
 
 @lru_cache(maxsize=256)
@@ -250,12 +250,11 @@ def _paint(plan: _Plan, lines: list[TextLine]) -> TextPicture:
     outlines = (
         _place(plan, lines, box_width, float(style.outline_width)) if style.outline_width else []
     )
-    colored = [one for one in letters if one.mask.pixels.ndim == 3]
+    everything, colored = letters, [one for one in letters if one.mask.pixels.ndim == 3]
     if colored:
-        letters, everything = [one for one in letters if one.mask.pixels.ndim == 2], letters
-        outlines = [one for one in outlines if one.mask.pixels.ndim == 2]
-    else:
-        everything = letters
+        letters, outlines = (
+            [one for one in some if one.mask.pixels.ndim == 2] for some in (letters, outlines)
+        )
     x0, y0, x1, y1 = 0, 0, box_width, box_height
     overflows = style.height is not None and len(lines) * plan.pitch + top + bottom > box_height
     if everything and not overflows:
@@ -270,9 +269,10 @@ def _paint(plan: _Plan, lines: list[TextLine]) -> TextPicture:
     if max(width, height) > MAX_SIDE or width * height > MAX_PIXELS:
         _too_large(width, height)
     if x0 or y0:
-        letters = [PlacedMask(mask, x - x0, y - y0) for mask, x, y in letters]
-        outlines = [PlacedMask(mask, x - x0, y - y0) for mask, x, y in outlines]
-        colored = [PlacedMask(mask, x - x0, y - y0) for mask, x, y in colored]
+        letters, outlines, colored = (
+            [PlacedMask(mask, x - x0, y - y0) for mask, x, y in some]
+            for some in (letters, outlines, colored)
+        )
     fill = combine_masks(letters, height, width, add=True)
     stroke = combine_masks(outlines, height, width, add=False) if outlines else None
     box = (-x0, -y0, box_width, box_height)

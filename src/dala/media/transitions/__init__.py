@@ -6,21 +6,6 @@
 
 from __future__ import annotations
 
-from dala.lazy import attach
+from dala.lazy import attach_stub
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from dala.media.transitions.declarations import TRANSITIONS as TRANSITIONS
-    from dala.media.transitions.declarations import TransitionType as TransitionType
-    from dala.media.transitions.spec import Transition as Transition
-
-_HOMES = {
-    "TRANSITIONS": "dala.media.transitions.declarations",
-    "Transition": "dala.media.transitions.spec",
-    "TransitionType": "dala.media.transitions.declarations",
-}
-
-__all__ = ["TRANSITIONS", "Transition", "TransitionType"]
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = attach(__name__, _HOMES)
+__getattr__, __dir__, __all__ = attach_stub(__name__)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from dala.errors import ParameterError, did_you_mean
+from dala.arguments import ArgumentKind, Fitting, Flag, Quantity, Selection
 from dala.gpu.color import rgba_of
 
 #: A parameter's value. Its type is declared at run time, so type checkers cannot know it.
@@ -18,6 +18,27 @@ Setting: TypeAlias = Any
 
 #: Directions of movement, as steps to the right and down.
 DIRECTIONS: Final = {"left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1)}
+
+
+class _Point(ArgumentKind[tuple[float, float]]):
+    expected = "(across, down), fractions of the picture from 0 to 1"
+
+    def accept(self, value: Setting) -> tuple[float, float]:
+        """Return the two fractions."""
+        across, down = (Quantity(0, 1).accept(part) for part in value)
+        return across, down
+
+
+#: The kinds of parameters that are not numbers or colors, and what docs say of their values.
+_KINDS: Final[dict[str, ArgumentKind[Any]]] = {
+    "bool": Flag(),
+    "direction": Selection(*DIRECTIONS),
+    "point": _Point(),
+    "picture": Fitting("a picture or the path of one", lambda value: value is not None),
+}
+_RANGES: Final = {
+    "bool": "True or False", "direction": ", ".join(DIRECTIONS), "point": "(0 to 1, 0 to 1)",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -39,51 +60,15 @@ class TransitionParameter:
     @property
     def range(self) -> str:
         """The accepted values, for docs."""
-        match self.kind:
-            case "number":
-                return f"{self.low:g} to {self.high:g}"
-            case "bool":
-                return "True or False"
-            case "direction":
-                return ", ".join(DIRECTIONS)
-            case "point":
-                return "(0 to 1, 0 to 1)"
-        return f"a {self.kind}"
+        numbers = f"{self.low:g} to {self.high:g}"
+        return _RANGES.get(self.kind, numbers if self.kind == "number" else f"a {self.kind}")
 
     def check(self, value: Setting, call: str) -> Setting:
         """Return a value in the form that is kept; raise ParameterError if it is not accepted."""
-        match self.kind:
-            case "number":
-                if _is_number(value) and self.low <= value <= self.high:
-                    return float(value)
-                expected = f"a number from {self.low:g} to {self.high:g}"
-                raise ParameterError.invalid(call, self.name, expected, value)
-            case "bool":
-                if isinstance(value, bool):
-                    return value
-                raise ParameterError.invalid(call, self.name, "True or False", value)
-            case "direction":
-                if isinstance(value, str) and value in DIRECTIONS:
-                    return value
-                hint = did_you_mean(value, DIRECTIONS) if isinstance(value, str) else ""
-                expected = f"one of {', '.join(map(repr, DIRECTIONS))}"
-                raise ParameterError.invalid(call, self.name, expected, value, hint)
-            case "color":
-                return tuple(rgba_of(value, call, self.name))
-            case "point":
-                point = tuple(value) if isinstance(value, list | tuple) else ()
-                if len(point) == 2 and all(_is_number(v) and 0 <= v <= 1 for v in point):
-                    return float(point[0]), float(point[1])
-                expected = "(across, down), fractions of the picture from 0 to 1"
-                raise ParameterError.invalid(call, self.name, expected, value)
-        if value is None:
-            raise ParameterError.invalid(call, self.name, "a picture or the path of one", value)
-        return value
-
-
-def _is_number(value: Setting) -> bool:
-    real = isinstance(value, int | float) and not isinstance(value, bool)
-    return real and math.isfinite(value)
+        if self.kind == "color":
+            return tuple(rgba_of(value, call, self.name))
+        known = _KINDS.get(self.kind) or Quantity(self.low, self.high)
+        return known.check(call, self.name, value)
 
 
 @dataclass(frozen=True)

@@ -113,42 +113,34 @@ class Transition:
 
     @property
     def is_cut(self) -> bool:
-        """Whether it takes no time."""
+        """True if it takes no time."""
         return self.duration == 0
 
     def _checked(self, params: dict[str, Setting]) -> dict[str, Setting]:
-        call = f"transition {self.name!r}"
-        if self.kernel is not None:
-            return self._checked_kernel(self.kernel, params, call)
-        known = {p.name: p for p in TRANSITIONS[self.name].parameters}
+        call, kernel = f"transition {self.name!r}", self.kernel
+        parameters = TRANSITIONS[self.name].parameters if kernel is None else ()
+        declared = {p.name: p for p in parameters}
+        known = list(declared)
+        if kernel is not None:
+            known = sorted(p.name for p in kernel.params)
+            if len(kernel.inputs) != 2 or "t" not in known:
+                raise ParameterError(
+                    f"{call}: a transition is a kernel of two pictures with a parameter t, such as "
+                    f"def {self.name}(a: Image, b: Image, *, t: float); it has "
+                    f"{len(kernel.inputs)} inputs and the parameters {', '.join(known) or 'none'}."
+                )
+            known.remove("t")
         for name in params:
             if name not in known:
-                hint = did_you_mean(name, known) or (
-                    f"It takes: {', '.join(known)}." if known else "It takes none."
-                )
+                takes = f"It takes: {', '.join(known)}." if known else "It takes none."
+                hint = did_you_mean(name, known) or takes
                 raise UnknownParameter(f"{call} has no parameter {name!r}. {hint}", argument=name)
-        for name, parameter in known.items():
+        for name, parameter in declared.items():
             if parameter.kind == "picture" and params.get(name) is None:
                 raise ParameterError(f"{call}: {name} is missing. Give a picture, or its path.")
-        return {name: known[name].check(value, call) for name, value in params.items()}
-
-    def _checked_kernel(
-        self, kernel: Runnable, params: dict[str, Setting], call: str
-    ) -> dict[str, Setting]:
-        names = {p.name for p in kernel.params}
-        if len(kernel.inputs) != 2 or "t" not in names:
-            raise ParameterError(
-                f"{call}: a transition is a kernel of two pictures with a parameter t, such as "
-                f"def {self.name}(a: Image, b: Image, *, t: float); it has {len(kernel.inputs)} "
-                f"inputs and the parameters {', '.join(sorted(names)) or 'none'}."
-            )
-        for name in params:
-            if name not in names or name == "t":
-                hint = did_you_mean(name, names - {"t"})
-                raise UnknownParameter(
-                    f"{call} has no parameter {name!r}. {hint}".rstrip(), argument=name
-                )
-        return params
+        if kernel is not None:
+            return params
+        return {name: declared[name].check(value, call) for name, value in params.items()}
 
     # use --------------------------------------------------------------------------------------
     def progress(self, share: Fraction) -> float:

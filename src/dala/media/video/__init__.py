@@ -12,16 +12,6 @@ Dala's own kernels on the device in use::
 
 from __future__ import annotations
 
-from dala.lazy import attach
+from dala.lazy import attach_stub
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from dala.media.video.files import Reader as Reader
-    from dala.media.video.files import Writer as Writer
-    from dala.media.video.files import open as open
-    from dala.media.video.files import write as write
-
-__all__ = ["Reader", "Writer", "open", "write"]
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = attach(__name__, dict.fromkeys(__all__, "dala.media.video.files"))
+__getattr__, __dir__, __all__ = attach_stub(__name__)

@@ -6,10 +6,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dala.gpu.compute import Buffer
-from dala.media.frame import Frame
-from dala.media.hdr import Hdr
-from dala.media.video.color import ColorInfo
-from dala.media.video.source import DecodedFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,26 +42,3 @@ class BorrowedFrame:
     def height(self) -> int:
         """Height in pixels."""
         return self.planes[0].shape[0]
-
-
-def converted_frame(
-    buffer: Buffer,
-    format: str,
-    decoded: DecodedFrame,
-    colors: ColorInfo,
-    range: str,
-    hdr: Hdr | None = None,
-) -> Frame:
-    """Return converted pixels as a frame, with the time and the colors of a decoded one."""
-    return Frame(
-        buffer,
-        format=format,
-        pts=decoded.pts,
-        time_base=Fraction(decoded.time_base),
-        range=range,
-        matrix=colors.matrix,
-        primaries=colors.primaries,
-        transfer=colors.transfer,
-        hdr=hdr,
-        tags=colors.tags,
-    )

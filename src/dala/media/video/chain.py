@@ -7,6 +7,8 @@ per pixel cross to the device and back instead of 4.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
 
 from dala.errors import FreedError
 from dala.gpu.compute import Buffer, buffer_zeros, from_dlpack
@@ -74,15 +76,9 @@ class VideoChain(Closing):
         if self._closed:
             raise FreedError(f"{_CALL}: the chain is closed. Create another.")
         if len(self._executors) == 1:
-            return self._one_by_one(iter(frames))
+            # A map keeps no frame alive: its memory is free for the next one.
+            return map(partial(self._filtered, self._executors[0]), frames)
         return overlapped(iter(frames), self._executors, self._filtered, "dala-video")
-
-    def _one_by_one(self, frames: Iterator[Frame | BorrowedFrame]) -> Iterator[Frame]:
-        # No variable keeps a frame alive: its memory is free for the next one.
-        while (frame := next(frames, None)) is not None:
-            made = [self._filtered(self._executors[0], frame)]
-            del frame
-            yield made.pop()
 
     def _filtered(self, executor: FilterExecutor, frame: Frame | BorrowedFrame) -> Frame:
         if isinstance(frame, Frame) and frame.format not in PLANAR:
@@ -145,19 +141,12 @@ class _Planes(PlanarImage):
     def give(self, result: Buffer | NDArray, device: str | None = None) -> Frame:
         """Return a result with the time and color of the input."""
         made = result if isinstance(result, Buffer) else from_dlpack(result, device=device)
-        given = self._frame
-        planar = self._range is not None
+        given, planar = self._frame, self._range is not None
+        names = ("pts", "time_base", "matrix", "primaries", "transfer", "tags")
+        facts: Any = {name: getattr(given, name) for name in names}
+        siting = "left" if planar else given.siting
         return Frame(
-            made,
-            format="i420" if planar else None,
-            pts=given.pts,
-            time_base=given.time_base,
-            range=self._range,
-            matrix=given.matrix,
-            primaries=given.primaries,
-            transfer=given.transfer,
-            siting="left" if planar else given.siting,
-            tags=given.tags,
+            made, format="i420" if planar else None, range=self._range, siting=siting, **facts
         )
 
 
@@ -172,10 +161,7 @@ def _between_planes(
     decode = {"matrix": frame.matrix, "range": frame.range, "format": frame.format}
     inputs = tuple(PICTURE - i for i, _ in enumerate(_planes(frame)))
     steps = [Step(get("yuv_to_rgb"), inputs, shape, "u8", decode)]
-    for step in inner:
-        # PICTURE is -1, so that the number after it is that of the first step.
-        moved = tuple(i + 1 if isinstance(i, int) else i for i in step.inputs)
-        steps.append(Step(step.kernel, moved, step.shape, step.dtype, step.params))
+    steps += [step.moved(1) for step in inner]
     if range is not None:
         height, width = steps[-1].shape[:2]
         encode = {"matrix": frame.matrix, "range": range, "format": "i420"}

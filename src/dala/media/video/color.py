@@ -40,16 +40,12 @@ RANGES = {1: "limited", 2: "full"}
 
 @dataclass(frozen=True)
 class PixelRule:
-    """How the pixel formats of one family are read."""
+    """The rule by which the pixel formats of one family are read."""
 
     #: "rgb", "gray" or "yuv".
     kind: str
-    #: The range of a file that has no tag.
+    #: The range of a file that has no tag; always that of RGB.
     range: str
-    #: Whether a tag for the range counts.
-    tagged: bool
-    #: Whether there is a matrix: the tag's, else the one that follows from the size.
-    matrix: bool
 
 
 #: The rule of every pixel format of FFmpeg: the first pattern that matches its name counts. Bits
@@ -57,13 +53,13 @@ class PixelRule:
 #: alpha is full range and straight, and formats without alpha are opaque.
 PIXEL_RULES: Final[tuple[tuple[str, PixelRule], ...]] = (
     # RGB in any order, packed or planar, Bayer patterns, palettes, XYZ of digital cinema.
-    (r".*rgb.*|.*bgr.*|gbr.*|bayer_.*|pal8|xyz.*", PixelRule("rgb", "full", False, False)),
+    (r".*rgb.*|.*bgr.*|gbr.*|bayer_.*|pal8|xyz.*", PixelRule("rgb", "full")),
     # Gray (Y800, FFV1, scientific cameras), gray with alpha, one bit per pixel.
-    (r"gray.*|ya\d.*|yaf.*|mono[bw]", PixelRule("gray", "full", True, False)),
+    (r"gray.*|ya\d.*|yaf.*|mono[bw]", PixelRule("gray", "full")),
     # The planes of JPEG.
-    (r"yuvj.*", PixelRule("yuv", "full", True, True)),
+    (r"yuvj.*", PixelRule("yuv", "full")),
     # All other YCbCr, with and without alpha: planar, semi-planar, packed.
-    (r".*", PixelRule("yuv", "limited", True, True)),
+    (r".*", PixelRule("yuv", "limited")),
 )
 
 
@@ -135,7 +131,7 @@ def color_info(frame: DecodedFrame, codec: str, matrix: str | None, range: str |
     if matrix is None:
         matrix = MATRICES.get(int(frame.colorspace), guess)
     rule = pixel_rule(frame.format.name)
-    if not rule.tagged:
+    if rule.kind == "rgb":
         range = rule.range
     elif range is None:
         range = RANGES.get(int(frame.color_range), rule.range)
@@ -147,8 +143,6 @@ def color_info(frame: DecodedFrame, codec: str, matrix: str | None, range: str |
 
 
 _KNOWN_MATRICES: Final = frozenset((*MATRICES, 2))  # 2 is "unspecified"
-_BYTES: Final = np.dtype("u1")
-_WORDS: Final = np.dtype("<u2")
 _WITH_ALPHA = kernel_from_text("""
 def with_alpha(px: Pixel, mask: Pixel):
     return rgba(px.rgb, mask.r)
@@ -158,9 +152,8 @@ def with_alpha(px: Pixel, mask: Pixel):
 def unknown_matrix(frame: DecodedFrame) -> int | None:
     """Return the code point of a frame's matrix if it is a tag that has no name here."""
     code = int(frame.colorspace)
-    if code in _KNOWN_MATRICES or not pixel_rule(frame.format.name).matrix:
-        return None
-    return code
+    known = code in _KNOWN_MATRICES or pixel_rule(frame.format.name).kind != "yuv"
+    return None if known else code
 
 
 # planes ---------------------------------------------------------------------------------------
@@ -175,25 +168,25 @@ def planes_of(frame: DecodedFrame, colors: ColorInfo) -> DecodedPlanes:
     full = colors.range == "full"
     if kind == "gray":
         return _gray_planes(frame, full)
-    name, parts, bits = form.name, form.components, form.components[0].bits
+    name, bits = form.name, form.components[0].bits
     if name in ("nv12", "p010le", "p012le", "p016le"):
         rows, columns = (size[0] + 1) // 2, (size[1] + 1) // 2
-        both = _plane(frame, 0, *size, bits), _plane(frame, 1, rows, columns * 2, bits)
+        both = plane_of(frame, 0, *size, bits), plane_of(frame, 1, rows, columns * 2, bits)
         if bits > 8:  # p010 keeps its ten bits in the high bits of sixteen
             both = both[0] >> (16 - bits), both[1] >> (16 - bits)
         luma, pairs = (_to_u8(a, bits, full, i == 1) for i, a in enumerate(both))
         return DecodedPlanes("nv12", (_pad_to_even(luma), pairs), *size)
     plain = name.startswith(("yuv4", "yuvj4", "yuva4")) and not name.endswith(("be", "msble"))
     shares = (form.chroma_width(64), form.chroma_height(64)) if plain else (0, 0)
-    clear = any(part.is_alpha for part in parts)
+    clear = has_alpha(frame)
     if shares not in ((32, 32), (32, 64), (64, 64)):
         made = ("yuva444p" if clear else "yuv444p") + ("16le" if bits > 8 else "")
-        frame = _reformatted(frame, made, full)
+        frame = reformatted(frame, made, full)
         bits, shares = 16 if bits > 8 else 8, (64, 64)
     small = -(-size[0] * shares[1] // 64), -(-size[1] * shares[0] // 64)
-    luma = _to_u8(_plane(frame, 0, *size, bits), bits, full, False)
-    u, v = (_to_u8(_plane(frame, i, *small, bits), bits, full, True) for i in (1, 2))
-    alpha = _to_u8(_plane(frame, 3, *size, bits), bits, True, False) if clear else None
+    luma = _to_u8(plane_of(frame, 0, *size, bits), bits, full, False)
+    u, v = (_to_u8(plane_of(frame, i, *small, bits), bits, full, True) for i in (1, 2))
+    alpha = _to_u8(plane_of(frame, 3, *size, bits), bits, True, False) if clear else None
     if shares == (32, 32):
         return DecodedPlanes("i420", (_pad_to_even(luma), u, v), *size, alpha)
     if shares == (32, 64):
@@ -209,7 +202,7 @@ def _gray_planes(frame: DecodedFrame, full: bool) -> DecodedPlanes:
         frame, bits = frame.reformat(format="gray"), 8
     kind = f"{'f' if 'f' in name else 'u'}{1 if bits <= 8 else 2 if bits <= 16 else 4}"
     order = ">" if name.endswith("be") else "<"
-    both = _samples(frame, 0, size[0], size[1] * (2 if clear else 1), np.dtype(order + kind))
+    both = plane_of(frame, 0, size[0], size[1] * (2 if clear else 1), bits, order + kind)
     if kind.startswith("f"):
         both, bits = (both.clip(0, 1) * 65535 + 0.5).astype(np.uint16), 16
     elif bits > 16:
@@ -220,23 +213,24 @@ def _gray_planes(frame: DecodedFrame, full: bool) -> DecodedPlanes:
     return DecodedPlanes("gray", (luma,), *size, _to_u8(both[:, 1::2], bits, True, False))
 
 
-def _reformatted(frame: DecodedFrame, name: str, full: bool) -> DecodedFrame:
+def has_alpha(frame: DecodedFrame) -> bool:
+    """Return whether the pixels of a frame have alpha."""
+    return any(part.is_alpha for part in frame.format.components)
+
+
+def reformatted(frame: DecodedFrame, name: str, full: bool) -> DecodedFrame:
     """Return a frame in another pixel format of the same range, by FFmpeg's scaler."""
     code = 2 if full else 1
     return frame.reformat(format=name, src_color_range=code, dst_color_range=code)
 
 
-def _plane(frame: DecodedFrame, index: int, height: int, width: int, bits: int) -> NDArray:
-    return _samples(frame, index, height, width, _BYTES if bits <= 8 else _WORDS)
-
-
-def _samples(
-    frame: DecodedFrame, index: int, height: int, width: int, kind: np.dtype[np.generic]
+def plane_of(
+    frame: DecodedFrame, index: int, height: int, width: int, bits: int, kind: str = ""
 ) -> NDArray:
-    plane = frame.planes[index]
-    row = plane.line_size // kind.itemsize
-    flat = np.frombuffer(plane, kind, count=row * height)
-    return flat.reshape(height, row)[:, :width]
+    """Return a plane of a frame, of bytes or words or another kind, without its padding."""
+    plane, dtype = frame.planes[index], np.dtype(kind or ("u1" if bits <= 8 else "<u2"))
+    row = plane.line_size // dtype.itemsize
+    return np.frombuffer(plane, dtype, count=row * height).reshape(height, row)[:, :width]
 
 
 def _to_u8(a: NDArray, bits: int, full: bool, chroma: bool) -> NDArray:
@@ -276,8 +270,8 @@ def _upsample_columns(c: NDArray, width: int) -> NDArray:
 
 
 # on a device ----------------------------------------------------------------------------------
-def _wrap(a: NDArray, device: str | None) -> Buffer:
-    """Return a buffer to read from: over the array's own memory where the device allows."""
+def wrap(a: NDArray, device: str | None) -> Buffer:
+    """Return an array as a buffer, without a copy where that is possible."""
     return from_dlpack(a, device=device) if a.flags.c_contiguous else from_array(a, device=device)
 
 
@@ -289,7 +283,7 @@ def to_rgba(planes: DecodedPlanes, colors: ColorInfo, device: str | None) -> Buf
     if form == "gray":
         middle = np.full_like(arrays[0], 128)
         arrays, form = (np.stack([arrays[0], middle, middle], axis=-1),), "yuv444"
-    inputs = [_wrap(a, device) for a in arrays]
+    inputs = [wrap(a, device) for a in arrays]
     shape = (*arrays[0].shape[:2], 4)
     made = allocate(inputs[0].engine, shape, "u8", zero=False, call="video")
     named = {"matrix": colors.matrix, "range": colors.range, "format": form}
@@ -309,7 +303,7 @@ def with_alpha(picture: Buffer, alpha: NDArray, device: str | None) -> Buffer:
     if memory is not None:
         memory[..., 3] = alpha
         return picture
-    plane = _wrap(np.ascontiguousarray(alpha), device)
+    plane = wrap(np.ascontiguousarray(alpha), device)
     made = allocate(picture.engine, picture.shape, picture.dtype, zero=False, call="video")
     _WITH_ALPHA.run([picture, plane], made)
     plane.free()

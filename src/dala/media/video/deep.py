@@ -10,10 +10,17 @@ from typing import Final
 
 import numpy as np
 
-from dala.gpu.compute import Buffer, from_array, from_dlpack, run_kernel
+from dala.gpu.compute import Buffer, run_kernel
 from dala.gpu.compute.buffer import allocate
 from dala.media.hdr import Hdr, MasteringDisplay
-from dala.media.video.color import ColorInfo, with_alpha
+from dala.media.video.color import (
+    ColorInfo,
+    has_alpha,
+    plane_of,
+    reformatted,
+    with_alpha,
+    wrap,
+)
 from dala.media.video.source import DecodedFrame
 from dala.typing import NDArray
 
@@ -43,34 +50,23 @@ class DeepPlanes:
 
 def deep_planes(frame: DecodedFrame, colors: ColorInfo) -> DeepPlanes:
     """Return the planes of a decoded frame, over its own memory where it has 9 to 16 bits."""
-    form = frame.format
     hdr = hdr_of(frame, colors)
-    bits, shift, kind = form.components[0].bits, 0, _kind(form.name)
+    bits, kind = frame.format.components[0].bits, _kind(frame.format.name)
     if kind == "":
         frame, bits, kind = _as_words(frame, colors)
-        form = frame.format
-    if kind == "pairs":
-        shift = 16 - bits
-    matrix = "rgb" if kind == "rgb" else colors.matrix
-    arrays = []
-    for index, (rows, columns) in enumerate(_sizes(frame, kind)):
-        arrays.append(_words(frame, index, rows, columns, bits if shift == 0 else 16))
+    shift = 16 - bits if kind == "pairs" else 0
+    arrays = [
+        _words(frame, index, rows, columns, 16 if shift else bits)
+        for index, (rows, columns) in enumerate(_sizes(frame, kind))
+    ]
     if kind == "pairs":
         arrays[1] = arrays[1].reshape(arrays[1].shape[0], -1, 4)
-    range = "full" if kind == "rgb" else colors.range
-    alpha = _alpha(frame, bits) if _has_alpha(frame) else None
+    matrix, range = ("rgb", "full") if kind == "rgb" else (colors.matrix, colors.range)
+    alpha: NDArray | None = None
+    if has_alpha(frame):
+        words = _words(frame, 3, frame.height, frame.width, bits).view("<u2")[..., 0]
+        alpha = words.astype(np.float32) / np.float32((1 << bits) - 1)
     return DeepPlanes(tuple(arrays), matrix, range, colors.siting, bits, shift, hdr, alpha)
-
-
-def _has_alpha(frame: DecodedFrame) -> bool:
-    return any(part.is_alpha for part in frame.format.components)
-
-
-def _alpha(frame: DecodedFrame, bits: int) -> NDArray:
-    """Return the fourth plane as f32 from 0 to 1."""
-    words = _words(frame, 3, frame.height, frame.width, bits).view("<u2")[..., 0]
-    made: NDArray = words.astype(np.float32) / np.float32((1 << bits) - 1)
-    return made
 
 
 def _kind(name: str) -> str:
@@ -88,23 +84,20 @@ def _kind(name: str) -> str:
 
 def _as_words(frame: DecodedFrame, colors: ColorInfo) -> tuple[DecodedFrame, int, str]:
     """Return a frame of another layout in planes of 16 bits, by FFmpeg's scaler."""
-    clear = _has_alpha(frame) or frame.format.has_palette
+    clear = has_alpha(frame) or frame.format.has_palette
     if frame.format.is_rgb or frame.format.has_palette:
         return frame.reformat(format="gbrap16le" if clear else "gbrp16le"), 16, "rgb"
-    code = 2 if colors.range == "full" else 1
     gray = frame.format.name.startswith(("gray", "mono"))
     name = "gray16le" if gray else "yuva444p16le" if clear else "yuv444p16le"
-    made = frame.reformat(format=name, src_color_range=code, dst_color_range=code)
+    made = reformatted(frame, name, colors.range == "full")
     return made, 16, "gray" if gray else "planes"
 
 
 def _sizes(frame: DecodedFrame, kind: str) -> list[tuple[int, int]]:
     """Return rows and columns of the planes, in samples."""
     size = frame.height, frame.width
-    if kind == "gray":
-        return [size]
-    if kind == "rgb":
-        return [size] * 3
+    if kind in ("gray", "rgb"):
+        return [size] * (1 if kind == "gray" else 3)
     form = frame.format
     small = -(-size[0] * form.chroma_height(64) // 64), -(-size[1] * form.chroma_width(64) // 64)
     return [size, (small[0], small[1] * 2)] if kind == "pairs" else [size, small, small]
@@ -112,12 +105,7 @@ def _sizes(frame: DecodedFrame, kind: str) -> list[tuple[int, int]]:
 
 def _words(frame: DecodedFrame, index: int, height: int, width: int, bits: int) -> NDArray:
     """Return a plane as pairs of bytes, (height, width, 2); bytes are widened."""
-    plane = frame.planes[index]
-    dtype = np.dtype("u1" if bits <= 8 else "<u2")
-    row = plane.line_size // dtype.itemsize
-    words = np.frombuffer(plane, dtype, count=row * height).reshape(height, row)[:, :width]
-    if bits <= 8:
-        words = words.astype("<u2")
+    words = plane_of(frame, index, height, width, bits).astype("<u2", copy=False)
     return np.ascontiguousarray(words).view(np.uint8).reshape(height, width, 2)
 
 
@@ -155,23 +143,13 @@ def _mastering(raw: bytes) -> MasteringDisplay | None:
 # on a device ----------------------------------------------------------------------------------
 def to_rgba(planes: DeepPlanes, device: str | None, *, deep: bool) -> Buffer:
     """Convert planes to RGBA on a device: u8 and tone-mapped, or f32 with SDR white at 1.0."""
-    inputs = [
-        from_dlpack(a, device=device) if a.flags.c_contiguous else from_array(a, device=device)
-        for a in planes.arrays
-    ]
+    inputs = [wrap(a, device) for a in planes.arrays]
     shape = (*planes.arrays[0].shape[:2], 4)
     made = allocate(inputs[0].engine, shape, "f32" if deep else "u8", zero=False, call="video")
-    params: dict[str, str | int | float] = {
-        "bits": planes.bits,
-        "shift": planes.shift,
-        "matrix": planes.matrix,
-        "range": planes.range,
-        "siting": planes.siting,
-    }
-    if planes.hdr is not None:
-        params["transfer"] = planes.hdr.transfer
-        params["light"] = "float" if deep else "sdr"
-        params["peak"] = planes.hdr.peak
+    names = ("bits", "shift", "matrix", "range", "siting")
+    params = {name: getattr(planes, name) for name in names}
+    if (hdr := planes.hdr) is not None:
+        params |= {"transfer": hdr.transfer, "light": "float" if deep else "sdr", "peak": hdr.peak}
     run_kernel("yuv16_to_rgb", inputs, made, params)
     for buffer in inputs:
         buffer.free()

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack, closing
 from fractions import Fraction
 from functools import cache
 
 from dala import forks
-from dala.errors import DalaError, ParameterError, VideoError
-from dala.media.video.decoding.input import ffmpeg_message
-from dala.media.video.output.hardware import EncoderChoice, hardware_device, refusal
-from dala.media.video.output.opening import open_encoder
+from dala.errors import ParameterError, VideoError
+from dala.media.video.output.hardware import EncoderChoice, refusal
+from dala.media.video.output.opening import PictureEncoding, open_encoder
 from dala.media.video.output.target import Target
-from dala.media.video.source import AvObject, DecodedFrame, FrameQueue, pyav
+from dala.media.video.source import (
+    AvObject,
+    DecodedFrame,
+    FrameQueue,
+    av,
+    ffmpeg_errors,
+    ffmpeg_message,
+)
 from dala.media.video.tracks import Tracks
 
 #: FFmpeg's encoder for each codec name, and its default options. For x264 a shorter look-ahead than
@@ -87,7 +94,6 @@ def find_encoder(codec: str) -> tuple[str, dict[str, str]]:
     Raises:
         ParameterError: FFmpeg has no such video encoder.
     """
-    av = pyav()
     name, options = CODECS.get(codec, (codec, {})) if isinstance(codec, str) else (codec, {})
     try:
         found = av.Codec(name, "w")
@@ -133,18 +139,24 @@ def fitted_options(codec: str, size: tuple[int, int], options: dict[str, str]) -
 #: What makes x264 give the same bytes each time: with AVX-512, its macroblock tree reads memory
 #: that was never written. AVX2 is as fast.
 _WITHOUT_AVX512 = "asm=avx2"
+#: Keeps x265 from naming the processor's instructions in the stream, which is the same otherwise.
+_WITHOUT_NAMES = "info=0"
 
 
 def repeatable_options(codec: str, options: dict[str, str]) -> dict[str, str]:
-    """Return an encoder's options with those that make it repeatable on this machine.
+    """Return an encoder's options with those that make it repeatable, on this and other machines.
 
     >>> repeatable_options("libx265", {"crf": "20"})
-    {'crf': '20'}
+    {'crf': '20', 'x265-params': 'info=0'}
     """
-    given = options.get("x264-params", "")
-    if codec != "libx264" or "asm=" in given or instructions() != "avx512":
+    name, more = {
+        "libx264": ("x264-params", _WITHOUT_AVX512 if has_instructions("avx512f") else ""),
+        "libx265": ("x265-params", _WITHOUT_NAMES),
+    }.get(codec, ("", ""))
+    given = options.get(name, "")
+    if not more or more.partition("=")[0] + "=" in given:
         return options
-    return {**options, "x264-params": ":".join(filter(None, [given, _WITHOUT_AVX512]))}
+    return {**options, name: ":".join(filter(None, [given, more]))}
 
 
 def common_options(options: dict[str, str]) -> dict[str, str]:
@@ -156,17 +168,6 @@ def common_options(options: dict[str, str]) -> dict[str, str]:
     given = options.get("x264-params", "")
     kept = [part for part in given.split(":") if part != _WITHOUT_AVX512]
     return {**options, "x264-params": ":".join(kept)} if given else options
-
-
-@cache
-def instructions() -> str:
-    """Return the vector instructions of this processor that encoders choose their code by.
-
-    >>> instructions() in ("", "sse", "avx", "avx2", "avx512")
-    True
-    """
-    names = (("avx512f", "avx512"), ("avx2", "avx2"), ("avx", "avx"), ("sse2", "sse"))
-    return next((short for name, short in names if has_instructions(name)), "")
 
 
 @cache
@@ -195,7 +196,7 @@ class Encoder:
         size: width and height of the frames.
         tags: code points of range (FFmpeg's), matrix, primaries and transfer (H.273).
         threads: encoding threads; 0 for the default.
-        audio: sound to copy; the encoder closes it.
+        tracks: sound and others to copy; the encoder closes them.
         shift: move the sound along with a video that is retimed to begin at 0.
         aspect: a pixel's width / height.
     """
@@ -203,82 +204,49 @@ class Encoder:
     def __init__(
         self,
         target: Target,
-        *,
+        encoding: PictureEncoding,
         choice: EncoderChoice,
-        rate: Fraction | None,
-        time_base: Fraction,
-        size: tuple[int, int],
-        tags: tuple[int, int, int, int],
-        threads: int,
-        audio: Tracks | None,
+        tracks: Tracks,
         shift: bool,
-        aspect: Fraction | None = None,
     ) -> None:
-        av = pyav()
         self._target = target
-        self.tags = tags
-        self._audio = audio
+        self.tags = encoding.tags
+        self._tracks = tracks
         self._error: Exception | None = None
         self._time = Fraction(0)
         self._durations: dict[int, int] = {}
-        try:
-            self._output = target.open(time_base)
-        except (av.FFmpegError, OSError, ValueError) as error:
-            target.discard()
-            if audio is not None:
-                audio.close()
-            if isinstance(error, DalaError):
+        advice = "The suffix names the container (.mp4, .mkv, .webm, .mov), and the folder must be "
+        what = f"video.write: cannot create {target.label!r}"
+        with ExitStack() as held:
+            held.callback(target.discard)
+            held.callback(tracks.close)
+            with ffmpeg_errors(what, advice=f"{advice}writable."):
+                self._output = target.open(Fraction(encoding.time_base))
+            held.callback(self._output.close)
+            held.callback(target.stop)
+            try:
+                self._stream = encoding.add_to(self._output, choice.device)
+                context = self._stream.codec_context
+                apple = target.format in ("mp4", "mov", "m4v")
+                if apple and "hevc" in context.codec.canonical_name:
+                    context.codec_tag = "hvc1"  # without it Apple's players show nothing
+                tracks.add_to(self._output, shift)
+                open_encoder(context)
+                self._output.start_encoding()
+            except VideoError:
                 raise
-            raise VideoError(
-                f"video.write: cannot create {target.label!r}: {ffmpeg_message(error)}. The suffix "
-                "names the container (.mp4, .mkv, .webm, .mov), and the folder must be writable."
-            ) from error
-        codec = choice.name
-        try:
-            self._stream = self._output.add_stream(
-                codec,
-                rate=rate or 30,
-                options=repeatable_options(codec, fitted_options(codec, size, choice.options)),
-                hwaccel=hardware_device(choice.device),
-            )
-            context = self._stream.codec_context
-            context.width, context.height = size
-            context.pix_fmt = choice.pixel_format
-            context.time_base = time_base
-            if "hevc" in context.codec.canonical_name and target.format in ("mp4", "mov", "m4v"):
-                context.codec_tag = "hvc1"  # without it Apple's players show nothing
-            if aspect is not None:
-                context.sample_aspect_ratio = aspect
-            context.thread_type = "AUTO"
-            context.thread_count = threads or default_threads(codec)
-            context.color_range, context.colorspace = tags[:2]
-            context.color_primaries, context.color_trc = tags[2:]
-            if audio is not None:
-                audio.add_to(self._output, shift)
-            open_encoder(context)
-            self._output.start_encoding()
-        except BaseException as error:
-            self._target.stop()
-            self._shut()
-            if isinstance(error, av.FFmpegError | OSError | ValueError) and not isinstance(
-                error, VideoError
-            ):
+            except (av.FFmpegError, OSError, ValueError) as error:
                 # FFmpeg says the reason in its log only, which is read when it is opened once more.
+                size = encoding.width, encoding.height
                 reason = refusal(choice, size) or ffmpeg_message(error)
                 raise VideoError(
-                    f"video.write: cannot create {target.label!r} with {codec!r} at {size[0]}x"
-                    f"{size[1]}: {reason}. Try another codec, or a container "
-                    "that supports it (.mkv supports nearly all)."
+                    f"{what} with {choice.name!r} at {size[0]}x{size[1]}: {reason}. Try another "
+                    "codec, or a container that supports it (.mkv supports nearly all)."
                 ) from error
-            raise
-        self.queue = FrameQueue(QUEUE_SIZE, "every")
-        self._thread = forks.thread(self._run, name="dala video encoder")
-        try:
+            self.queue = FrameQueue(QUEUE_SIZE, "every")
+            self._thread = forks.thread(self._run, name="dala video encoder")
             self._thread.start()
-        except BaseException:
-            self._target.stop()
-            self._shut()
-            raise
+            held.pop_all()
 
     def put(self, frame: DecodedFrame, duration: int | None = None) -> None:
         """Queue a frame. Raise the error of an earlier one, if encoding has failed.
@@ -322,7 +290,8 @@ class Encoder:
             self.queue.close()
         finally:
             try:
-                self._shut(keep=True)
+                with closing(self._tracks):
+                    self._output.close()
             except Exception as error:
                 self._error = self._error or self._as_video_error(error)
 
@@ -333,17 +302,15 @@ class Encoder:
             sent += 1
             for packet in self._stream.encode(frame):
                 self._mux(packet)
-            if self._audio is not None:
-                self._audio.feed(self._output, self._time)
+            self._tracks.feed(self._output, self._time)
         if self.queue.closed:
             return
         for packet in self._stream.encode(None):
             if sent <= _FEW:
                 packet.dts = packet.pts
             self._mux(packet)
-        if self._audio is not None:
-            self._audio.feed(self._output, None)
-            self._audio.finish(self._output)
+        self._tracks.feed(self._output, None)
+        self._tracks.finish(self._output)
 
     def _mux(self, packet: AvObject) -> None:
         duration = self._durations.pop(packet.pts, None)
@@ -360,12 +327,3 @@ class Encoder:
         )
         failed.__cause__ = error
         return failed
-
-    def _shut(self, keep: bool = False) -> None:
-        try:
-            self._output.close()
-        finally:
-            if self._audio is not None:
-                self._audio.close()
-            if not keep:
-                self._target.discard()

@@ -1,4 +1,4 @@
-"""What FFmpeg may reach when it opens a video: formats and protocols.
+"""Formats and protocols that FFmpeg may use when it opens a video.
 
 A video may come from a stranger, and FFmpeg chooses a format by content. Playlists (HLS, DASH,
 concat), session descriptions (SDP) and the like name other files and hosts, which FFmpeg would

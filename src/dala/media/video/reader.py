@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from numbers import Real
 from time import monotonic
-from typing import Self
+from typing import Any, Final, Self
 
 from dala import forks
+from dala.arguments import Quantity
 from dala.errors import FreedError, ParameterError, VideoError
-from dala.gpu.compute import Buffer
 from dala.media.frame import Frame
 from dala.media.hdr import TRANSFERS, Hdr
 from dala.media.notices import notify
 from dala.media.video import color, deep
-from dala.media.video.arguments import check_choice, check_count, check_seconds
-from dala.media.video.borrowed import BorrowedFrame, converted_frame
+from dala.media.video.borrowed import BorrowedFrame
 from dala.media.video.decoding.decoder import Decoder
 from dala.media.video.decoding.input import SoundListener, VideoInput, frame_count
-from dala.media.video.source import POLICIES, DecodedFrame, VideoSource, turn_of
-from dala.media.video.stages import SCANS
+from dala.media.video.options import DecodeOptions
+from dala.media.video.source import DecodedFrame, VideoSource, turn_of
+from dala.media.video.timing import header_duration
 from dala.offload import AsyncIterating, LoopWorker, in_event_loop
+
+CALL: Final = "video.open"
+#: A time to seek.
+SECONDS: Final = Quantity(0, unit="seconds")
 
 
 class _Resources:
-    """What a reader releases; separate from it, so that the reader can be collected."""
+    """The resources of a reader; separate from it, so that the reader can be collected."""
 
     def __init__(self, make: Callable[[], VideoInput]) -> None:
         self._make = make
@@ -88,71 +91,27 @@ class Reader(AsyncIterating[Frame]):
 
     _instead = "Pass the path, and open it there."
 
-    def __init__(
-        self,
-        source: VideoSource,
-        *,
-        format: str = "rgba",
-        depth: str | None = None,
-        device: str | None = None,
-        policy: str | None = None,
-        queue: int | None = None,
-        rotate: bool = True,
-        square_pixels: bool = False,
-        matrix: str | None = None,
-        range: str | None = None,
-        hwaccel: str | None = None,
-        threads: int = 0,
-        timeout: float = 10.0,
-        deinterlace: bool | str | None = None,
-        on_resize: str = "scale",
-    ) -> None:
-        call = "video.open"
-        check_choice(call, "format", format, ("rgba", "native"))
-        check_choice(call, "depth", depth, (None, "float"))
-        if depth == "float" and format == "native":
+    def __init__(self, source: VideoSource, options: DecodeOptions | None = None) -> None:
+        options = options or DecodeOptions()
+        if options.depth == "float" and options.format == "native":
             raise ParameterError.invalid(
-                call, "format", "'rgba' with depth='float'", format, "Planes are u8."
-            )
-        check_choice(call, "policy", policy, (None, *POLICIES))
-        check_choice(call, "matrix", matrix, (None, *dict.fromkeys(color.MATRICES.values())))
-        check_choice(call, "range", range, (None, *color.RANGES.values()))
-        check_choice(call, "on_resize", on_resize, ("scale", "error"))
-        if not (deinterlace is None or isinstance(deinterlace, bool) or deinterlace in SCANS):
-            raise ParameterError.invalid(
-                call, "deinterlace", "True, False, 'auto' or None", deinterlace
+                CALL, "format", "'rgba' with depth='float'", options.format, "Planes are u8."
             )
         self.source = source
-        self.format = format
+        self.options = options
+        self.format = options.format
         #: "float" for f32 frames, None for u8.
-        self.depth = depth
+        self.depth = options.depth
         #: "every" frame, or only the "latest" if frames arrive faster than they are read.
-        self.policy = policy or ("latest" if source.live else "every")
-        length = (1 if self.policy == "latest" else 4) if queue is None else queue
-        self._length = check_count(call, "queue", length, 1)
-        self._device = device
-        self._rotate = rotate
-        self._square = square_pixels
-        self._matrix = matrix
-        self._range = range
+        self.policy = options.policy or ("latest" if source.live else "every")
+        self._length = options.queue or (1 if self.policy == "latest" else 4)
         self._at: Fraction | None = None
         self._fresh = True
         self._ended = False
         self._turn: int | None = None
         self._dropped = 0
         self._said = 0
-        self._resources = _Resources(
-            partial(
-                VideoInput,
-                source,
-                hwaccel=hwaccel,
-                threads=check_count(call, "threads", threads, 0),
-                timeout=check_seconds(call, "timeout", timeout),
-                call=call,
-                deinterlace=deinterlace,
-                on_resize=on_resize,
-            )
-        )
+        self._resources = _Resources(self._opener())
         self._worker = self._resources.worker
         if not in_event_loop():  # there, the first use opens it
             self._resources.open()
@@ -183,15 +142,12 @@ class Reader(AsyncIterating[Frame]):
     def duration(self) -> float | None:
         """Duration in seconds; None if unknown (cameras, streams)."""
         opened = self._opened("duration")
-        stream = opened.stream
-        if stream.duration is not None:
-            return float(stream.duration * stream.time_base)
-        whole = opened.container.duration
-        return None if whole is None else whole / 1_000_000
+        found = header_duration(opened.container, opened.stream)
+        return None if found is None else float(found)
 
     @property
     def frames(self) -> int | None:
-        """Number of frames according to the file; None if it does not say."""
+        """Quantity of frames according to the file; None if it does not say."""
         return frame_count(self._opened("frames").stream) or None
 
     @property
@@ -234,7 +190,7 @@ class Reader(AsyncIterating[Frame]):
 
     @property
     def listener(self) -> SoundListener | None:
-        """What takes the sound of a live source as it arrives; None if it is not wanted."""
+        """The receiver of the sound of a live source as it arrives; None if it is not wanted."""
         return self._opened("listener").listener
 
     @listener.setter
@@ -243,7 +199,7 @@ class Reader(AsyncIterating[Frame]):
 
     @property
     def dropped(self) -> int:
-        """Number of frames dropped by policy "latest"."""
+        """Quantity of frames dropped by policy "latest"."""
         decoder = self._resources.decoder
         return self._dropped + (0 if decoder is None else decoder.queue.dropped)
 
@@ -255,7 +211,7 @@ class Reader(AsyncIterating[Frame]):
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What was repaired, converted or left out so far; each is also a warning, once."""
+        """Repairs, conversions and omissions so far; each is also a warning, once."""
         return tuple(self._resources.opened.notices.values()) if self._resources.input else ()
 
     @property
@@ -292,24 +248,25 @@ class Reader(AsyncIterating[Frame]):
         decoded = self._next()
         if decoded is None:
             raise StopIteration
-        return self._converted(decoded, *self._planes(decoded))
+        made = self._made(decoded)
+        assert isinstance(made, Frame)
+        return made
 
     def borrow(self) -> Iterator[Frame | BorrowedFrame]:
         """Iterate as usual, but yield "native" frames over the decoder's own memory if possible.
 
         A borrowed frame must be released before the next one is read.
         """
-        while (decoded := self._next()) is not None:
-            found = self._planes(decoded)
-            made = [self._borrowed(decoded, *found) or self._converted(decoded, *found)]
-            del decoded, found  # keep no reference to a frame that the caller has
-            yield made.pop()
+        # A map keeps no reference to a frame that the caller has.
+        return map(partial(self._made, borrow=True), iter(self._next, None))
 
     def where(self, wanted: Callable[[Fraction], bool]) -> Iterator[Frame]:
         """Iterate as usual, but convert and yield only the frames whose time is wanted."""
         while (decoded := self._next()) is not None:
             if wanted(decoded.pts * Fraction(decoded.time_base)):
-                yield self._converted(decoded, *self._planes(decoded))
+                made = self._made(decoded)
+                assert isinstance(made, Frame)
+                yield made
 
     def _next(self) -> DecodedFrame | None:
         """Return the next decoded frame; None after the last."""
@@ -339,7 +296,7 @@ class Reader(AsyncIterating[Frame]):
 
     @property
     def scan(self) -> str | None:
-        """How an interlaced video was found to be scanned; known after the first frame.
+        """The order of fields that was found in an interlaced video; known after the first frame.
 
         One of "flags", "tff", "bff" and "none"; None where that was not asked for.
         """
@@ -364,8 +321,7 @@ class Reader(AsyncIterating[Frame]):
         """
         self._opened("seek")
         self._forget()
-        if not isinstance(t, Real) or isinstance(t, bool) or not math.isfinite(t) or t < 0:
-            raise ParameterError.invalid("Reader.seek", "t", "a number of seconds, 0 or more", t)
+        SECONDS.check("Reader.seek", "t", t)
         if self.source.live:
             raise VideoError(f"Reader.seek: {self.name!r} is live, and live sources cannot seek.")
         exact = Fraction(t)
@@ -383,6 +339,10 @@ class Reader(AsyncIterating[Frame]):
         await self._worker.run(lambda: self.seek(t))
 
     # implementation ---------------------------------------------------------------------------
+    def _opener(self) -> Callable[[], Any]:
+        """Return a function that opens the file, without a reference to this object."""
+        return partial(VideoInput, self.source, self.options, CALL)
+
     def _interrupt(self) -> None:
         decoder = self._resources.decoder
         if decoder is not None:
@@ -426,73 +386,42 @@ class Reader(AsyncIterating[Frame]):
         width, height, *_ = opened.size.first or (context.width, context.height)
         if self.format == "native":
             return width, height
-        if self._square:
+        if self.options.square_pixels:
             width = max(1, round(width * self.pixel_aspect))
-        if self._rotate and self.rotation in (90, 270):
+        if self.options.rotate and self.rotation in (90, 270):
             width, height = height, width
         return width, height
 
-    def _planes(
-        self, decoded: DecodedFrame
-    ) -> tuple[color.DecodedPlanes | deep.DeepPlanes, color.ColorInfo]:
-        codec = self._resources.opened.stream.codec_context.name
-        colors = color.color_info(decoded, codec, self._matrix, self._range)
-        if self._matrix is None and (found := color.unknown_matrix(decoded)) is not None:
-            self._resources.opened.say(
-                "matrix",
-                f"its matrix (code {found} of H.273) is not known here; {colors.matrix} is used.",
-            )
-        if self.depth == "float" or colors.transfer in TRANSFERS:
-            return deep.deep_planes(decoded, colors), colors
-        return color.planes_of(decoded, colors), colors
-
-    def _borrowed(
-        self,
-        decoded: DecodedFrame,
-        planes: color.DecodedPlanes | deep.DeepPlanes,
-        colors: color.ColorInfo,
-    ) -> BorrowedFrame | None:
-        if self.format != "native" or isinstance(planes, deep.DeepPlanes):
-            return None
-        buffers = color.borrow_planes(planes, self._device)
-        if buffers is None:
-            return None
-        return BorrowedFrame(
-            buffers,
-            planes.format,
-            decoded.pts,
-            Fraction(decoded.time_base),
-            colors.range,
-            colors.matrix,
-            colors.primaries,
-            colors.transfer,
-            colors.siting,
-            colors.tags,
-        )
-
-    def _converted(
-        self,
-        decoded: DecodedFrame,
-        planes: color.DecodedPlanes | deep.DeepPlanes,
-        colors: color.ColorInfo,
-    ) -> Frame:
-        made: Buffer | None = None
+    def _made(self, decoded: DecodedFrame, borrow: bool = False) -> Frame | BorrowedFrame:
+        """Return a decoded frame in the wanted form; ``borrow`` takes the decoder's own memory."""
+        opened, options, device = self._resources.opened, self.options, self.options.device
+        codec = opened.stream.codec_context.name
+        colors = color.color_info(decoded, codec, options.matrix, options.range)
+        if options.matrix is None and (found := color.unknown_matrix(decoded)) is not None:
+            known = f"is not known here; {colors.matrix} is used."
+            opened.say("matrix", f"its matrix (code {found} of H.273) {known}")
+        times: Any = {"pts": decoded.pts, "time_base": Fraction(decoded.time_base)}
         hdr: Hdr | None = None
-        if isinstance(planes, deep.DeepPlanes):
-            floats = self.depth == "float"
-            made = deep.to_rgba(planes, self._device, deep=floats)
-            if planes.hdr is not None:
-                colors, hdr = (deep.WIDE, planes.hdr) if floats else (deep.SDR, None)
-        elif self.format == "native":
-            made = color.to_planes(planes, self._device)
-            if made is not None:
-                return converted_frame(made, planes.format, decoded, colors, colors.range)
-        if not isinstance(planes, deep.DeepPlanes):
-            made = color.to_rgba(planes, colors, self._device)
-        assert made is not None
+        if self.depth == "float" or colors.transfer in TRANSFERS:
+            words, floats = deep.deep_planes(decoded, colors), self.depth == "float"
+            made = deep.to_rgba(words, device, deep=floats)
+            if words.hdr is not None:
+                colors, hdr = (deep.WIDE, words.hdr) if floats else (deep.SDR, None)
+        else:
+            planes = color.planes_of(decoded, colors)
+            if self.format == "native":
+                buffers = color.borrow_planes(planes, device) if borrow else None
+                if buffers is not None:
+                    return BorrowedFrame(buffers, planes.format, **times, **vars(colors))
+                native = color.to_planes(planes, device)
+                if native is not None:
+                    facts = vars(replace(colors, siting="left"))
+                    return Frame(native, format=planes.format, **times, **facts)
+            made = color.to_rgba(planes, colors, device)
         if self.format == "rgba":
-            if self._square and self.pixel_aspect != 1:
+            if options.square_pixels and self.pixel_aspect != 1:
                 made = color.to_square_pixels(made, self.pixel_aspect)
-            if self._rotate and self._turn in (90, 180, 270):
+            if options.rotate and self._turn in (90, 180, 270):
                 made = color.rotate(made, self._turn)
-        return converted_frame(made, "rgba", decoded, colors, "full", hdr)
+        facts = vars(replace(colors, range="full", siting="left"))
+        return Frame(made, format="rgba", hdr=hdr, **times, **facts)

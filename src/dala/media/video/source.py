@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any, TypeAlias
 
 from dala import forks
-from dala.errors import MissingPackage, ParameterError, VideoError, VideoNotFound
+from dala.arguments import SECONDS, Flag
+from dala.errors import DalaError, MissingPackage, ParameterError, VideoError, VideoNotFound
 from dala.extras import pip_install
 from dala.media.video.reach import PROTOCOLS, container_options, is_named_as_picture, scheme_of
 from dala.media.video.streams import ByteStream, Cursor, SharedStream, cut_off
@@ -23,10 +26,18 @@ AvObject: TypeAlias = Any
 #: A ``VideoFrame`` of PyAV.
 DecodedFrame: TypeAlias = AvObject
 
-POLICIES = ("every", "latest")
-
 #: Protocols whose sender does not wait for the reader.
 _LIVE = ("rtsp", "rtsps", "rtmp", "rtmps", "rtp", "udp", "srt", "mms", "whip", "whep")
+
+
+class _PyAV:
+    """PyAV, imported when it is used."""
+
+    def __getattr__(self, name: str) -> AvObject:
+        return getattr(pyav(), name)
+
+
+av: AvObject = _PyAV()
 
 
 def pyav() -> AvObject:
@@ -36,7 +47,7 @@ def pyav() -> AvObject:
         MissingPackage: PyAV is not installed.
     """
     try:
-        import av
+        import av as found
     except ModuleNotFoundError as error:
         if error.name != "av":
             raise
@@ -44,12 +55,39 @@ def pyav() -> AvObject:
             "dala.media.video: PyAV is not installed, and video needs it. "
             f"Run: {pip_install('media')}"
         ) from None
-    return av
+    return found
+
+
+def ffmpeg_message(error: BaseException) -> str:
+    """Return FFmpeg's error text, with the last line of its log if there is one."""
+    text = str(getattr(error, "strerror", None) or error)
+    log = getattr(error, "log", None)
+    return f"{text} ({log[2].strip()})" if log and log[2].strip() else text
+
+
+@contextmanager
+def ffmpeg_errors(
+    what: str, kind: type[DalaError] = VideoError, advice: str = ""
+) -> Iterator[None]:
+    """Raise errors of FFmpeg and of files as errors of ours: ``what: the message. advice``."""
+    try:
+        yield
+    except (av.FFmpegError, OSError, ValueError) as error:
+        if isinstance(error, DalaError):
+            raise
+        text = f"{what}: {ffmpeg_message(error)}. {advice}"
+        raise kind(text.rstrip()) from error
+
+
+def pulled(pull: Callable[[], AvObject]) -> Iterator[AvObject]:
+    """Yield the frames that a graph of filters has ready, pulled one by one."""
+    with suppress(av.BlockingIOError, av.EOFError):
+        while True:
+            yield pull()
 
 
 def open_container(handle: object, **options: object) -> AvObject:
     """Open a container to read; titles in other encodings than UTF-8 do not stop it."""
-    av = pyav()
     if int(av.__version__.partition(".")[0]) < 19:  # 19 escapes what is not UTF-8
         options["metadata_errors"] = "replace"
     return av.open(handle, **options)
@@ -88,37 +126,38 @@ class VideoSource:
 
     @property
     def handle(self) -> str | Cursor:
-        """What FFmpeg opens: the name, or a new cursor at the start of the stream."""
+        """The object that FFmpeg opens: the name, or a new cursor at the start of the stream."""
         return self.name if self.stream is None else self.stream.cursor()
+
+    def open(self, timeout: float = 10.0, **more: object) -> AvObject:
+        """Open the container; ``timeout`` is for what is not a file."""
+        if (self.url or self.live) and self.stream is None:
+            more["timeout"] = (timeout, timeout)
+        return open_container(
+            self.handle, format=self.format, options=dict(self.options),
+            container_options=self.reach, **more,
+        )  # fmt: skip
 
     def head(self, count: int) -> bytes:
         """Return the first bytes of a file or stream; none of what would have to be waited for."""
-        try:
-            if self.stream is not None:
-                return self.stream.head(count)
-            if self.live or self.url:
-                return b""
-            with Path(self.label).open("rb") as file:
-                return file.read(count)
-        except Exception:  # a file object of the caller raises anything
-            return b""
+        with suppress(Exception), self._bytes() as stream:  # objects of the caller raise anything
+            return b"" if stream is None else stream.head(count)
+        return b""
 
     def cut_off(self, format: str) -> str:
         """Return what shows that the file ends early, "" if nothing does; see ``streams.py``."""
-        try:
-            if self.stream is not None:
-                return cut_off(format, self.stream.read_at, self.stream.end())
-            if self.live or self.url:
-                return ""
+        with suppress(Exception), self._bytes() as stream:
+            return "" if stream is None else cut_off(format, stream.read_at, stream.end())
+        return ""
+
+    @contextmanager
+    def _bytes(self) -> Iterator[SharedStream | None]:
+        """Open the bytes of a file; None for what is live or far away."""
+        if self.stream is not None or self.live or self.url:
+            yield self.stream
+        else:
             with Path(self.label).open("rb") as file:
-
-                def read(at: int, count: int) -> bytes:
-                    file.seek(at)
-                    return file.read(count)
-
-                return cut_off(format, read, os.fstat(file.fileno()).st_size)
-        except Exception:  # a file object of the caller raises anything
-            return ""
+                yield SharedStream(file)
 
     @property
     def reach(self) -> dict[str, str]:
@@ -147,11 +186,8 @@ def source_of(what: VideoFile, call: str = "video.open", *, playlists: bool = Fa
     """
     if isinstance(what, VideoSource):
         return what
-    if not isinstance(playlists, bool):
-        raise ParameterError.invalid(call, "playlists", "True or False", playlists)
-    if playlists:
-        return replace(_found(what, call, playlists=True), playlists=True)
-    return _found(what, call, playlists=False)
+    Flag().check(call, "playlists", playlists)
+    return replace(_found(what, call, playlists=playlists), playlists=playlists)
 
 
 def lasting(source: VideoSource, reconnect: float) -> VideoSource:
@@ -160,10 +196,7 @@ def lasting(source: VideoSource, reconnect: float) -> VideoSource:
     Raises:
         ParameterError: ``reconnect`` is no number of seconds, or the source is a file.
     """
-    number = not isinstance(reconnect, bool | str) and hasattr(reconnect, "__float__")
-    if not number or not 0 <= float(reconnect) < 1e9:
-        raise ParameterError.invalid("video.open", "reconnect", "a number of seconds", reconnect)
-    if not reconnect:
+    if not SECONDS.check("video.open", "reconnect", reconnect):
         return source
     if source.stream is not None or not (source.live or source.url):
         raise ParameterError.invalid(
@@ -280,13 +313,14 @@ class FrameQueue:
         self._items: deque[tuple[DecodedFrame, float]] = deque()
         self._changed = forks.condition()
         self._ended = False
-        self._closed = False
+        #: Whether the consumer has closed the queue.
+        self.closed = False
         self._error: Exception | None = None
 
     @property
-    def closed(self) -> bool:
-        """True once the consumer has closed the queue."""
-        return self._closed
+    def done(self) -> bool:
+        """Whether nothing is left, and nothing will be put."""
+        return self._ended and not self._items
 
     def put(self, item: DecodedFrame) -> bool:
         """Add a frame. Return False if the queue is closed."""
@@ -295,9 +329,9 @@ class FrameQueue:
                 while len(self._items) >= self._size:
                     self._items.popleft()
                     self.dropped += 1
-            while len(self._items) >= self._size and not self._closed:
+            while len(self._items) >= self._size and not self.closed:
                 self._changed.wait(0.5)  # with a timeout, so that Ctrl-C works on every platform
-            if self._closed:
+            if self.closed:
                 return False
             self._items.append((item, monotonic()))
             self._changed.notify_all()
@@ -312,7 +346,7 @@ class FrameQueue:
     def close(self) -> None:
         """Discard the frames and refuse further ones."""
         with self._changed:
-            self._closed = self._ended = True
+            self.closed = self._ended = True
             self._items.clear()
             self._changed.notify_all()
 
@@ -320,18 +354,24 @@ class FrameQueue:
         """Wait so long, or until the queue is closed. Return whether it is."""
         with self._changed:
             end = monotonic() + seconds
-            while not self._closed and (left := end - monotonic()) > 0:
+            while not self.closed and (left := end - monotonic()) > 0:
                 self._changed.wait(left)
-            return self._closed
+            return self.closed
 
-    def get(self, *, keep: bool = False) -> DecodedFrame | None:
-        """Return the next frame, or None after the last.
+    def get(self, *, keep: bool = False, timeout: float | None = None) -> DecodedFrame | None:
+        """Return the next item, and wait for it; None at the end, or after ``timeout`` seconds.
 
-        With ``keep`` the frame, or a pending error, stays in the queue.
+        Args:
+            keep: leave the item where it is.
+            timeout: without it, the wait has no end.
+
+        Raises:
+            Exception: the error that ``finish`` was given, once.
         """
+        end = math.inf if timeout is None else monotonic() + timeout
         with self._changed:
-            while not self._items and not self._ended:
-                self._changed.wait(0.5)
+            while not self._items and not self._ended and (left := end - monotonic()) > 0:
+                self._changed.wait(min(left, 0.5))
             if self._items:
                 if keep:
                     return self._items[0][0]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from dala.errors import VideoError
-from dala.media.video.source import AvObject, DecodedFrame, pyav
+from dala.media.video.source import AvObject, DecodedFrame, av, pulled
 
 #: Frames that detection looks at before the first one is shown.
 _PROBED = 12
@@ -14,16 +14,12 @@ _PROBED = 12
 _SHARE = 0.7
 
 
-#: What ``deinterlace`` takes beside True and False: "auto", or what it has found before.
-SCANS = ("auto", "flags", "tff", "bff")
-
-
 class FilterGraph:
     """Filters of FFmpeg for frames of one size and format."""
 
     def __init__(self, frame: DecodedFrame, *filters: tuple[str, str]) -> None:
         self.key = _key(frame)
-        self._graph = graph = pyav().filter.Graph()
+        self._graph = graph = av.filter.Graph()
         source = graph.add(
             "buffer",
             video_size=f"{frame.width}x{frame.height}",
@@ -41,14 +37,8 @@ class FilterGraph:
 
     def put(self, frame: DecodedFrame | None) -> list[DecodedFrame]:
         """Push a frame, or None for the end, and return the frames that come out."""
-        av = pyav()
         self._graph.push(frame)
-        made = []
-        while True:
-            try:
-                made.append(self._graph.vpull())
-            except (av.error.BlockingIOError, av.error.EOFError):
-                return made
+        return list(pulled(self._graph.vpull))
 
 
 def _key(frame: DecodedFrame) -> tuple[int | str, ...]:
@@ -80,21 +70,17 @@ class Deinterlacer:
             if len(self._probe) < _PROBED:
                 return []
             self.found = scan_of(self._probe)
-        waiting, self._probe = self._probe, []
-        ready: list[DecodedFrame] = []
-        for one in waiting:
-            ready += self._filtered(one)
-        return ready
+        return self._released()
 
     def finish(self) -> list[DecodedFrame]:
         """Return the frames that are still held."""
-        ready: list[DecodedFrame] = []
         if self._probe:
             self.found = scan_of(self._probe)
-            for frame in self._probe:
-                ready += self._filtered(frame)
-            self._probe = []
-        return [*ready, *self._flushed()]
+        return [*self._released(), *self._flushed()]
+
+    def _released(self) -> list[DecodedFrame]:
+        waiting, self._probe = self._probe, []
+        return [made for frame in waiting for made in self._filtered(frame)]
 
     def _filtered(self, frame: DecodedFrame) -> list[DecodedFrame]:
         if self.found == "none":
@@ -124,7 +110,6 @@ class Deinterlacer:
 
 def scan_of(frames: list[DecodedFrame]) -> str:
     """Return how frames without flags were scanned, by FFmpeg's idet: "tff", "bff" or "none"."""
-    av = pyav()
     try:
         graph = FilterGraph(frames[0], ("idet", ""))
         judged = [made for f in frames if graph.fits(f) for made in graph.put(f)]
@@ -221,7 +206,6 @@ def alpha_decoder(stream: AvObject) -> AvObject | None:
     tags = {key.lower(): value for key, value in stream.metadata.items()}
     if name is None or tags.get("alpha_mode") != "1":
         return None
-    av = pyav()
     try:
         codec = av.Codec(name, "r")
     except ValueError as error:

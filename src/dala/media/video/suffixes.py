@@ -1,4 +1,4 @@
-"""File names of videos."""
+"""File names of videos and pictures."""
 
 from __future__ import annotations
 
@@ -12,4 +12,9 @@ VIDEO_SUFFIXES: Final = frozenset((
     ".m2v", ".m4v", ".mjpeg", ".mjpg", ".mk3d", ".mkv", ".mov", ".mp4", ".mpe", ".mpeg", ".mpg",
     ".mpv", ".mts", ".mxf", ".nsv", ".nut", ".obu", ".ogm", ".ogv", ".qt", ".rm", ".rmvb", ".roq",
     ".tp", ".trp", ".ts", ".vc1", ".viv", ".vob", ".vvc", ".webm", ".wmv", ".wtv", ".y4m",
+))  # fmt: skip
+#: Suffixes of the files of a folder that are read as pictures.
+PICTURE_SUFFIXES: Final = frozenset((
+    ".avif", ".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm",
+    ".tga", ".tif", ".tiff", ".webp",
 ))  # fmt: skip

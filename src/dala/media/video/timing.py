@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 
 from dala.media.video.source import AvObject, DecodedFrame
@@ -23,24 +25,47 @@ def is_broadcast(container: AvObject) -> bool:
     return bool(container.format.flags & _DISCONTINUOUS)
 
 
-def start_offset(container: AvObject) -> Fraction:
+def start_offset(container: AvObject, pictures: bool = False) -> Fraction:
     """Return the time at which a recording begins, to be taken off all its stamps.
 
     Broadcasts (MPEG transport and program streams) begin anywhere on a running clock. The earliest
     of their video and audio streams is at 0, so that the others keep their distance to it. In other
-    containers the start is meant as it is: they begin at 0, and a video may begin later.
+    containers the start is meant as it is: they begin at 0, and a video may begin later. With
+    ``pictures`` that is taken off, too.
     """
+    videos = container.streams.video
+    if pictures and videos and videos[0].start_time:
+        return Fraction(videos[0].start_time * videos[0].time_base)
     if not is_broadcast(container):
         return Fraction(0)
-    streams = (*container.streams.video, *container.streams.audio)
+    return first_start((*container.streams.video, *container.streams.audio))
+
+
+def first_start(streams: Iterable[AvObject]) -> Fraction:
+    """Return the time at which the first of some streams begins, in seconds; 0 if none says."""
     starts = [s.start_time * Fraction(s.time_base) for s in streams if s.start_time is not None]
     return min(starts, default=Fraction(0))
+
+
+def header_duration(container: AvObject, stream: AvObject) -> Fraction | None:
+    """Return the seconds of a stream by the header of its file; None if it does not say."""
+    if stream.duration is not None:
+        return int(stream.duration) * Fraction(stream.time_base)
+    return None if container.duration is None else Fraction(container.duration, 1_000_000)
+
+
+def shift_packet(packet: AvObject, seconds: Fraction) -> None:
+    """Move a packet in time, to the nearest of its units."""
+    steps = round(seconds / Fraction(packet.time_base))
+    packet.dts += steps
+    packet.pts = None if packet.pts is None else packet.pts + steps
 
 
 #: FFmpeg's AVFMT_TS_DISCONT.
 _DISCONTINUOUS = 0x0200
 
 
+@dataclass(eq=False)
 class FrameClock:
     """Gives frames in display order rising times; one instance per run of the decoder.
 
@@ -52,22 +77,16 @@ class FrameClock:
         begin: the time at which the video begins, for messages.
     """
 
-    def __init__(
-        self,
-        step: Fraction,
-        *,
-        by_decoding: bool,
-        waits: bool,
-        spliced: bool = False,
-        begin: Fraction = Fraction(0),
-    ) -> None:
+    step: Fraction
+    _: KW_ONLY
+    by_decoding: bool
+    waits: bool
+    spliced: bool = False
+    begin: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
         #: What was repaired first, for the report; None so far.
         self.repaired: str | None = None
-        self._seconds = step
-        self._by_decoding = by_decoding
-        self._waits = waits
-        self._spliced = spliced
-        self._begin = begin
         self._step = 0  # in ticks; 0 before the first frame
         #: The unit of the stamps, in seconds.
         self.base = Fraction(1)
@@ -78,14 +97,14 @@ class FrameClock:
 
     def look_at(self, packet: AvObject) -> None:
         """Notice packed B-frames of MPEG-4 (DivX, Xvid), whose presentation times are wrong."""
-        if not self._by_decoding and bytes(packet).count(_VOP) > 1:
-            self._by_decoding = True
+        if not self.by_decoding and bytes(packet).count(_VOP) > 1:
+            self.by_decoding = True
 
     def put(self, frame: DecodedFrame) -> list[DecodedFrame]:
         """Return the frames whose times are certain now: this one, one before it, both or none."""
         if not self._step:
             self.base = Fraction(frame.time_base)
-            self._step = max(1, round(self._seconds / self.base))
+            self._step = max(1, round(self.step / self.base))
         stamp = self._stamp(frame)
         ready = []
         held, self._held = self._held, None
@@ -95,11 +114,11 @@ class FrameClock:
             frame.pts -= closed
             ready.append(self._emit(held, mine - closed))
             stamp = frame.pts
-        if not self._waits:
+        if not self.waits:
             stamp -= self._close_leap(stamp)
         if self._last is not None and stamp <= self._last:
             stamp = self._after_last(stamp)
-        elif self._waits and self._last is not None and stamp - self._last > self._step * 3 // 2:
+        elif self.waits and self._last is not None and stamp - self._last > self._step * 3 // 2:
             self._held = frame
             return ready
         ready.append(self._emit(frame, stamp))
@@ -112,7 +131,7 @@ class FrameClock:
 
     def _close_leap(self, stamp: int) -> int:
         """Return by how much a frame is too late, and move those after it too; 0 if it is not."""
-        if not self._spliced or self._last is None or (stamp - self._last) * self.base <= SPLICE:
+        if not self.spliced or self._last is None or (stamp - self._last) * self.base <= SPLICE:
             return 0
         self._note("is far after that of the frame before", stamp)
         leap = stamp - self._last - self._step
@@ -122,13 +141,13 @@ class FrameClock:
     def _stamp(self, frame: DecodedFrame) -> int:
         """Return the time of a frame in ticks, which may not be after the last."""
         before = self._last if self._held is None else self._held.pts
-        found = frame.dts if self._by_decoding else frame.pts
+        found = frame.dts if self.by_decoding else frame.pts
         if found is not None and abs(found) > _LARGEST:
             found = None
         if found is None and before is not None:
             found = before + self._step - self._shift
         elif found is None:
-            found = frame.pts if self._by_decoding else frame.dts
+            found = frame.pts if self.by_decoding else frame.dts
         if found is None or abs(found) > _LARGEST:
             found = 0
         if self._shift and before is not None and 0 < found - before <= self._step * _DISORDER:
@@ -168,7 +187,7 @@ class FrameClock:
 
     def _note(self, what: str, stamp: int) -> None:
         if self.repaired is None:
-            time = float(stamp * self.base - self._begin)
+            time = float(stamp * self.base - self.begin)
             self.repaired = f"the time of frame {self._count} ({time:.3f} s) {what}"
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
-from types import TracebackType
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Unpack
 
 import numpy as np
 
@@ -18,13 +16,15 @@ from dala.media.hdr import Hdr
 from dala.media.images import check_pixels
 from dala.media.notices import notify
 from dala.media.video import color
-from dala.media.video.arguments import (
-    aspect_of_pixels,
-    check_choice,
-    check_count,
-    check_rate,
+from dala.media.video.encode import (
+    Encoder,
+    default_codec,
+    default_threads,
+    find_encoder,
+    fitted_options,
+    repeatable_options,
 )
-from dala.media.video.encode import Encoder, default_codec, find_encoder
+from dala.media.video.options import EncodeOptions
 from dala.media.video.output.deep import (
     DEEP_LAYOUTS,
     HDR_LAYOUT,
@@ -40,35 +40,38 @@ from dala.media.video.output.layouts import (
     is_translucent,
     stored_size,
 )
+from dala.media.video.output.opening import PictureEncoding, set_tags
 from dala.media.video.output.target import Target
 from dala.media.video.reader import Reader
 from dala.media.video.source import VideoSource, pyav, source_of
 from dala.media.video.tracks import TrackGroup, Tracks
 from dala.offload import AsyncClosing, LoopWorker, in_event_loop
+from dala.options import takes
 from dala.typing import ImageLike, PathLike
 
-#: More threads than any encoder uses.
-_MOST_THREADS = 1024
+if TYPE_CHECKING:
+    from dala.media.video.keywords import EncodeKeywords
+
 _CALL = "video.write"
 #: Containers whose frames have a number instead of a time.
 _COUNTED = ("avi", "ogg", "ogv", "y4m")
 
 
 class _Resources:
-    """What a writer releases; separate from it, so that the writer can be collected."""
+    """The resources of a writer; separate from it, so that the writer can be collected."""
 
     def __init__(self) -> None:
         self.encoder: Encoder | None = None
-        self.audio: Tracks | None = None
+        self.tracks = TrackGroup()
 
     def abandon(self) -> None:
         encoder, self.encoder = self.encoder, None
         if encoder is not None:
             encoder.abandon()
-        if self.audio is not None:
-            self.audio.close()
+        self.tracks.close()
 
 
+@takes(EncodeOptions)
 class Writer(AsyncClosing):
     """A video file being written. Created by :func:`dala.media.video.write`.
 
@@ -87,63 +90,29 @@ class Writer(AsyncClosing):
     def __init__(
         self,
         path: PathLike | BinaryIO | Target,
-        *,
-        format: str | None = None,
-        fps: float | Fraction | None = None,
-        codec: str | None = None,
-        width: int | None = None,
-        height: int | None = None,
-        audio_from: PathLike | Reader | Tracks | None = None,
-        tracks_from: PathLike | Reader | Tracks | None = None,
-        retime: bool = False,
-        matrix: str | None = None,
-        range: str = "limited",
-        options: Mapping[str, str | float] | None = None,
-        threads: int = 0,
-        device: str | None = None,
-        pixel_aspect: Fraction | float | None = None,
-        alpha: bool = False,
-        pixel_format: str | None = None,
-        encoder: str | None = None,
-        hdr: Hdr | None = None,
+        chosen: EncodeOptions | None = None,
+        **given: Unpack[EncodeKeywords],
     ) -> None:
         pyav()
-        check_choice(_CALL, "matrix", matrix, (None, *dict.fromkeys(color.MATRICES.values())))
-        check_choice(_CALL, "range", range, tuple(color.RANGES.values()))
-        if not isinstance(alpha, bool):
-            raise ParameterError.invalid(_CALL, "alpha", "True or False", alpha)
-        self._target = path if isinstance(path, Target) else Target(path, format)
+        options = chosen or EncodeOptions.checked(_CALL, given)
+        self.options = options
+        self._target = path if isinstance(path, Target) else Target(path, options.format)
         #: The path of the file; None for a file object.
         self.path = self._target.path
-        self.fps = None if fps is None else check_rate(_CALL, fps)
-        if not isinstance(retime, bool):
-            raise ParameterError.invalid(_CALL, "retime", "True or False", retime)
-        if retime and self.fps is None:
+        self.fps = None if options.fps is None else Fraction(options.fps)
+        if options.retime and self.fps is None:
             raise ParameterError(f"{_CALL}: retime=True needs fps, the rate to give the frames.")
-        if options is not None and not isinstance(options, Mapping):
-            raise ParameterError.invalid(_CALL, "options", "a dict of FFmpeg's options", options)
-        self._given = {name: str(value) for name, value in (options or {}).items()}
-        self._asked = codec, pixel_format, alpha, encoder
-        if hdr is not None and not isinstance(hdr, Hdr):
-            raise ParameterError.invalid(_CALL, "hdr", "an Hdr, such as frame.hdr", hdr)
+        self._given = options.ffmpeg
         self._hdr: Hdr | None = None
         self._hdr_reported = False
-        self._choose(hdr)
-        self._threads = check_count(_CALL, "threads", threads, 0, _MOST_THREADS)
-        sides = [
-            check_count(_CALL, n, v, 1)
-            for n, v in (("width", width), ("height", height))
-            if v is not None and not (isinstance(v, int) and v == 0)
-        ]
-        if len(sides) == 1:
+        self._choose(options.hdr)
+        if bool(options.width) != bool(options.height):
             raise ParameterError(f"{_CALL}: give both width and height, or neither.")
-        self._size: tuple[int, int] | None = (sides[0], sides[1]) if sides else None
+        self._size: tuple[int, int] | None = None
+        if options.width and options.height:
+            self._size = options.width, options.height
         self._stored: tuple[int, int] = (0, 0)
-        self._aspect = aspect_of_pixels(_CALL, pixel_aspect)
-        self._retime = retime
-        self._matrix = matrix
-        self._range = range
-        self._device = device
+        self._matrix = options.matrix
         self._last: Fraction | None = None
         self._base = Fraction(1)
         #: Whether the container counts frames instead of storing times; whether a time was moved.
@@ -153,12 +122,12 @@ class Writer(AsyncClosing):
         self.frames = 0
         self._resources = _Resources()
         self._track_sources = [
-            (self._track_source(given, argument), argument, audio_from is None)
-            for given, argument in ((tracks_from, "tracks_from"), (audio_from, "audio_from"))
-            if given is not None
+            (self._track_source(found, argument), argument == "tracks_from")
+            for argument in ("tracks_from", "audio_from")
+            if (found := getattr(options, argument)) is not None
         ]
         # In an event loop the first frame opens files, on its thread.
-        if not in_event_loop() or any(isinstance(s, Tracks) for s, _, _ in self._track_sources):
+        if not in_event_loop() or any(isinstance(s, Tracks) for s, _ in self._track_sources):
             self._open_tracks()
         self._writing = forks.lock()
         self._worker = LoopWorker("dala video writer")
@@ -167,10 +136,9 @@ class Writer(AsyncClosing):
 
     def _choose(self, hdr: Hdr | None) -> None:
         """Choose codec, encoder and pixel format, for HDR or SDR."""
-        codec, pixel_format, alpha, encoder = self._asked
-        for name, value in (("codec", codec), ("pixel_format", pixel_format)):
-            if value is not None and not isinstance(value, str):
-                raise ParameterError.invalid(_CALL, name, "a str or None", value)
+        options = self.options
+        codec, pixel_format = options.codec, options.pixel_format
+        alpha, encoder = options.alpha, options.encoder
         deep = hdr is not None and not alpha and encoder is None
         if deep and codec is None and pixel_format in (None, *DEEP_LAYOUTS):
             codec = deep_codec(self._target.format)
@@ -179,21 +147,20 @@ class Writer(AsyncClosing):
         if deep and pixel_format is None and takes_layout(name, HDR_LAYOUT):
             pixel_format = HDR_LAYOUT
         layout = self._layout(name, pixel_format, alpha)
-        options = {**defaults, **self._given}
+        settings = {**defaults, **self._given}
         if hdr is not None and deep and layout in DEEP_LAYOUTS:
             self._hdr = hdr
-            stored = hdr_options(name, hdr, options)
-            options = options if stored is None else stored
+            stored = hdr_options(name, hdr, settings)
+            settings = settings if stored is None else stored
             if stored is None:
                 notify(
                     f"{_CALL}: {name!r} does not store the mastering display and the light levels "
                     "of HDR. codec='hevc' and 'av1' do.",
                     stacklevel=4,
                 )
-        self._choice = EncoderChoice(name, options, layout)
+        self._choice = EncoderChoice(name, settings, layout)
         self._plain = layout in ("yuv420p", "nv12")
         check_encoder(encoder, self._codec, self._plain)
-        self._wanted = encoder
         self._alpha_reported = alpha or has_alpha(layout)
 
     def _adopt(self, frame: Frame, hdr: Hdr) -> Frame:
@@ -236,21 +203,16 @@ class Writer(AsyncClosing):
     def _open_tracks(self) -> None:
         """Open the sound, or with ``tracks_from`` everything but the pictures."""
         sources, self._track_sources = self._track_sources, []
-        tracks = []
+        tracks = self._resources.tracks.members
         try:
-            for source, argument, sound in sources:
-                if isinstance(source, Tracks):
-                    tracks.append(source)
-                elif argument == "audio_from":
-                    tracks.append(Tracks(source, _CALL))
-                else:
-                    tracks.append(Tracks(source, _CALL, sound=sound, everything=True))
+            for source, everything in sources:
+                if not isinstance(source, Tracks):
+                    sound = not everything or self.options.audio_from is None
+                    source = Tracks(source, _CALL, sound=sound, everything=everything)
+                tracks.append(source)
         except BaseException:
-            for opened in tracks:
-                opened.close()
+            self._resources.tracks.close()
             raise
-        if tracks:
-            self._resources.audio = tracks[0] if len(tracks) == 1 else TrackGroup(tracks)
 
     # facts ------------------------------------------------------------------------------------
     @property
@@ -301,16 +263,20 @@ class Writer(AsyncClosing):
         with self._writing:
             self._append(given, copy)
 
-    def _append(self, given: Frame, copy: bool) -> None:
-        """Append a frame; one thread at a time."""
-        size = given.width, given.height
+    def _size_of(self, frame: Frame) -> tuple[int, int]:
+        """Return the size of a frame; raise if the others have another."""
+        size = frame.width, frame.height
         if self._size is not None and size != self._size:
             width, height = self._size
             raise ShapeError(
                 f"{_CALL}: frames of {self._target.label!r} must be {width}x{height} "
                 f"(width x height), got {size[0]}x{size[1]}. Resize it first."
             )
-        time = self._time(given)
+        return size
+
+    def _append(self, given: Frame, copy: bool) -> None:
+        """Append a frame; one thread at a time."""
+        size, time = self._size_of(given), self._time(given)
         if given.hdr is not None and self._hdr is None:
             given = self._adopt(given, given.hdr)
         if self._matrix is None:
@@ -324,7 +290,7 @@ class Writer(AsyncClosing):
                 self._choice.pixel_format,
                 self._stored,
                 matrix=self._matrix,
-                range=self._range,
+                range=self.options.range,
                 copy=copy,
                 hdr=self._hdr,
             )
@@ -332,8 +298,7 @@ class Writer(AsyncClosing):
             if not self._moved and self._counts and abs(stamp * self._base - time) > self._base / 4:
                 self._report_moved()
             picture.time_base, picture.pts = self._base, stamp
-            picture.color_range, picture.colorspace = encoder.tags[:2]
-            picture.color_primaries, picture.color_trc = encoder.tags[2:]
+            set_tags(picture, encoder.tags)
             encoder.put(picture, self._ticks(given))
         except BaseException:
             self.abandon()
@@ -347,7 +312,7 @@ class Writer(AsyncClosing):
 
     def _ticks(self, frame: Frame) -> int | None:
         """Return how long a frame is shown, in units of the encoder; None if unknown."""
-        if frame.duration is None or self._retime:
+        if frame.duration is None or self.options.retime:
             return None
         return max(1, round(frame.duration * frame.time_base / self._base))
 
@@ -373,12 +338,12 @@ class Writer(AsyncClosing):
     def _to_frame(self, data: ImageLike) -> Frame:
         found = check_pixels(data, _CALL)
         if isinstance(found, np.ndarray) and found.flags.c_contiguous:
-            return Frame(from_dlpack(found, device=self._device))
-        return Frame(from_array(found, device=self._device))
+            return Frame(from_dlpack(found, device=self.options.device))
+        return Frame(from_array(found, device=self.options.device))
 
     def _time(self, frame: Frame) -> Fraction:
         """Return the frame's time in seconds."""
-        if frame.time is not None and not self._retime:
+        if frame.time is not None and not self.options.retime:
             time = frame.time
         elif self.fps is None:
             raise ParameterError(f"{_CALL}: the frame has no time (its pts is None). Give fps.")
@@ -393,7 +358,7 @@ class Writer(AsyncClosing):
         return time
 
     def _start(self, first: Frame, size: tuple[int, int]) -> Encoder:
-        own = first.time is not None and not self._retime
+        own = first.time is not None and not self.options.retime
         self._base = first.time_base if own or self.fps is None else 1 / self.fps
         if self._choice.name == "mpeg4" and self._base.denominator > 0xFFFF:  # the standard's limit
             self._base = Fraction(1, 30000)
@@ -401,7 +366,7 @@ class Writer(AsyncClosing):
         if self._counts and self.fps is not None:
             self._base = 1 / self.fps
         self._choice = choose_encoder(
-            self._wanted, self._codec, size, self._choice, self._given, plain=self._plain
+            self.options.encoder, self._codec, size, self._choice, self._given, plain=self._plain
         )
         self._stored = stored_size(self._choice.name, self._choice.pixel_format, size)
         if self._stored != size:
@@ -413,19 +378,15 @@ class Writer(AsyncClosing):
                 stacklevel=4,
             )
         self._open_tracks()
-        audio, self._resources.audio = self._resources.audio, None  # the encoder closes it
-        encoder = Encoder(
-            self._target,
-            choice=self._choice,
-            rate=self.fps,
-            time_base=self._base,
-            size=self._stored,
-            tags=self._tags(first),
-            threads=self._threads,
-            audio=audio,
-            shift=not own,
-            aspect=self._aspect,
-        )
+        tracks, self._resources.tracks = self._resources.tracks, TrackGroup()
+        choice, name, aspect = self._choice, self._choice.name, self.options.pixel_aspect
+        encoding = PictureEncoding(
+            name, repeatable_options(name, fitted_options(name, self._stored, choice.options)),
+            str(self.fps or 30), str(self._base), *self._stored, choice.pixel_format,
+            "" if aspect is None else str(Fraction(aspect)),
+            self.options.threads or default_threads(name), self._tags(first),
+        )  # fmt: skip
+        encoder = Encoder(self._target, encoding, choice, tracks, shift=not own)  # closes them
         self._resources.encoder = encoder
         self._size = size
         return encoder
@@ -433,16 +394,15 @@ class Writer(AsyncClosing):
     def _tags(self, first: Frame) -> tuple[int, int, int, int]:
         """Return code points of range (FFmpeg's), matrix, primaries and transfer (H.273)."""
         rgb = self._choice.pixel_format.startswith(("rgb", "bgra", "gbrp"))
+        span = 2 if self.options.range == "full" or rgb else 1
+        matrix = 0 if rgb else color.code_point(color.MATRICES, self._matrix or first.matrix)
         if self._hdr is not None:
-            matrix = 0 if rgb else color.code_point(color.MATRICES, self._matrix or "bt2020")
-            span = 2 if self._range == "full" or rgb else 1
             return span, matrix, 9, color.code_point(color.TRANSFERS, self._hdr.transfer)
         transfer = first.transfer
         if transfer == "srgb" and first.tags is None and not rgb:
             transfer = "bt709"  # that of video; pictures have no other
-        matrix = 0 if rgb else color.code_point(color.MATRICES, self._matrix or first.matrix)
         own = color.written_tags(first.primaries, transfer, first.matrix, first.tags)
-        return 2 if self._range == "full" or rgb else 1, matrix, *own
+        return span, matrix, *own
 
     # the end ----------------------------------------------------------------------------------
     def close(self) -> None:
@@ -456,28 +416,27 @@ class Writer(AsyncClosing):
         if not self._home.here:  # the parent completes it
             self.abandon()
             return
-        encoder = self._resources.encoder
-        if encoder is None:
+        if not self.frames:
             self.abandon()
             raise VideoError(
                 f"{_CALL}: no frame was written, so {self._target.label!r} was not created."
             )
         try:
-            encoder.finish()
-            self._resources.encoder = None
+            self._finish()
         finally:
-            self._finalizer()
+            self.abandon()
+
+    def _finish(self) -> None:
+        """Encode what is left, and complete the file."""
+        assert self._resources.encoder is not None
+        self._resources.encoder.finish()
+        self._resources.encoder = None
 
     def abandon(self) -> None:
         """Discard the file. An existing file of that name stays untouched."""
         self._finalizer()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             self.close()
         else:

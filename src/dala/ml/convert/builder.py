@@ -1,4 +1,4 @@
-"""The ONNX graph of a TensorFlow graph under construction: values, layouts, attributes.
+"""The ONNX graph of a TensorFlow graph under construction: values, layouts, nodes.
 
 A value of four axes is channels-last in TensorFlow. Convolutions and what follows them stay
 channels-first in ONNX, and values are turned only where an operator needs the other layout. Shapes
@@ -7,7 +7,6 @@ are known at conversion. Integers are kept as f32, exact up to 2^24, which all p
 
 from __future__ import annotations
 
-import base64
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import numpy as np
 
 from dala.errors import ModelError
 from dala.ml.convert.layers import Layers
+from dala.ml.convert.onnx_file import Attribute
 from dala.typing import NDArray
 
 #: A parsed JSON value.
@@ -42,7 +42,6 @@ class GraphValue:
     shape: tuple[int, ...]
     #: Whether it is stored channels-first.
     first: bool = False
-    dtype: str = "float32"
 
 
 Operand: TypeAlias = "GraphValue | NDArray"
@@ -51,28 +50,17 @@ Operand: TypeAlias = "GraphValue | NDArray"
 class GraphBuilder:
     """Adds the nodes of a TensorFlow graph to an ONNX graph."""
 
-    def __init__(self, name: str, handlers: Mapping[str, Handler]) -> None:
-        self._handlers = handlers
-        self.layers = Layers(name)
-        self.graph = self.layers.graph
+    def __init__(self, name: str) -> None:
+        self.graph = Layers(name)
 
-    def input(self, name: str, shape: Sequence[int], dtype: str) -> GraphValue:
-        """Add an input of the network."""
-        return GraphValue(self.graph.input(name, shape, dtype), tuple(shape), False, dtype)
+    def input(self, name: str, shape: Sequence[int]) -> GraphValue:
+        """Add an input of the network, of f32."""
+        return GraphValue(self.graph.input(name, shape), tuple(shape))
 
-    def output(self, value: GraphValue, name: str) -> None:
+    def output(self, value: Operand, name: str) -> None:
         """Add an output of the network, laid out as in TensorFlow."""
-        made = self.name(value, False)
-        self.graph.output(made, value.shape, name=name, dtype=value.dtype)
-
-    def add(self, node: Json, inputs: Sequence[Operand]) -> list[Operand]:
-        """Add a node, and return its outputs."""
-        op = node["op"]
-        handler = self._handlers.get(op)
-        if handler is None:
-            raise unsupported(f"operator {op!r} at {node['name']!r}")
-        made = handler(self, Attributes(node.get("attr") or {}, op), inputs)
-        return list(made) if isinstance(made, tuple) else [made]
+        found = self.settled(value)
+        self.graph.output(self.name(found, False), found.shape, name=name)
 
     def settled(self, value: Operand) -> GraphValue:
         """Return a value of the graph; constants become one."""
@@ -80,11 +68,6 @@ class GraphBuilder:
             return value
         made = self.graph.constant(np.asarray(value, np.float32))
         return GraphValue(made, value.shape)
-
-    def slice(self, source: str, axis: int, start: int, end: int) -> str:
-        """Add the part of a value from ``start`` to ``end`` along an axis."""
-        at = (self.graph.constant(np.array([n], np.int64)) for n in (start, end, axis))
-        return self.graph.node("Slice", source, *at)
 
     def reshape(self, value: Operand, shape: Sequence[int]) -> Operand:
         """Return a value with another shape; one of its sizes may be -1."""
@@ -94,8 +77,17 @@ class GraphBuilder:
         if -1 in wanted:
             known = math.prod(n for n in wanted if n != -1)
             wanted[wanted.index(-1)] = math.prod(value.shape) // max(1, known)
-        to = self.graph.constant(np.array(wanted, np.int64))
+        to = self.graph.ints(wanted)
         return GraphValue(self.graph.node("Reshape", self.name(value, False), to), tuple(wanted))
+
+    def parts(self, x: GraphValue, axis: int, sizes: Sequence[int]) -> list[GraphValue]:
+        """Return the parts of a value along an axis; their sizes add up to that of the axis."""
+        source, found, start = self.name(x, False), [], 0
+        for size in sizes:
+            made = self.graph.slice(source, axis, start, start + size)
+            found.append(GraphValue(made, (*x.shape[:axis], size, *x.shape[axis + 1 :])))
+            start += size
+        return found
 
     def name(self, value: Operand, first: bool) -> str:
         """Return the name of a value, channels-first if asked for and if it has four axes."""
@@ -104,55 +96,91 @@ class GraphBuilder:
             return self.graph.constant(channels_first(data) if first else data)
         if value.first == first or len(value.shape) != 4:
             return value.name
-        return self.layers.first(value.name) if first else self.layers.last(value.name)
+        return self.graph.first(value.name) if first else self.graph.last(value.name)
 
 
-class Attributes:
-    """The attributes of a node."""
+@dataclass(frozen=True)
+class GraphNode:
+    """A node of a TensorFlow graph: its operator, attributes and inputs, to be added to a graph."""
 
-    def __init__(self, found: Json, op: str) -> None:
-        self._found, self.op = found, op
+    builder: GraphBuilder
+    op: str
+    attributes: Mapping[str, Any]
+    inputs: Sequence[Operand]
 
+    def made(
+        self,
+        op: str,
+        *names: str,
+        shape: Sequence[int],
+        first: bool = False,
+        **attributes: Attribute,
+    ) -> GraphValue:
+        """Add an ONNX node, and return its output."""
+        made = self.builder.graph.node(op, *names, output=None, **attributes)
+        return GraphValue(made, tuple(shape), first)
+
+    def like(self, x: GraphValue, op: str, *names: str, **attributes: Attribute) -> GraphValue:
+        """Add an ONNX node on the elements of a value, and return its output."""
+        return self.made(op, x.name, *names, shape=x.shape, first=x.first, **attributes)
+
+    # inputs -----------------------------------------------------------------------------------
+    def value(self, k: int) -> GraphValue:
+        """Return an input as a value of the graph."""
+        return self.builder.settled(self.inputs[k])
+
+    def picture(self, k: int = 0) -> GraphValue:
+        """Return an input of four axes, which is no constant."""
+        value = self.inputs[k]
+        if not isinstance(value, GraphValue) or len(value.shape) != 4:
+            raise ValueError("a convolution needs a tensor of four axes")
+        return value
+
+    def name(self, k: int) -> str:
+        """Return the name of an input, laid out as in TensorFlow."""
+        return self.builder.name(self.inputs[k], False)
+
+    def constant(self, k: int) -> NDArray:
+        """Return the array of an input that is a constant."""
+        value = self.inputs[k]
+        if isinstance(value, GraphValue):
+            raise ValueError("weights, sizes and axes must be constants")
+        return value
+
+    def number(self, k: int) -> int:
+        """Return the int of an input."""
+        return int(self.constant(k).reshape(()))
+
+    def ints(self, k: int) -> list[int]:
+        """Return the ints of an input."""
+        return [int(n) for n in np.atleast_1d(self.constant(k))]
+
+    @property
+    def first(self) -> bool:
+        """Whether pictures among the inputs are channels-first, and all others can be turned.
+
+        Constants of up to four axes and other pictures can be turned; a vector would need padding.
+        """
+        values = [v for v in self.inputs if isinstance(v, GraphValue)]
+        return any(v.first for v in values) and all(len(v.shape) == 4 for v in values)
+
+    # attributes -------------------------------------------------------------------------------
     def pair(self, key: str) -> tuple[int, int]:
         """Return the two middle numbers of a list of four, 1 if it is absent."""
-        if key not in self._found:
-            return 1, 1
-        numbers = [int(n) for n in self._found[key]["list"]["i"]]
-        return numbers[1], numbers[2]
+        numbers = self.attributes.get(key, (1, 1, 1, 1))
+        return int(numbers[1]), int(numbers[2])
 
-    def flag(self, key: str) -> bool:
-        """Return a bool, False if it is absent."""
-        return bool(self._found.get(key, {}).get("b", False))
-
-    def number(self, key: str, default: float = 0) -> float:
-        """Return a number."""
-        found = self._found.get(key, {})
-        return float(found.get("f", found.get("i", default)))
-
-    def kind(self, key: str) -> str:
-        """Return a dtype, such as "DT_INT32"."""
-        return str(self._found[key]["type"])
-
-    def numbers(self, key: str) -> list[int]:
-        """Return a list of ints, empty if it is absent."""
-        return [int(n) for n in self._found.get(key, {}).get("list", {}).get("i") or ()]
-
-    def words(self, key: str) -> list[str]:
-        """Return a list of strings."""
-        found = self._found.get(key, {}).get("list", {}).get("s") or []
-        return [_text(word) for word in found]
+    def given(self, key: str, default: float = 0) -> float:
+        """Return a number or a bool."""
+        return float(self.attributes.get(key, default))
 
     @property
     def same(self) -> bool:
         """Whether the padding is "SAME"."""
-        padding = _text(self._found["padding"]["s"])
+        padding = self.attributes["padding"]
         if padding not in ("SAME", "VALID"):
             raise unsupported(f"padding {padding!r}")
-        return padding == "SAME"
-
-
-def _text(text: str) -> str:
-    return base64.b64decode(text).decode()
+        return bool(padding == "SAME")
 
 
 def channels_first(data: NDArray) -> NDArray:
@@ -166,14 +194,5 @@ def channels_first(data: NDArray) -> NDArray:
     return data
 
 
-def constant_of(value: Operand) -> NDArray:
-    """Return the array of a constant."""
-    if isinstance(value, GraphValue):
-        raise ValueError("weights, sizes and axes must be constants")
-    return value
-
-
-#: From the builder, a node's attributes and its inputs to its output or outputs.
-Handler: TypeAlias = Callable[
-    [GraphBuilder, Attributes, Sequence[Operand]], "Operand | tuple[Operand, ...]"
-]
+#: From a node to its output or outputs.
+Handler: TypeAlias = Callable[[GraphNode], "Operand | Sequence[Operand]"]

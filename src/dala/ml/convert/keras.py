@@ -8,12 +8,15 @@ that is not listed here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeAlias
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import Final
 
 import numpy as np
 
 from dala.ml.convert.builder import Json, unsupported
-from dala.ml.convert.layers import Layers, same_pads
+from dala.ml.convert.layers import Layers
+from dala.ml.convert.onnx_file import Attribute
 from dala.typing import NDArray
 
 
@@ -35,20 +38,47 @@ def convert_layers(topology: Json, arrays: Mapping[str, NDArray], name: str) -> 
     return _Network(name, arrays).graph_of(listed, config["input_layers"], config["output_layers"])
 
 
+@dataclass(frozen=True)
+class _Layer:
+    """A layer, and the values that it reads."""
+
+    network: _Network
+    kind: str
+    config: Json
+    inputs: Sequence[str] = ()
+
+    @property
+    def name(self) -> str:
+        return str(self.config["name"])
+
+    def weight(self, kind: str) -> NDArray:
+        """Return an array of the layer."""
+        wanted = f"{self.name}/{kind}"
+        if wanted not in self.network.arrays:
+            raise ValueError(f"no weights {wanted!r}")
+        return np.asarray(self.network.arrays[wanted], np.float32)
+
+    def node(self, op: str, *names: str, **attributes: Attribute) -> str:
+        """Add a node that reads the first value."""
+        return self.network.graph.node(op, self.inputs[0], *names, output=None, **attributes)
+
+    def activated(self, value: str, kind: str) -> str:
+        """Add an activation by its name."""
+        if kind == "linear":
+            return value
+        if kind == "relu6":
+            return self.network.graph.clip(value, 0, 6)
+        if kind not in _ACTIVATIONS:
+            raise unsupported(f"activation {kind!r}")
+        return self.network.graph.node(_ACTIVATIONS[kind], value)
+
+
 class _Network:
     """An ONNX graph of layers; values are channels-first."""
 
     def __init__(self, name: str, arrays: Mapping[str, NDArray]) -> None:
-        self.layers = Layers(name)
-        self.graph = self.layers.graph
-        self._arrays = arrays
-
-    def weight(self, layer: Json, kind: str) -> NDArray:
-        """Return an array of a layer."""
-        wanted = f"{layer['config']['name']}/{kind}"
-        if wanted not in self._arrays:
-            raise ValueError(f"no weights {wanted!r}")
-        return np.asarray(self._arrays[wanted], np.float32)
+        self.graph = Layers(name)
+        self.arrays = arrays
 
     def begin(self, layer: Json) -> str:
         """Add the input: pictures of any size."""
@@ -57,23 +87,23 @@ class _Network:
             raise unsupported(f"input shape {shape}")
         sizes = [size or axis for size, axis in zip(shape[1:3], ("height", "width"), strict=True)]
         made = self.graph.input(str(layer["config"]["name"]), (1, *sizes, int(shape[3])))
-        return self.layers.first(made)
+        return self.graph.first(made)
 
     def end(self, value: str, name: str) -> bytes:
         """Add the output, and return the file."""
         shape = (1, "out_height", "out_width", "out_channels")
-        self.graph.output(self.layers.last(value), shape, name=name)
+        self.graph.output(self.graph.last(value), shape, name=name)
         return self.graph.save()
 
-    def add(self, layer: Json, inputs: Sequence[str]) -> str:
+    def add(self, given: Json, inputs: Sequence[str]) -> str:
         """Add a layer."""
-        kind = layer["class_name"]
-        handler = _HANDLERS.get(kind)
+        layer = _Layer(self, given["class_name"], given["config"], inputs)
+        handler = _HANDLERS.get(layer.kind)
         if handler is None:
-            raise unsupported(f"layer {kind!r} at {layer['config'].get('name')!r}")
-        if layer["config"].get("data_format", "channels_last") != "channels_last":
-            raise unsupported(f"layout of {layer['config'].get('name')!r}")
-        return handler(self, layer, inputs)
+            raise unsupported(f"layer {layer.kind!r} at {layer.config.get('name')!r}")
+        if layer.config.get("data_format", "channels_last") != "channels_last":
+            raise unsupported(f"layout of {layer.config.get('name')!r}")
+        return handler(layer)
 
     def sequence(self, listed: Sequence[Json]) -> bytes:
         """Add layers that follow each other."""
@@ -99,125 +129,92 @@ class _Network:
             values[name] = self.add(layer, [values[node[0]] for node in read])
         return self.end(values[outputs[0][0]], str(outputs[0][0]))
 
-    def activated(self, value: str, kind: str) -> str:
-        """Add an activation by its name."""
-        if kind == "linear":
-            return value
-        if kind in ("relu", "relu6"):
-            return self.layers.activation(value, kind)
-        if kind not in _ACTIVATIONS:
-            raise unsupported(f"activation {kind!r}")
-        return self.graph.node(_ACTIVATIONS[kind], value)
+
+_ACTIVATIONS: Final = {
+    name.lower(): name for name in ("Relu", "Sigmoid", "Tanh", "Elu", "Softplus")
+}
 
 
-_Handler: TypeAlias = Callable[[_Network, Json, Sequence[str]], str]
-_ACTIVATIONS: Final = {"sigmoid": "Sigmoid", "tanh": "Tanh", "elu": "Elu", "softplus": "Softplus"}
-
-
-def _conv(network: _Network, layer: Json, inputs: Sequence[str]) -> str:
+def _conv(layer: _Layer) -> str:
     """Add a convolution, of all channels or of each alone."""
-    config, alone = layer["config"], layer["class_name"] == "DepthwiseConv2D"
-    weights = network.weight(layer, "depthwise_kernel" if alone else "kernel")
+    config, alone = layer.config, layer.kind == "DepthwiseConv2D"
+    weights = layer.weight("depthwise_kernel" if alone else "kernel")
     if alone and weights.shape[3] != 1:
         raise unsupported("depth multiplier")
     weights = weights.transpose(2, 3, 0, 1) if alone else weights.transpose(3, 2, 0, 1)
     count = weights.shape[0]
-    bias = network.weight(layer, "bias") if config["use_bias"] else np.zeros(count, np.float32)
-    strides = tuple(int(n) for n in config["strides"])
-    dilations = tuple(int(n) for n in config["dilation_rate"])
+    bias = layer.weight("bias") if config["use_bias"] else np.zeros(count, np.float32)
+    strides, dilations = (tuple(map(int, config[key])) for key in ("strides", "dilation_rate"))
     if config["padding"] not in ("same", "valid") or strides != (1, 1):
         # Otherwise the padding depends on the size of the picture.
-        raise unsupported(f"strides or padding at {config['name']!r}")
-    kernel = weights.shape[2:]
+        raise unsupported(f"strides or padding at {layer.name!r}")
+    groups = count if alone else int(config.get("groups", 1))
     same = config["padding"] == "same"
-    pads = same_pads(kernel, kernel, strides, dilations) if same else (0, 0, 0, 0)
-    made = network.graph.node(
-        "Conv",
-        inputs[0],
-        network.graph.constant(np.ascontiguousarray(weights)),
-        network.graph.constant(bias),
-        kernel_shape=kernel,
-        strides=strides,
-        dilations=dilations,
-        pads=pads,
-        group=count if alone else int(config.get("groups", 1)),
+    size = weights.shape[2:]  # with strides of 1 any size has the same padding
+    made = layer.network.graph.conv(
+        layer.inputs[0], weights, bias, size, strides, dilations, same, groups
     )
-    return network.activated(made, config["activation"])
+    return layer.activated(made, config["activation"])
 
 
-def _activation(network: _Network, layer: Json, inputs: Sequence[str]) -> str:
-    return network.activated(inputs[0], layer["config"]["activation"])
-
-
-def _relu(network: _Network, layer: Json, inputs: Sequence[str]) -> str:
-    config = layer["config"]
-    if config.get("negative_slope") or config.get("threshold"):
+def _relu(layer: _Layer) -> str:
+    if layer.config.get("negative_slope") or layer.config.get("threshold"):
         raise unsupported("slope or threshold of 'ReLU'")
-    made, most = network.graph.node("Relu", inputs[0]), config.get("max_value")
-    if most is None:
-        return made
-    ends = (network.graph.constant(np.array(n, np.float32)) for n in (0, most))
-    return network.graph.node("Clip", made, *ends)
+    made, most = layer.node("Relu"), layer.config.get("max_value")
+    return made if most is None else layer.network.graph.clip(made, 0, most)
 
 
-def _leaky(network: _Network, layer: Json, inputs: Sequence[str]) -> str:
-    return network.graph.node("LeakyRelu", inputs[0], alpha=float(layer["config"]["alpha"]))
-
-
-def _prelu(network: _Network, layer: Json, inputs: Sequence[str]) -> str:
-    slopes = network.weight(layer, "alpha")
+def _prelu(layer: _Layer) -> str:
+    slopes = layer.weight("alpha")
     if slopes.shape[:2] != (1, 1):
         raise unsupported("slopes of 'PReLU': they differ between positions")
-    slope = network.graph.constant(slopes.reshape(-1, 1, 1))
-    return network.graph.node("PRelu", inputs[0], slope)
+    return layer.node("PRelu", layer.network.graph.constant(slopes.reshape(-1, 1, 1)))
 
 
-def _concatenate(network: _Network, layer: Json, inputs: Sequence[str]) -> str:
-    if layer["config"]["axis"] not in (3, -1):
-        raise unsupported(f"axis of {layer['config']['name']!r}")
-    return network.graph.node("Concat", *inputs, axis=1)
+def _concatenate(layer: _Layer) -> str:
+    if layer.config["axis"] not in (3, -1):
+        raise unsupported(f"axis of {layer.name!r}")
+    return layer.node("Concat", *layer.inputs[1:], axis=1)
 
 
-def _elementwise(network: _Network, layer: Json, inputs: Sequence[str]) -> str:
-    op = {"Add": "Add", "Multiply": "Mul"}[layer["class_name"]]
-    total = inputs[0]
-    for other in inputs[1:]:
-        total = network.graph.node(op, total, other)
-    return total
+def _elementwise(layer: _Layer) -> str:
+    op = {"Add": "Add", "Multiply": "Mul"}[layer.kind]
+    return reduce(partial(layer.network.graph.node, op), layer.inputs)
 
 
-def _up(network: _Network, layer: Json, inputs: Sequence[str]) -> str:
+def _up(layer: _Layer) -> str:
     """Repeat pixels, or interpolate between them."""
-    down, across = (float(n) for n in layer["config"]["size"])
-    kind = layer["config"].get("interpolation", "nearest")
+    down, across = (float(n) for n in layer.config["size"])
+    kind = layer.config.get("interpolation", "nearest")
     if kind not in ("nearest", "bilinear"):
         raise unsupported(f"interpolation {kind!r}")
-    scales = network.graph.constant(np.array([1, 1, down, across], np.float32))
+    scales = layer.network.graph.constant(np.array([1, 1, down, across], np.float32))
     # TensorFlow.js takes no half-pixel centers here, unlike Keras, which saved the file.
-    return network.graph.node(
-        "Resize", inputs[0], "", scales, mode="linear" if kind == "bilinear" else "nearest",
+    return layer.node(
+        "Resize", "", scales, mode="linear" if kind == "bilinear" else "nearest",
         nearest_mode="floor", coordinate_transformation_mode="asymmetric",
     )  # fmt: skip
 
 
-def _normalize(network: _Network, layer: Json, inputs: Sequence[str]) -> str:
-    config = layer["config"]
-    mean, variance = (network.weight(layer, f"moving_{kind}") for kind in ("mean", "variance"))
-    scale = network.weight(layer, "gamma") if config["scale"] else np.ones_like(mean)
-    bias = network.weight(layer, "beta") if config["center"] else np.zeros_like(mean)
-    given = (network.graph.constant(a) for a in (scale, bias, mean, variance))
-    return network.graph.node(
-        "BatchNormalization", inputs[0], *given, epsilon=float(config["epsilon"])
-    )
+def _normalize(layer: _Layer) -> str:
+    mean, variance = (layer.weight(f"moving_{kind}") for kind in ("mean", "variance"))
+    scale = layer.weight("gamma") if layer.config["scale"] else np.ones_like(mean)
+    bias = layer.weight("beta") if layer.config["center"] else np.zeros_like(mean)
+    given = map(layer.network.graph.constant, (scale, bias, mean, variance))
+    return layer.node("BatchNormalization", *given, epsilon=float(layer.config["epsilon"]))
 
 
-def _same(network: _Network, layer: Json, inputs: Sequence[str]) -> str:
-    return inputs[0]
-
-
-_HANDLERS: Final[Mapping[str, _Handler]] = {
-    "Conv2D": _conv, "DepthwiseConv2D": _conv, "Activation": _activation, "ReLU": _relu,
-    "LeakyReLU": _leaky, "PReLU": _prelu, "Concatenate": _concatenate, "Add": _elementwise,
-    "Multiply": _elementwise, "UpSampling2D": _up,
-    "BatchNormalization": _normalize, "Dropout": _same,
-}  # fmt: skip
+_HANDLERS: Final[Mapping[str, Callable[[_Layer], str]]] = {
+    "Conv2D": _conv,
+    "DepthwiseConv2D": _conv,
+    "Activation": lambda layer: layer.activated(layer.inputs[0], layer.config["activation"]),
+    "ReLU": _relu,
+    "LeakyReLU": lambda layer: layer.node("LeakyRelu", alpha=float(layer.config["alpha"])),
+    "PReLU": _prelu,
+    "Concatenate": _concatenate,
+    "Add": _elementwise,
+    "Multiply": _elementwise,
+    "UpSampling2D": _up,
+    "BatchNormalization": _normalize,
+    "Dropout": lambda layer: layer.inputs[0],
+}

@@ -47,10 +47,7 @@ def convert_mobilenet(data: bytes) -> bytes:
             "Conv", x, graph.constant(w), graph.constant(b),
             kernel_shape=w.shape[2:], strides=(stride,) * 2, pads=(pad,) * 4, group=groups,
         )  # fmt: skip
-        if not relu:
-            return made
-        low, high = np.array(0, np.float32), np.array(6, np.float32)
-        return graph.node("Clip", made, graph.constant(low), graph.constant(high))
+        return graph.clip(made, 0, 6) if relu else made
 
     x = conv(x, "features.0.0", "features.0.1", 2, 1, True)
     strides = {2: 2, 4: 2, 7: 2, 14: 2}

@@ -70,6 +70,10 @@ class Graph:
         self._weights.append(_tensor(name, np.asarray(array)))
         return name
 
+    def ints(self, numbers: npt.ArrayLike) -> str:
+        """Add a constant of s64 and return its name."""
+        return self.constant(np.asarray(numbers, np.int64))
+
     def node(
         self, op: str, *inputs: str, output: str | None = None, **attributes: Attribute
     ) -> str:
@@ -77,6 +81,16 @@ class Graph:
         made = output or self.fresh(op)
         self._add(op, inputs, [made], attributes)
         return made
+
+    def slice(self, source: str, axis: int, start: int, end: int) -> str:
+        """Add the part of a value from ``start`` to ``end`` along an axis."""
+        at = (self.ints([n]) for n in (start, end, axis))
+        return self.node("Slice", source, *at)
+
+    def clip(self, source: str, low: float, high: float) -> str:
+        """Add a value between two numbers."""
+        ends = (self.constant(np.float32(n)) for n in (low, high))
+        return self.node("Clip", source, *ends)
 
     def split_node(self, op: str, count: int, *inputs: str, **attributes: Attribute) -> list[str]:
         """Add a node with several outputs, and return their names."""
@@ -141,6 +155,4 @@ def _attribute(name: str, value: Attribute) -> bytes:
         return data + number_field(3, value) + number_field(20, 2)
     if isinstance(value, np.ndarray):
         return data + bytes_field(5, _tensor("", value)) + number_field(20, 4)
-    if isinstance(value, Mapping):
-        raise TypeError("attributes must be numbers, strings, arrays or lists of ints")
     return data + b"".join(number_field(8, int(n)) for n in value) + number_field(20, 7)

@@ -1,8 +1,11 @@
 """The format of protocol buffers, as far as ONNX files need it: fields of numbers and bytes.
 
+It is ours because the packages ``onnx`` and ``protobuf`` copy all weights to read a file, and are
+many times as large as these lines.
+
 >>> data = number_field(1, 8) + text_field(2, "dala")
->>> (_, version), (_, producer) = fields(memoryview(data))
->>> version, text_of(producer)
+>>> found = ProtoMessage(memoryview(data))
+>>> found.number(1), found.text(2)
 (8, 'dala')
 """
 
@@ -62,24 +65,54 @@ def message(value: int | Data) -> Data:
     return value
 
 
-def text_of(value: int | Data) -> str:
-    """Return the text in a field."""
-    return bytes(message(value)).decode()
+class ProtoMessage:
+    """The fields of a message by number. Of a field that stands several times, the last counts."""
 
+    def __init__(self, data: Data) -> None:
+        self._found: dict[int, list[int | Data]] = {}
+        for number, value in fields(data):
+            self._found.setdefault(number, []).append(value)
 
-def _signed(n: int) -> int:
-    return n - (1 << 64) if n >= 1 << 63 else n
+    def __contains__(self, number: int) -> bool:
+        return number in self._found
 
+    def all(self, *numbers: int) -> list[int | Data]:
+        """Return the values of all fields of these numbers."""
+        return [value for number in numbers for value in self._found.get(number, ())]
 
-def ints_of(value: int | Data) -> list[int]:
-    """Return one int, or packed ones."""
-    if isinstance(value, int):
-        return [_signed(value)]
-    found, at = [], 0
-    while at < len(value):
-        n, at = _varint(value, at)
-        found.append(_signed(n))
-    return found
+    def data(self, number: int) -> list[Data]:
+        """Return the bytes of all fields of a number."""
+        return [message(value) for value in self.all(number)]
+
+    def messages(self, number: int) -> list[ProtoMessage]:
+        """Return the messages in all fields of a number."""
+        return [ProtoMessage(value) for value in self.data(number)]
+
+    def texts(self, number: int) -> list[str]:
+        """Return the texts of all fields of a number."""
+        return [bytes(value).decode() for value in self.data(number)]
+
+    def text(self, number: int) -> str:
+        """Return a text; "" if there is none."""
+        return (self.texts(number) or [""])[-1]
+
+    def number(self, number: int) -> int:
+        """Return a number; 0 if there is none."""
+        last = (self.all(number) or [0])[-1]
+        return last if isinstance(last, int) else 0
+
+    def ints(self, number: int) -> list[int]:
+        """Return the ints of all fields of a number: one each, or packed ones."""
+        found: list[int] = []
+        for value in self.all(number):
+            if isinstance(value, int):
+                found.append(value)
+                continue
+            at = 0
+            while at < len(value):
+                n, at = _varint(value, at)
+                found.append(n)
+        return [n - (1 << 64) if n >= 1 << 63 else n for n in found]
 
 
 # writing ------------------------------------------------------------------------------------------

@@ -6,18 +6,30 @@
 
 from __future__ import annotations
 
+import base64
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from dala.errors import ModelError
-from dala.ml.convert import indexing, tfjs_ops
-from dala.ml.convert.builder import GraphBuilder, GraphValue, Json
+from dala.ml.convert import damaged
+from dala.ml.convert.builder import (
+    GraphBuilder,
+    GraphNode,
+    GraphValue,
+    Json,
+    Operand,
+    unsupported,
+)
 from dala.ml.convert.keras import convert_layers
+from dala.ml.convert.tfjs_ops import HANDLERS
 from dala.typing import NDArray
 
+#: What reading a damaged file raises.
+_DAMAGE: Final = (KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError)
 #: NumPy dtypes of weights, and of weights that are stored in fewer bits.
 _DTYPES: Final = {"float32": "<f4", "int32": "<i4", "bool": "?", "uint8": "u1"}
 _STORED: Final = {"float16": "<f2", "uint8": "u1", "uint16": "<u2"}
@@ -25,7 +37,7 @@ _STORED: Final = {"float16": "<f2", "uint8": "u1", "uint16": "<u2"}
 
 def convert_tfjs(topology: bytes, weights: bytes, name: str = "network") -> bytes:
     """Convert a model of a graph or of layers, its JSON and its weights, to ONNX."""
-    try:
+    with damaged("convert_tfjs: not a TensorFlow.js model, or damaged", *_DAMAGE):
         model = json.loads(topology)
         graph = model["modelTopology"]
         arrays = _arrays(model["weightsManifest"], weights)
@@ -34,12 +46,6 @@ def convert_tfjs(topology: bytes, weights: bytes, name: str = "network") -> byte
         nodes = {node["name"]: node for node in graph["node"]}
         signature = model.get("signature") or model["userDefinedMetadata"]["signature"]
         return _build(signature, nodes, arrays, name)
-    except ModelError:
-        raise
-    except (KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError) as error:
-        raise ModelError(
-            f"convert_tfjs: not a TensorFlow.js model, or damaged: {type(error).__name__}: {error}"
-        ) from None
 
 
 def convert_tfjs_file(path: Path) -> bytes:
@@ -54,15 +60,12 @@ def convert_tfjs_file(path: Path) -> bytes:
         Path("upscale.onnx").write_bytes(convert_tfjs_file(Path("package/models/model.json")))
     """
     title = repr(path.name)
-    try:
+    with damaged(
+        f"load_model: {title} is not a TensorFlow.js model, or damaged", OSError, *_DAMAGE
+    ):
         topology = path.read_bytes()
         groups = json.loads(topology)["weightsManifest"]
         names = [str(name) for group in groups for name in group["paths"]]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ModelError(
-            f"load_model: {title} is not a TensorFlow.js model, or damaged: "
-            f"{type(error).__name__}: {error}"
-        ) from None
     folder, parts = path.parent.resolve(), []
     for name in names:
         part = (folder / name).resolve()
@@ -101,14 +104,15 @@ def _arrays(manifest: Json, data: bytes) -> dict[str, NDArray]:
 
 
 def _build(signature: Json, nodes: dict[str, Json], arrays: dict[str, NDArray], name: str) -> bytes:
-    builder = GraphBuilder(name, {**tfjs_ops.HANDLERS, **indexing.HANDLERS})
-    values: dict[str, GraphValue | NDArray] = {}
+    builder = GraphBuilder(name)
+    values: dict[str, Operand] = {}
     for key, entry in signature["inputs"].items():
-        shape = [max(1, n) for n in _shape(entry)]  # -1 is any batch: one here
+        sizes = (int(d["size"]) for d in entry["tensorShape"]["dim"])
+        shape = [max(1, n) for n in sizes]  # -1 is any batch: one here
         # Inputs of integers are f32 too, so that a prepared picture is fed as it is.
-        values[_plain(entry["name"])] = builder.input(key, shape, "float32")
+        values[_plain(entry["name"])] = builder.input(key, shape)
 
-    def value(of: str) -> GraphValue:
+    def value(of: str) -> Operand:
         # An explicit stack, since networks are deeper than Python's recursion limit.
         waiting = [_owner(of)]
         opened: set[str] = set()
@@ -125,19 +129,41 @@ def _build(signature: Json, nodes: dict[str, Json], arrays: dict[str, NDArray], 
             names = [_plain(n) for n in node.get("input") or () if not n.startswith("^")]
             missing = [n for n in names if n not in values]
             if not missing:
-                made = builder.add(node, [values[n] for n in names])
-                values.update({at if not k else f"{at}:{k}": one for k, one in enumerate(made)})
+                for k, one in enumerate(_added(builder, node, [values[n] for n in names])):
+                    values[f"{at}:{k}" if k else at] = one
             elif at in opened:
                 raise ValueError("the graph has a cycle")
             else:
                 opened.add(at)
                 waiting.extend(_owner(n) for n in missing)
-        return builder.settled(values[of])
+        return values[of]
 
     for key, entry in signature["outputs"].items():
-        found = value(_plain(entry["name"]))
-        builder.output(found, key)
+        builder.output(value(_plain(entry["name"])), key)
     return builder.graph.save()
+
+
+def _added(builder: GraphBuilder, node: Json, inputs: Sequence[Operand]) -> Sequence[Operand]:
+    """Add a node, and return its outputs."""
+    op = node["op"]
+    if op not in HANDLERS:
+        raise unsupported(f"operator {op!r} at {node['name']!r}")
+    attributes = {key: _attribute(found) for key, found in (node.get("attr") or {}).items()}
+    made = HANDLERS[op](GraphNode(builder, op, attributes, inputs))
+    return [made] if isinstance(made, GraphValue | np.ndarray) else made
+
+
+def _attribute(found: Json) -> Any:
+    """Return the value of an attribute: a number, a bool, a text, a dtype, or a list of them."""
+    if "list" in found:
+        return [*map(_text, found["list"].get("s") or ()), *(found["list"].get("i") or ())]
+    if "s" in found:
+        return _text(found["s"])
+    return next((found[key] for key in ("b", "f", "i", "type") if key in found), None)
+
+
+def _text(text: str) -> str:
+    return base64.b64decode(text).decode("utf-8", "replace")
 
 
 def _plain(name: str) -> str:
@@ -148,7 +174,3 @@ def _plain(name: str) -> str:
 def _owner(name: str) -> str:
     """Return the node of a tensor."""
     return name.partition(":")[0]
-
-
-def _shape(entry: Json) -> list[int]:
-    return [int(d["size"]) for d in entry["tensorShape"]["dim"]]

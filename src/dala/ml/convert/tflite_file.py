@@ -61,6 +61,10 @@ class Table:
         count = struct.unpack_from("<I", self.data, start)[0]
         return np.frombuffer(self.data, dtype, count, start + 4)
 
+    def indexes(self, field: int) -> list[int]:
+        """Return a vector of ints."""
+        return list(map(int, self.array(field, "<i4")))
+
     def text(self, field: int) -> str:
         """Return a string."""
         return self.array(field, "u1").tobytes().decode("utf-8", "replace")
@@ -116,21 +120,13 @@ def _network(data: bytes) -> Network:
     buffers = model.tables(4)
     tensors = []
     for t in graph.tables(0):
-        shape = tuple(int(n) for n in t.array(0, "<i4"))
+        shape = tuple(t.indexes(0))
         raw = buffers[t.number(2, "I")].array(0, "u1")
-        kind = t.number(1, "b")
-        weights = None
+        kind, weights = t.number(1, "b"), None
         if raw.size:
             weights = np.frombuffer(raw.tobytes(), _DTYPES[kind]).reshape(shape)
         tensors.append(TFLiteTensor(t.text(3), shape, weights))
     ops = [
-        Op(
-            codes[o.number(0, "I")],
-            [int(k) for k in o.array(1, "<i4")],
-            [int(k) for k in o.array(2, "<i4")],
-            o.table(4),
-        )
-        for o in graph.tables(3)
+        Op(codes[o.number(0, "I")], o.indexes(1), o.indexes(2), o.table(4)) for o in graph.tables(3)
     ]
-    inputs, outputs = ([int(k) for k in graph.array(f, "<i4")] for f in (1, 2))
-    return Network(tensors, ops, inputs, outputs)
+    return Network(tensors, ops, graph.indexes(1), graph.indexes(2))

@@ -11,12 +11,12 @@ import math
 import pickle
 import zipfile
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from dala.errors import ModelError
+from dala.ml.convert import damaged
 from dala.ml.convert.unpickle import Pickled, Unpickler, checked_key
 from dala.typing import NDArray
 
@@ -64,11 +64,11 @@ class PickledObject:
         def __getattr__(self, name: str) -> Pickled: ...
 
 
-class _Storage:
+class _Storage(NamedTuple):
     """A storage in a file, not read yet."""
 
-    def __init__(self, key: str, dtype: str, count: int) -> None:
-        self.key, self.dtype, self.count = key, np.dtype(dtype), count
+    key: str
+    dtype: np.dtype[np.generic]
 
 
 class _Tensor:
@@ -86,27 +86,11 @@ class _Tensor:
         self.size, self.stride = tuple(size), tuple(stride)
 
 
-class _AllowedFunction:
-    """A function that a file may call."""
-
-    __slots__ = ("_function",)
-
-    def __init__(self, function: Callable[..., Pickled]) -> None:
-        self._function = function
-
-    def __call__(self, *args: Pickled) -> Pickled:
-        return self._function(*args)
-
-
 def _encode(text: Pickled, *_: Pickled) -> bytes:
     """Return bytes that an old protocol stored as text."""
     if not isinstance(text, str):
         raise pickle.UnpicklingError("encoded bytes that are not text")
     return text.encode("latin-1")
-
-
-def _parameter(data: Pickled, *_: Pickled) -> Pickled:
-    return data
 
 
 def _ordered(pairs: Pickled = ()) -> Pickled:
@@ -117,18 +101,15 @@ def _set(items: Pickled = ()) -> Pickled:
     return {checked_key(item) for item in items}
 
 
-def _size(items: Pickled = ()) -> Pickled:
-    return tuple(items)
-
-
-_FUNCTIONS: Final = {
-    ("collections", "OrderedDict"): _AllowedFunction(_ordered),
-    ("torch._utils", "_rebuild_tensor_v2"): _AllowedFunction(_Tensor),
-    ("torch._utils", "_rebuild_parameter"): _AllowedFunction(_parameter),
-    ("torch", "Size"): _AllowedFunction(_size),
-    ("_codecs", "encode"): _AllowedFunction(_encode),
-    ("builtins", "set"): _AllowedFunction(_set),
-    ("__builtin__", "set"): _AllowedFunction(_set),
+#: The functions that a file may call.
+_FUNCTIONS: Final[Mapping[tuple[str, str], Callable[..., Pickled]]] = {
+    ("collections", "OrderedDict"): _ordered,
+    ("torch._utils", "_rebuild_tensor_v2"): _Tensor,
+    ("torch._utils", "_rebuild_parameter"): lambda data, *_: data,
+    ("torch", "Size"): lambda items=(): tuple(items),
+    ("_codecs", "encode"): _encode,
+    ("builtins", "set"): _set,
+    ("__builtin__", "set"): _set,
 }
 
 
@@ -138,6 +119,8 @@ class _TorchUnpickler(Unpickler):
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file)
         self._kinds: dict[tuple[str, str], type[PickledObject]] = {}
+        #: The dtypes of the storages that were referred to, by key.
+        self.dtypes: dict[str, np.dtype[np.generic]] = {}
 
     def find_class(self, module: str, name: str) -> Pickled:
         """Return the replacement of an allowed name; raise for all others."""
@@ -163,13 +146,14 @@ class _TorchUnpickler(Unpickler):
         _, kind, key, _, count = pid[:5]
         if kind not in _STORAGES.values() or not isinstance(key, str) or type(count) is not int:
             raise pickle.UnpicklingError("a storage of unknown kind")
-        return _Storage(key, kind, count)
+        found = _Storage(key, np.dtype(kind))
+        self.dtypes.setdefault(key, found.dtype)
+        return found
 
     def create(self, function: Pickled, args: tuple[Pickled, ...]) -> Pickled:
         """Call an allowed function, or create a PickledObject."""
-        if isinstance(function, _AllowedFunction) or (
-            isinstance(function, type) and issubclass(function, PickledObject)
-        ):
+        kind = isinstance(function, type) and issubclass(function, PickledObject)
+        if kind or any(function is allowed for allowed in _FUNCTIONS.values()):
             return function(*args)
         raise pickle.UnpicklingError(f"a call of type {type(function).__name__}")
 
@@ -187,19 +171,10 @@ def read_torch(data: bytes) -> Pickled:
     Raises:
         ModelError: the file is not a torch file, is damaged, or contains more than weights.
     """
-    try:
-        if zipfile.is_zipfile(io.BytesIO(data)):
-            found, read = _from_zip(data)
-        else:
-            found, read = _from_old(data)
+    with damaged("read_torch: not a file of weights, or damaged", Exception):
+        zipped = zipfile.is_zipfile(io.BytesIO(data))
+        found, read = (_from_zip if zipped else _from_old)(data)
         return _TensorReader(read, _MAX_EXPANSION * len(data)).replaced(found)
-    except ModelError:
-        raise
-    except Exception as error:
-        raise ModelError(
-            f"read_torch: not a file of weights, or damaged: {type(error).__name__}: "
-            f"{str(error)[:300]}"
-        ) from None
 
 
 def _from_zip(data: bytes) -> tuple[Pickled, Callable[[_Storage], NDArray]]:
@@ -236,32 +211,19 @@ def _from_old(data: bytes) -> tuple[Pickled, Callable[[_Storage], NDArray]]:
         raise pickle.UnpicklingError("the magic number is missing")
     _TorchUnpickler(file).load()  # the protocol version
     _TorchUnpickler(file).load()  # facts about the machine
-    found = _TorchUnpickler(file).load()
+    reader = _TorchUnpickler(file)
+    found = reader.load()
     keys = _TorchUnpickler(file).load()
-    sizes: dict[str, np.dtype[np.generic]] = {}
-    _walk(found, lambda t: sizes.setdefault(t.storage.key, t.storage.dtype), set())
     arrays: dict[str, NDArray] = {}
     for key in map(str, keys):
         count = int.from_bytes(file.read(8), "little")
-        dtype = sizes.get(key)
+        dtype = reader.dtypes.get(key)
         if dtype is None:
             raise pickle.UnpicklingError(f"storage {key} has no tensor")
         if count * dtype.itemsize > len(data) - file.tell():
             raise pickle.UnpicklingError(f"storage {key} is longer than the file")
         arrays[key] = np.frombuffer(file.read(count * dtype.itemsize), dtype)
     return found, lambda s: arrays[s.key].view(s.dtype)
-
-
-def _walk(value: Pickled, visit: Callable[[_Tensor], object], seen: set[int]) -> None:
-    """Visit every tensor in nested containers, each once."""
-    if id(value) in seen:
-        return
-    seen.add(id(value))
-    if isinstance(value, _Tensor):
-        visit(value)
-    elif isinstance(value, dict | list | tuple):
-        for item in value.values() if isinstance(value, dict) else value:
-            _walk(item, visit, seen)
 
 
 class _TensorReader:

@@ -10,7 +10,7 @@ import io
 import pickle
 import pickletools
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final, TypeAlias
 
 #: A value in a pickle: a number, text, container, array or object of the subclass.
@@ -68,16 +68,16 @@ class Unpickler(ABC):
             if opcode.name == "STOP":
                 return self._stack.pop()
             if opcode.name in _VALUES:
-                self._push(argument)
-                continue
-            handler = self._HANDLERS.get(opcode.name)
-            if handler is None:
+                self._stack.append(argument)
+            elif opcode.name in self._MAKERS:
+                # Made first: taking what is above a mark replaces the stack.
+                made = self._MAKERS[opcode.name](self, argument)
+                self._stack.append(made)
+            elif opcode.name in self._HANDLERS:
+                self._HANDLERS[opcode.name](self, argument)
+            else:
                 raise pickle.UnpicklingError(f"the opcode {opcode.name}")
-            handler(self, argument)
         raise pickle.UnpicklingError("a pickle without end")
-
-    def _push(self, value: Pickled) -> None:
-        self._stack.append(value)
 
     def _take_marked(self) -> list[Pickled]:
         """Return what is above the mark, and remove it with the mark."""
@@ -90,6 +90,13 @@ class Unpickler(ABC):
         taken = tuple(self._stack[len(self._stack) - count :])
         del self._stack[len(self._stack) - count :]
         return taken
+
+    def _top(self, kind: type[Pickled], what: str) -> Pickled:
+        """Return the last value of the stack, which must be a container of a kind."""
+        target = self._stack[-1]
+        if not isinstance(target, kind):
+            raise pickle.UnpicklingError(f"{what} for type {type(target).__name__}")
+        return target
 
     # opcodes ----------------------------------------------------------------------------------
     def _proto(self, version: int) -> None:
@@ -106,60 +113,28 @@ class Unpickler(ABC):
         else:
             self._take_marked()
 
-    def _pop_mark(self, _: Pickled) -> None:
-        self._take_marked()
+    def _extend(self, items: Sequence[Pickled]) -> None:
+        self._top(list, "items").extend(items)
 
-    def _append(self, _: Pickled) -> None:
-        items = self._take(1)
-        self._extend(self._stack[-1], items)
-
-    def _appends(self, _: Pickled) -> None:
-        items = self._take_marked()
-        self._extend(self._stack[-1], items)
-
-    @staticmethod
-    def _extend(target: Pickled, items: list[Pickled] | tuple[Pickled, ...]) -> None:
-        if not isinstance(target, list):
-            raise pickle.UnpicklingError(f"items for type {type(target).__name__}")
-        target.extend(items)
-
-    def _set_item(self, _: Pickled) -> None:
-        self._update(list(self._take(2)))
-
-    def _set_items(self, _: Pickled) -> None:
-        self._update(self._take_marked())
-
-    def _update(self, items: list[Pickled]) -> None:
-        target = self._stack[-1]
-        if not isinstance(target, dict):
-            raise pickle.UnpicklingError(f"keys for type {type(target).__name__}")
-        target.update(_pairs(items))
+    def _update(self, items: Sequence[Pickled]) -> None:
+        self._top(dict, "keys").update(_pairs(items))
 
     def _add_items(self, _: Pickled) -> None:
         items = self._take_marked()
-        target = self._stack[-1]
-        if not isinstance(target, set):
-            raise pickle.UnpicklingError(f"members for type {type(target).__name__}")
-        target.update(map(checked_key, items))
-
-    def _get(self, index: int) -> None:
-        self._push(self._memo[index])
+        self._top(set, "members").update(map(checked_key, items))
 
     def _put(self, index: int) -> None:
         self._memo[index] = self._stack[-1]
 
-    def _memoize(self, _: Pickled) -> None:
-        self._memo[len(self._memo)] = self._stack[-1]
-
-    def _global(self, names: str) -> None:
+    def _named(self, names: str) -> Pickled:
         module, _, name = names.partition(" ")
-        self._push(self.find_class(module, name))
+        return self.find_class(module, name)
 
-    def _stack_global(self, _: Pickled) -> None:
+    def _stack_global(self, _: Pickled) -> Pickled:
         module, name = self._take(2)
         if not isinstance(module, str) or not isinstance(name, str):
             raise pickle.UnpicklingError("a global name that is not text")
-        self._push(self.find_class(module, name))
+        return self.find_class(module, name)
 
     def _spend(self, *values: Pickled) -> None:
         """Count the items of containers and texts that a call copies."""
@@ -173,78 +148,67 @@ class Unpickler(ABC):
         self._spend(args, *args)
         return self.create(function, args)
 
-    def _call(self, _: Pickled) -> None:
-        function, args = self._take(2)
-        if not isinstance(args, tuple):
-            raise pickle.UnpicklingError("arguments that are not a tuple")
-        self._push(self._create(function, args))
+    def _call(self, _: Pickled, count: int = 2) -> Pickled:
+        function, args, *keywords = self._take(count)
+        if not isinstance(args, tuple) or any(keywords):
+            raise pickle.UnpicklingError("arguments that are not a tuple, or have keywords")
+        return self._create(function, args)
 
-    def _new_with_keywords(self, _: Pickled) -> None:
-        function, args, keywords = self._take(3)
-        if not isinstance(args, tuple) or keywords:
-            raise pickle.UnpicklingError("keyword arguments")
-        self._push(self._create(function, args))
-
-    def _obj(self, _: Pickled) -> None:
+    def _obj(self, _: Pickled) -> Pickled:
         function, *args = self._take_marked()
-        self._push(self._create(function, tuple(args)))
+        return self._create(function, tuple(args))
 
-    def _inst(self, names: str) -> None:
-        module, _, name = names.partition(" ")
+    def _inst(self, names: str) -> Pickled:
         args = tuple(self._take_marked())
-        self._push(self._create(self.find_class(module, name), args))
+        return self._create(self._named(names), args)
 
     def _build(self, _: Pickled) -> None:
         (state,) = self._take(1)
         self._spend(state)
         self.set_state(self._stack[-1], state)
 
-    def _persistent(self, pid: Pickled) -> None:
-        self._push(self.persistent_load(pid))
-
-    _HANDLERS: ClassVar[dict[str, Callable[[Unpickler, Pickled], None]]] = {
+    #: Opcodes whose result goes on the stack, and others.
+    _MAKERS: ClassVar[dict[str, Callable[[Unpickler, Pickled], Pickled]]] = {
+        "DUP": lambda self, _: self._stack[-1],
+        "NONE": lambda self, _: None,
+        "NEWTRUE": lambda self, _: True,
+        "NEWFALSE": lambda self, _: False,
+        "EMPTY_LIST": lambda self, _: [],
+        "EMPTY_TUPLE": lambda self, _: (),
+        "EMPTY_DICT": lambda self, _: {},
+        "EMPTY_SET": lambda self, _: set(),
+        "LIST": lambda self, _: self._take_marked(),
+        "TUPLE": lambda self, _: tuple(self._take_marked()),
+        "TUPLE1": lambda self, _: self._take(1),
+        "TUPLE2": lambda self, _: self._take(2),
+        "TUPLE3": lambda self, _: self._take(3),
+        "DICT": lambda self, _: _pairs(self._take_marked()),
+        "FROZENSET": lambda self, _: frozenset(map(checked_key, self._take_marked())),
+        "GLOBAL": lambda self, names: self._named(names),
+        "PERSID": lambda self, pid: self.persistent_load(pid),
+        "BINPERSID": lambda self, _: self.persistent_load(self._take(1)[0]),
+        **dict.fromkeys(("GET", "BINGET", "LONG_BINGET"), lambda self, index: self._memo[index]),
+        "STACK_GLOBAL": _stack_global,
+        "REDUCE": _call,
+        "NEWOBJ": _call,
+        "OBJ": _obj,
+        "INST": _inst,
+        "NEWOBJ_EX": lambda self, _: self._call(_, 3),
+    }
+    _HANDLERS: ClassVar[dict[str, Callable[[Unpickler, Pickled], object]]] = {
         "PROTO": _proto,
         "FRAME": lambda self, _: None,
         "MARK": _mark,
         "POP": _pop,
-        "POP_MARK": _pop_mark,
-        "DUP": lambda self, _: self._push(self._stack[-1]),
-        "NONE": lambda self, _: self._push(None),
-        "NEWTRUE": lambda self, _: self._push(True),
-        "NEWFALSE": lambda self, _: self._push(False),
-        "EMPTY_LIST": lambda self, _: self._push([]),
-        "EMPTY_TUPLE": lambda self, _: self._push(()),
-        "EMPTY_DICT": lambda self, _: self._push({}),
-        "EMPTY_SET": lambda self, _: self._push(set()),
-        "LIST": lambda self, _: self._push(self._take_marked()),
-        "TUPLE": lambda self, _: self._push(tuple(self._take_marked())),
-        "TUPLE1": lambda self, _: self._push(self._take(1)),
-        "TUPLE2": lambda self, _: self._push(self._take(2)),
-        "TUPLE3": lambda self, _: self._push(self._take(3)),
-        "DICT": lambda self, _: self._push(_pairs(self._take_marked())),
-        "FROZENSET": lambda self, _: self._push(frozenset(map(checked_key, self._take_marked()))),
-        "APPEND": _append,
-        "APPENDS": _appends,
-        "SETITEM": _set_item,
-        "SETITEMS": _set_items,
+        "POP_MARK": lambda self, _: self._take_marked(),
+        "APPEND": lambda self, _: self._extend(self._take(1)),
+        "APPENDS": lambda self, _: self._extend(self._take_marked()),
+        "SETITEM": lambda self, _: self._update(self._take(2)),
+        "SETITEMS": lambda self, _: self._update(self._take_marked()),
         "ADDITEMS": _add_items,
-        "GET": _get,
-        "BINGET": _get,
-        "LONG_BINGET": _get,
-        "PUT": _put,
-        "BINPUT": _put,
-        "LONG_BINPUT": _put,
-        "MEMOIZE": _memoize,
-        "GLOBAL": _global,
-        "STACK_GLOBAL": _stack_global,
-        "REDUCE": _call,
-        "NEWOBJ": _call,
-        "NEWOBJ_EX": _new_with_keywords,
-        "OBJ": _obj,
-        "INST": _inst,
+        **dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT"), _put),
+        "MEMOIZE": lambda self, _: self._put(len(self._memo)),
         "BUILD": _build,
-        "PERSID": _persistent,
-        "BINPERSID": lambda self, _: self._persistent(self._take(1)[0]),
     }
 
 
@@ -256,7 +220,7 @@ _VALUES: Final = (
 )
 
 
-def _pairs(items: list[Pickled]) -> dict[Pickled, Pickled]:
+def _pairs(items: Sequence[Pickled]) -> dict[Pickled, Pickled]:
     if len(items) % 2:
         raise pickle.UnpicklingError("a key without a value")
     return {checked_key(key): value for key, value in zip(items[::2], items[1::2], strict=True)}

@@ -21,7 +21,7 @@ def convert_yolo(data: bytes) -> bytes:
     network = found.get("model") if isinstance(found, dict) else found
     if not isinstance(network, PickledObject) or "model" not in _parts(network):
         raise ModelError("convert_yolo: the file has no YOLOv5 network.")
-    return _Yolo(network).save()
+    return _Yolo(network).graph.save()
 
 
 class _Yolo:
@@ -39,9 +39,6 @@ class _Yolo:
             inputs = [x if k == -1 else made[k] for k in sources]
             x = self.layer(layer, inputs)
             made.append(x)
-
-    def save(self) -> bytes:
-        return self.graph.save()
 
     def layer(self, layer: PickledObject, inputs: list[str]) -> str:
         """Add a layer, and return the name of its output."""
@@ -115,24 +112,20 @@ class _Yolo:
 
     def grid(self, x: str, layer: PickledObject, anchors: NDArray, stride: float) -> str:
         g, side = self.graph, SIZE // int(stride)
-        shape = g.constant(np.array([-1, layer.na, layer.no, side, side], np.int64))
+        shape = g.ints([-1, layer.na, layer.no, side, side])
         x = g.node("Transpose", g.node("Reshape", x, shape), perm=(0, 1, 3, 4, 2))
         x = g.node("Sigmoid", x)
         parts = [(0, 2), (2, 4), (4, layer.no)]
-        xy, wh, rest = (self.slice(x, a, b) for a, b in parts)
+        xy, wh, rest = (g.slice(x, 4, a, b) for a, b in parts)
         y_at, x_at = np.mgrid[0:side, 0:side].astype(np.float32)
         corner = (np.stack([x_at, y_at], -1)[None, None] - 0.5) * np.float32(stride)
-        two = g.constant(np.array(2 * stride, np.float32))
+        two = g.constant(np.float32(2 * stride))
         xy = g.node("Add", g.node("Mul", xy, two), g.constant(corner))
-        doubled = g.node("Mul", wh, g.constant(np.array(2, np.float32)))
+        doubled = g.node("Mul", wh, g.constant(np.float32(2)))
         square = g.node("Mul", doubled, doubled)
         wh = g.node("Mul", square, g.constant(anchors.reshape(1, layer.na, 1, 1, 2)))
         x = g.node("Concat", xy, wh, rest, axis=4)
-        return g.node("Reshape", x, g.constant(np.array([0, -1, layer.no], np.int64)))
-
-    def slice(self, x: str, start: int, end: int) -> str:
-        values = [self.graph.constant(np.array([n], np.int64)) for n in (start, end, 4)]
-        return self.graph.node("Slice", x, *values)
+        return g.node("Reshape", x, g.ints([0, -1, layer.no]))
 
 
 def _parts(layer: PickledObject) -> dict[str, PickledObject]:

@@ -1,14 +1,15 @@
-"""What a model found in a frame, in one form for all models: with ids, and smoothed over time."""
+"""Results for a frame in one form for all models: with ids, and smoothed over time."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import numpy as np
 
+from dala.ml.landmarks.targets import Found
 from dala.ml.results import Box, Detection, FaceMesh, Hand, Keypoint
 from dala.ml.smooth import OneEuro
 from dala.ml.track import Tracker
@@ -29,18 +30,6 @@ _LEVEL: Final = (
 _UPRIGHT: Final = (("wrist", "middle_mcp"),)
 #: The points of a face that a model of bodies also finds.
 _HEAD: Final = frozenset({"nose", "left_eye", "right_eye", "left_ear", "right_ear"})
-
-
-class Found(Protocol):
-    """An element of a model's result."""
-
-    @property
-    def box(self) -> Box:
-        """Its bounding box."""
-
-    @property
-    def score(self) -> float:
-        """How sure it is."""
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,12 @@
-"""What nodes of scenes can follow: points, bones and boxes of what a model finds."""
+"""Targets that nodes of scenes follow: points, bones and boxes that a model finds."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, ClassVar
 
 from dala.media.scene.follow.target import ShownPicture, Sighting
 
@@ -23,16 +23,13 @@ class WatchedTarget(ABC):
 
     watch: Watcher
     which: str | int = "largest"
+    #: Whether it has an angle and a length of its own.
+    turns: ClassVar[bool] = False
 
     @property
     def video(self) -> VideoNode:
         """The video node."""
         return self.watch.video
-
-    @property
-    def turns(self) -> bool:
-        """Whether it has an angle and a length of its own."""
-        return False
 
     def find(self, shown: ShownPicture, wait: bool) -> Sighting | None:
         """Return where it is in the picture; None if it is not there."""
@@ -84,11 +81,7 @@ class WatchedBone(WatchedTarget):
     second: str = ""
     #: Where on the bone the target is, from 0 at the first point to 1 at the second.
     at: float = 0.5
-
-    @property
-    def turns(self) -> bool:
-        """True: it has an angle and a length of its own."""
-        return True
+    turns = True
 
     def sighting(self, one: Element) -> Sighting | None:
         """Return place, length and angle, unless the score of a point is too low."""
@@ -140,6 +133,4 @@ class WatchedEach:
 
     def one(self, id: int) -> WatchedPoint | WatchedBone | WatchedBox:
         """Return the target of an id."""
-        from dataclasses import replace
-
         return replace(self.like, which=id)

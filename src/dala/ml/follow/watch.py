@@ -7,17 +7,18 @@ from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
 from dala import forks
+from dala.arguments import Integer, Quantity, Text
 from dala.errors import DalaError, FreedError, ModelError, ParameterError, did_you_mean
 from dala.media.scene.follow.target import ShownPicture
 from dala.media.scene.nodes.property_types import AnchorType
 from dala.media.scene.nodes.video import VideoNode
-from dala.ml.follow.elements import CUT, Element, Found, Identities, Seen, elements_of
+from dala.ml.follow.elements import CUT, Element, Identities, Seen, elements_of
 from dala.ml.follow.targets import (
     WatchedBone,
     WatchedBox,
@@ -26,19 +27,12 @@ from dala.ml.follow.targets import (
     WatchedTarget,
 )
 from dala.ml.gpu import load_model
-from dala.ml.landmarks.targets import BoneTarget, PointTarget
+from dala.ml.landmarks.targets import BoneTarget, Found, PointTarget
 from dala.ml.model import Model
-from dala.ml.results.names import (
-    BODY_POINTS,
-    FACE_POINTS,
-    HAND_POINTS,
-    IRIS_MESH_SIZE,
-    IRIS_POINTS,
-    MESH_POINTS,
-    MESH_SIZE,
-    POSE_POINTS,
-)
+from dala.ml.options import WatchOptions
+from dala.ml.results.names import HAND_POINTS, IRIS_MESH_SIZE, MESH_SIZE, point_names
 from dala.ml.results.people import check_number
+from dala.options import takes
 from dala.resources import Closing
 
 if TYPE_CHECKING:
@@ -62,35 +56,21 @@ _BETA: Final = 10.0
 _watches: WeakKeyDictionary[VideoNode, WeakValueDictionary[Hashable, Watcher]] = WeakKeyDictionary()
 
 
+@takes(WatchOptions)
 def watch(
-    video: VideoNode,
-    model: PathLike | Model[Prediction],
-    *,
-    label: str | None = None,
-    smooth: bool | float = True,
-    least: float = 0.3,
-    wait: bool | None = None,
-    provider: str = "auto",
-    **options: float,
+    video: VideoNode, model: PathLike | Model[Prediction], **given: float | str | None
 ) -> Watcher:
-    """Watcher a video node of a scene with a model, so that other nodes can follow what it finds.
+    """Watch a video node of a scene with a model, so that other nodes can follow what it finds.
 
     The model runs once on each frame that the video shows, whatever the number of nodes that
     follow. Results are kept by frame, so a frame that is shown again costs nothing and gives the
-    same result. The same arguments give the same watch.
+    same result. The same arguments give the same watch. Options of ``model.predict``, such as
+    ``score``, are taken too.
 
     Args:
         video: a node of ``scene.add_video``.
         model: the name of a model of faces, poses or things (``blazeface``, ``movenet``,
             ``nanodet``, ..), the path of an ONNX file, or a loaded model, which stays yours.
-        label: the class to find, such as "person"; by default all.
-        smooth: whether places are smoothed over time with a One-Euro filter, or its cutoff at
-            rest, in Hz; lower is steadier.
-        least: the least score of a point. One below it counts as not found.
-        wait: True to wait for the model in ``scene.play`` too; by default ``play`` shows the last
-            result there is, and everything else waits for that of the frame.
-        provider: of ``load_model``.
-        **options: of ``model.predict``, such as ``score``.
 
     Raises:
         ParameterError: an argument is invalid.
@@ -107,20 +87,16 @@ def watch(
     """
     if not isinstance(video, VideoNode):
         raise ParameterError.invalid(_CALL, "video", "a node of scene.add_video", video)
-    if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1:
-        raise ParameterError.invalid(_CALL, "least", "a number from 0 to 1", least)
-    if label is not None and not isinstance(label, str):
-        raise ParameterError.invalid(_CALL, "label", "the name of a class", label)
-    if wait is not None and not isinstance(wait, bool):
-        raise ParameterError.invalid(_CALL, "wait", "True, False or None", wait)
-    cutoff = _cutoff(smooth)
+    specs = WatchOptions.specs()
+    options = WatchOptions.checked(_CALL, {n: v for n, v in given.items() if n in specs})
+    own = {n: cast(float, v) for n, v in given.items() if n not in specs}
     named = isinstance(model, Model) or not hasattr(model, "__fspath__")
     name = cast(Hashable, model if named else str(model))
-    key = (name, label, cutoff, least, wait, provider, tuple(sorted(options.items())))
+    key = (name, options, tuple(sorted(own.items())))
     known = _watches.setdefault(video, WeakValueDictionary())
     found = known.get(key)
     if found is None or found.closed:
-        found = known[key] = Watcher(video, model, label, cutoff, least, wait, provider, options)
+        found = known[key] = Watcher(video, model, options, own)
     return found
 
 
@@ -142,25 +118,18 @@ class Watcher(Closing):
         self,
         video: VideoNode,
         model: PathLike | Model[Prediction],
-        label: str | None,
-        cutoff: float | None,
-        least: float,
-        wait: bool | None,
-        provider: str,
+        watching: WatchOptions,
         options: Mapping[str, float],
     ) -> None:
         self._closed = True
         self.video = video
-        self.least = least
+        self.least = watching.least
         self.runs = 0
-        self._given = model
         self._own = not isinstance(model, Model)
-        self._provider = provider
-        self._wait = wait
-        self._cutoff = cutoff
-        self._label = label
+        self._watching = watching
+        self._label, smooth = watching.label, watching.smooth
         self._options = dict(options)
-        loaded = model if isinstance(model, Model) else load_model(model, provider)
+        loaded = model if isinstance(model, Model) else load_model(model, watching.provider)
         self.model: Model[Prediction] = loaded
         try:
             self._check()
@@ -169,6 +138,7 @@ class Watcher(Closing):
                 loaded.close()
             raise
         self._numbers: set[int] = set()
+        cutoff = (_CUTOFF if smooth else None) if isinstance(smooth, bool) else smooth
         self._identities = Identities(cutoff, _BETA)
         self._find: Callable[[ImageLike], Prediction] | None = None
         self._time = -math.inf
@@ -187,14 +157,12 @@ class Watcher(Closing):
             raise ModelError(
                 f"watch: model must find faces, people or things, got {model.name!r} for "
                 f"{model.spec.task!r}. Use 'blazeface', 'movenet' or 'nanodet'.",
-                call=_CALL,
                 argument="model",
             )
         if self._label is not None and model.labels and self._label not in model.labels:
             hint = did_you_mean(self._label, model.labels)
             raise ParameterError(
                 f"watch: {model.name!r} has no class {self._label!r}. {hint}".rstrip(),
-                call=_CALL,
                 argument="label",
             )
         try:
@@ -244,10 +212,9 @@ class Watcher(Closing):
 
             scene.follow(sleeve, pose.bone("left_wrist", "left_elbow"))
         """
-        if isinstance(at, bool) or not isinstance(at, int | float) or not math.isfinite(at):
-            raise ParameterError.invalid("Watcher.bone", "at", "a number such as 0.5", at)
+        place = Quantity(words="a number such as 0.5").check("Watcher.bone", "at", at)
         a, b = self._name(first, "first"), self._name(second, "second")
-        return WatchedBone(self, self._which(which), a, b, float(at))
+        return WatchedBone(self, self._which(which), a, b, place)
 
     def box(
         self, which: str | int = "largest", *, at: str | Sequence[float] = "center"
@@ -262,7 +229,7 @@ class Watcher(Closing):
 
             scene.follow(frame, people.box(3), fit=True)
         """
-        place = AnchorType().convert(at, "Watcher.box", "at")
+        place = AnchorType().check("Watcher.box", "at", at)
         return WatchedBox(self, self._which(which), place)
 
     def boxes(self, *, at: str | Sequence[float] = "center") -> WatchedEach:
@@ -297,8 +264,8 @@ class Watcher(Closing):
         """Return what is in a picture. Without ``wait`` it may be what was in an earlier one."""
         with self._lock:
             if self._closed:
-                raise FreedError("watch: it is closed. Create a new one.", call=_CALL)
-            self._home.check("watch: the thread of the model", "Watcher the video again here.")
+                raise FreedError("watch: it is closed. Create a new one.")
+            self._home.check("watch: the thread of the model", "Watch the video again here.")
             self._collect(block=False)
             if shown.version == self._version:
                 return self._current
@@ -306,7 +273,8 @@ class Watcher(Closing):
                 self._kept.move_to_end(shown.key)
                 self._version, self._current = shown.version, self._kept[shown.key]
                 return self._current
-            if wait if self._wait is None else self._wait:
+            own = self._watching.wait
+            if wait if own is None else own:
                 self._collect(block=True)
                 self._take(self._run(shown.picture, shown.time), shown)
             elif self._running is None:
@@ -351,27 +319,11 @@ class Watcher(Closing):
     # scene files ------------------------------------------------------------------------------
     def saved(self) -> dict[str, JsonData]:
         """Return what a scene file says about it, without the video."""
-        made: dict[str, JsonData] = {
-            "model": self.model.path if self._is_file() else self.model.name
-        }
-        if self._label is not None:
-            made["label"] = self._label
-        if self._cutoff != _CUTOFF:
-            made["smooth"] = False if self._cutoff is None else self._cutoff
-        if self.least != 0.3:
-            made["least"] = self.least
-        if self._wait is not None:
-            made["wait"] = self._wait
-        if self._provider != "auto":
-            made["provider"] = self._provider
-        if self._options:
-            made["options"] = dict(self._options)
-        return made
-
-    def _is_file(self) -> bool:
         from dala.ml.models import find_model
 
-        return find_model(self.model.name) is None
+        known = find_model(self.model.name) is not None
+        made = {"model": self.model.name if known else self.model.path, **self._watching.changed()}
+        return {**made, "options": dict(self._options)} if self._options else made
 
     def close(self) -> None:
         """Stop, and close the model unless it was given. Nodes can no longer follow."""
@@ -397,33 +349,20 @@ class Watcher(Closing):
                 self._kept.clear()  # results without it
                 self._version = None
             return str(name)
-        if not isinstance(name, str):
-            raise ParameterError.invalid("Watcher", argument, "the name of a point", name)
+        text = Text("the name of a point").check("Watcher", argument, name)
         known = point_names(spec.name, spec.task)
-        if known is not None and name not in known:
-            raise _no_point(self.model.name, name, known)
-        return name
+        if known is not None and text not in known:
+            raise _no_point(self.model.name, text, known)
+        return text
 
     def _which(self, which: str | int) -> str | int:
         hands = ("left", "right") if self.model.spec.task == "hands" else ()
         if isinstance(which, str) and which in ("largest", "surest", *hands):
             return which
-        if isinstance(which, bool) or not isinstance(which, int) or which < 1:
-            raise ParameterError.invalid(
-                "Watcher", "which", "'largest', 'surest' or an id of at least 1", which
-            )
+        Integer(1, words="'largest', 'surest' or an id of at least 1").check(
+            "Watcher", "which", which
+        )
         return which
-
-
-def point_names(model: str, task: str) -> Sequence[str] | None:
-    """Return the names of the points that a model finds; None if they are not known.
-
-    >>> "nose" in point_names("blazeface", "faces"), point_names("nanodet", "detect")
-    (True, ())
-    """
-    by_model = {"facemesh": (*MESH_POINTS, *IRIS_POINTS), "blazepose": POSE_POINTS}
-    by_task = {"faces": FACE_POINTS, "poses": BODY_POINTS, "hands": HAND_POINTS, "detect": ()}
-    return by_model.get(model, by_task.get(task))
 
 
 def described_on(video: VideoNode, target: Target) -> WatchedTarget:
@@ -431,7 +370,7 @@ def described_on(video: VideoNode, target: Target) -> WatchedTarget:
     subject = target.subject
     which = subject.id or subject.side or "largest"
     options: dict[str, float] = target.options
-    seen = watch(video, target.model, label=subject.label or None, **options)  # type: ignore[arg-type]
+    seen = watch(video, target.model, label=subject.label or None, **options)
     if isinstance(target, PointTarget):
         return seen.point(target.name, which)
     if isinstance(target, BoneTarget):
@@ -439,15 +378,27 @@ def described_on(video: VideoNode, target: Target) -> WatchedTarget:
     return seen.box(which)
 
 
+def target_of(video: VideoNode, item: Mapping[str, Any]) -> WatchedTarget:
+    """Return the target that an entry of a scene file describes, on a video node of the scene."""
+    given = dict(item)
+    which = given.pop("which", "largest")
+    which = int(which) if isinstance(which, float) else which
+    place = given.pop("at", None)
+    point, bone = given.pop("point", None), given.pop("bone", None)
+    given.pop("box", None)
+    options = given.pop("options", {})
+    seen = watch(video, given.pop("model"), **given, **options)
+    if point is not None:
+        if place is not None:
+            raise ParameterError("watch: at is for bones and boxes, not for points.")
+        return seen.point(point, which)
+    if bone is not None:
+        first, second = bone
+        return seen.bone(first, second, which, at=0.5 if place is None else place)
+    return seen.box(which, at="center" if place is None else place)
+
+
 def _no_point(model: str, name: str, known: Mapping[str, Keypoint] | Sequence[str]) -> DalaError:
     listed = f"It finds {', '.join(known)}." if known else "It finds boxes only."
     advice = did_you_mean(name, known) or listed
-    return ParameterError(f"watch: {model!r} finds no point {name!r}. {advice}", call=_CALL)
-
-
-def _cutoff(smooth: bool | float) -> float | None:
-    if isinstance(smooth, bool):
-        return _CUTOFF if smooth else None
-    if not isinstance(smooth, int | float) or not 0 < smooth < math.inf:
-        raise ParameterError.invalid(_CALL, "smooth", "a bool, or a cutoff above 0 Hz", smooth)
-    return float(smooth)
+    return ParameterError(f"watch: {model!r} finds no point {name!r}. {advice}")

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import repeat
+from typing import TypeAlias
 
 import numpy as np
 
-from dala.ml.boxes import iou
+from dala.ml.boxes import iou, sigmoid
+from dala.ml.results import Box, Keypoint
+from dala.ml.results.people import keypoints
+from dala.ml.spec import RawResult
 from dala.typing import NDArray
 
+#: The side of each grid of anchors, and the anchors per cell.
+Grids: TypeAlias = tuple[tuple[int, int], ...]
 
-def anchor_centers(grids: Sequence[tuple[int, int]]) -> NDArray:
+
+@cache
+def anchor_centers(grids: Grids) -> NDArray:
     """Return the centers of anchors (n, 2), 0 to 1, for grids of (side, anchors per cell).
 
     >>> anchor_centers(((2, 1),)).tolist()
@@ -24,34 +34,35 @@ def anchor_centers(grids: Sequence[tuple[int, int]]) -> NDArray:
     return np.concatenate(found)
 
 
-def merged(
-    offsets: NDArray,
-    scores: NDArray,
-    anchors: NDArray,
-    size: tuple[int, int],
-    options: Mapping[str, float],
-) -> list[tuple[NDArray, float]]:
-    """Return each group of overlapping boxes as (x1 y1 x2 y2 and points in pixels, score).
+def detected(
+    raw: RawResult, offsets: NDArray, logits: NDArray, grids: Grids, names: Sequence[str]
+) -> Iterator[tuple[Box, tuple[Keypoint, ...], float]]:
+    """Yield the box, points and score of each group of overlapping boxes, best first.
 
-    A group is the mean of its boxes, weighted by scores, and has its best score; best first.
+    A group is the mean of its boxes, weighted by scores, and has its best score. The options are
+    ``score``, ``overlap`` and ``most``.
 
     Args:
+        raw: the placement and the options.
         offsets: shape (n, 4 + 2 * points): center, width and height, points; in pixels of the
             input, center and points relative to the anchor.
-        scores: shape (n,), 0 to 1.
-        anchors: shape (n, 2), 0 to 1.
-        size: (width, height) of the input.
-        options: ``score``, ``overlap`` and ``most``.
+        logits: the scores, shape (n,), before the sigmoid.
+        grids: of the n anchors.
+        names: of the points.
     """
-    sure = np.flatnonzero(scores >= options["score"])
+    scores, placement = sigmoid(logits), raw.placement
+    sure = np.flatnonzero(scores >= raw.options["score"])
     points = offsets[sure].astype(np.float64).reshape(len(sure), offsets.shape[1] // 2, 2)
-    center = anchors[sure] * size
+    center = anchor_centers(grids)[sure] * placement.size
     points[:, 0] += center
     points[:, 2:] += center[:, None]
     half = points[:, 1] / 2
     others = points[:, 2:].reshape(len(sure), offsets.shape[1] - 4)
     rows = np.concatenate([points[:, 0] - half, points[:, 0] + half, others], axis=1)
-    return _groups(rows, scores[sure], options)
+    for row, score in _groups(rows, scores[sure], raw.options):
+        x1, y1, x2, y2 = placement.boxes(row[None, :4])[0].tolist()
+        found = keypoints(names, placement.back(row[4:].reshape(-1, 2)), repeat(score))
+        yield (x1, y1, x2, y2), found, score
 
 
 def _groups(

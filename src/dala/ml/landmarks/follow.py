@@ -7,15 +7,15 @@ new or was lost.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Generic, cast
 
 import numpy as np
 
-from dala.errors import ParameterError
-from dala.ml.boxes import assign
+from dala.arguments import Integer
+from dala.ml.boxes import nearest
 from dala.ml.landmarks.regions import Region, RegionSource
-from dala.ml.landmarks.steps import Landmarks, identified, same
+from dala.ml.landmarks.steps import Landmarks, same
 from dala.ml.model import R
 from dala.typing import ImageLike
 
@@ -70,8 +70,7 @@ class LandmarkTracker(Generic[R]):
         keep: int = 30,
     ) -> None:
         for name, value, least in (("refresh", refresh, 1), ("keep", keep, 0)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ParameterError.invalid("tracker", name, f"an int of at least {least}", value)
+            Integer(least).check("tracker", name, value)
         self.model = model
         self.refresh, self.keep = refresh, keep
         self.options = model.spec.chosen(options or {})
@@ -102,7 +101,7 @@ class LandmarkTracker(Generic[R]):
             self._search(picture)
         self.frames += 1
         self._tracks.sort(key=lambda track: track.id)
-        found = [identified(track.found, track.id) for track in self._tracks]
+        found = [replace(track.found, id=track.id) for track in self._tracks]
         return cast(R, self.model.gathered(found))
 
     def _follow(self, picture: RegionSource) -> None:
@@ -151,9 +150,8 @@ class LandmarkTracker(Generic[R]):
             far = np.array(
                 [[_apart(new.region, old.region) for old in self._lost] for new in fresh]
             )
-            for i, j in assign(np.minimum(far, _FAR)):
-                if far[i, j] < _FAR:
-                    fresh[i].id = self._lost[j].id
+            for i, j in nearest(far, _FAR):
+                fresh[i].id = self._lost[j].id
             again = {track.id for track in fresh}
             self._lost = [track for track in self._lost if track.id not in again]
         for track in fresh:

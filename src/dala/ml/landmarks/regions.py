@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from dala.errors import ModelError, ShapeError
-from dala.gpu.compute import Buffer
+from dala.errors import ModelError
 from dala.gpu.compute.kernel import get as get_kernel
 from dala.gpu.compute.params import CheckedParams
-from dala.media.frame import Frame
-from dala.media.images import read
-from dala.ml.prepare import kernel
-from dala.ml.results import Box
+from dala.ml.prepare import Placement, kernel, on_device
+from dala.ml.results import Box, Face, Hand
 from dala.typing import ImageLike, NDArray
 
 #: Regions are cut out at up to this many times the input's size, and then scaled down by area.
 _FINEST: Final = 4
 
 
-class Placed(Protocol):
-    """Where a model's input is in a picture; a Placement or a Region."""
+#: Where a model's input is in a picture.
+Placed: TypeAlias = "Placement | Region"
 
-    @property
-    def size(self) -> tuple[int, int]:
-        """(width, height) of the input."""
 
-    def back(self, points: npt.ArrayLike) -> NDArray:
-        """Convert points (n, 2) from the input to the picture."""
+def unit(placed: Placed) -> float:
+    """Return the pixels of the picture per pixel of the input."""
+    return float(np.hypot(*np.subtract(*placed.back([(1, 0), (0, 0)]))))
 
 
 @dataclass(frozen=True)
@@ -118,6 +114,37 @@ def around(
     return Region(*center, side, angle, size, mirrored)
 
 
+def around_detections(
+    found: Iterable[Face | Hand],
+    bone: tuple[str, str],
+    size: tuple[int, int],
+    *,
+    scale: float,
+    turn: float = 0.0,
+    shift: float = 0.0,
+) -> list[Region]:
+    """Return the squares around detected faces or palms, rotated by a bone.
+
+    Args:
+        found: with boxes and points.
+        bone: the names of two points, whose direction is that of the square.
+        size: (width, height) of the model's input.
+        scale: the side, relative to the longer side of the box, which a border may have cut.
+        turn: added to the angle of the bone, in radians.
+        shift: along the rotated y axis, relative to the longer side of the box.
+    """
+    made = []
+    for one in found:
+        ends = one.bone(*bone)
+        angle = direction(tuple(ends.start), tuple(ends.end)) + turn
+        x1, y1, x2, y2 = one.box
+        side = max(x2 - x1, y2 - y1, 1.0)
+        x = (x1 + x2) / 2 - side * shift * np.sin(angle)
+        y = (y1 + y2) / 2 + side * shift * np.cos(angle)
+        made.append(Region(float(x), float(y), side * scale, angle, size))
+    return made
+
+
 def direction(start: npt.ArrayLike, end: npt.ArrayLike) -> float:
     """Return the angle in radians from one point to another; 0 is to the right, pi / 2 down."""
     x, y = np.subtract(end, start).tolist()
@@ -133,13 +160,8 @@ class RegionSource:
     """
 
     def __init__(self, image: ImageLike, call: str) -> None:
-        if isinstance(image, Frame) and image.format in ("nv12", "i420"):
-            image = image.to("rgb")
-        picture = read(image, None, None, call)
-        if 0 in picture.shape:
-            raise ShapeError(f"{call}: the picture is empty, its shape is {picture.shape}.")
-        self.pixels: Buffer = picture.buffer(None)
-        self.height, self.width = picture.shape[:2]
+        self.pixels = on_device(image, None, call)
+        self.height, self.width = self.pixels.shape[:2]
 
     def tensor(self, region: Region, params: CheckedParams, border: str = "clamp") -> NDArray:
         """Return a model's input: the region, upright, prepared with the model's parameters.

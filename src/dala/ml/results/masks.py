@@ -68,7 +68,7 @@ class Segmentation(Drawable):
         return ", ".join(f"{name} {share:.1%}" for name, share in self.found.items())
 
     def _repr_html_(self) -> str | None:
-        from dala.ml.draw import palette
+        from dala.ml.results.draw import palette
 
         if not self.classes.size:
             return None

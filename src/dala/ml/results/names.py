@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 #: The six points of a face that a detector finds; left is the person's left.
@@ -57,6 +58,12 @@ POSE_POINTS: Final = (
     "right_hip", "left_knee", "right_knee", "left_ankle", "right_ankle", "left_heel",
     "right_heel", "left_foot_index", "right_foot_index",
 )  # fmt: skip
+#: The names of the points of each kind.
+NAMED: Final = {
+    "face": (*MESH_POINTS, *IRIS_POINTS),
+    "hand": HAND_POINTS,
+    "pose": POSE_POINTS,
+}
 #: The lines of a skeleton. Those whose points a model does not find are left out.
 BODY_BONES: Final = (
     ("nose", "left_eye"), ("left_eye", "left_ear"), ("nose", "right_eye"),
@@ -78,6 +85,18 @@ POSE_BONES: Final = (
     ("left_ankle", "left_foot_index"), ("right_ankle", "right_heel"),
     ("right_heel", "right_foot_index"), ("right_ankle", "right_foot_index"),
 )  # fmt: skip
+
+
+def point_names(model: str, task: str) -> Sequence[str] | None:
+    """Return the names of the points that a model finds; None if they are not known.
+
+    >>> "nose" in point_names("blazeface", "faces"), point_names("nanodet", "detect")
+    (True, ())
+    """
+    by_task = {"faces": FACE_POINTS, "poses": BODY_POINTS, "hands": HAND_POINTS, "detect": ()}
+    by_model = {"facemesh": NAMED["face"], "blazepose": POSE_POINTS}
+    return by_model.get(model, by_task.get(task))
+
 
 #: Lines of a face as paths along the mesh: the oval of the face, lips, eyes and eyebrows.
 FACE_PATHS: Final = (

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import repeat
 
 import numpy as np
 
@@ -37,6 +38,22 @@ class Keypoint:
 
     def __str__(self) -> str:
         return f"{self.name} ({self.x:.0f}, {self.y:.0f}) {self.score:.2f}"
+
+
+def keypoints(
+    names: Iterable[str],
+    places: NDArray,
+    scores: Iterable[float],
+    depths: Iterable[float] | None = None,
+) -> tuple[Keypoint, ...]:
+    """Return named points at places (n, 2) in pixels, with their scores and depths.
+
+    >>> keypoints(["nose"], np.array([[4.0, 5.0]]), [0.9])
+    (Keypoint(name='nose', x=4.0, y=5.0, score=0.9, z=0.0),)
+    """
+    placed = zip(names, places.tolist(), strict=True)
+    rows = zip(placed, scores, depths or repeat(0.0), strict=False)
+    return tuple(Keypoint(name, x, y, score, z) for (name, (x, y)), score, z in rows)
 
 
 @dataclass(frozen=True)

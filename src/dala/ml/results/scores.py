@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dala.errors import ParameterError
+from dala.arguments import Integer
 from dala.ml.results.base import Drawable, Outputs, name_of
 from dala.notebook import html_table
 from dala.typing import NDArray
@@ -62,8 +62,7 @@ class Scores(NDArray, Drawable):
 
     def top(self, k: int = 5) -> list[Classification]:
         """Return the k most likely classes, or all if there are fewer."""
-        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-            raise ParameterError.invalid("Scores.top", "k", "an int of at least 1", k)
+        Integer(1).check("Scores.top", "k", k)
         order = np.argsort(-np.asarray(self), kind="stable")[:k]
         return [Classification(name_of(self.labels, i), int(i), float(self[i])) for i in order]
 

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, TypedDict
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -23,35 +23,17 @@ _ROUNDS: Final = 5
 _SIDE: Final = 224
 
 
-class ProviderFacts(TypedDict, total=False):
-    """How a provider runs a model."""
-
-    #: "runs", or why it does not.
-    status: str
-    milliseconds: float
-    #: The largest difference of an output from the CPU provider's, relative to its range.
-    difference: float
-    #: Bytes of host memory that loading and running took, where the system tells.
-    memory: int
-    #: Whether runs are captured on the GPU.
-    capture: str
+#: How a provider runs a model, or all that is reported of a file.
+Facts: TypeAlias = dict[str, Any]
 
 
-class FileFacts(TypedDict):
-    """What ``dala models check`` reports."""
-
-    path: str
-    size: int
-    inputs: list[str]
-    outputs: list[str]
-    opsets: dict[str, int]
-    operators: dict[str, int]
-    weight_bytes: int
-    providers: dict[str, ProviderFacts]
-
-
-def check_model(path: Path) -> FileFacts:
+def check_model(path: Path) -> Facts:
     """Open a file on every available provider, run it on random input, and compare.
+
+    Of each provider it reports the ``status`` ("runs", or why it does not), the ``milliseconds`` of
+    a run, the ``memory`` that loading and running took where the system knows it, whether runs are
+    captured (``capture``), and the largest ``difference`` of an output from the CPU's, relative to
+    its range.
 
     Raises:
         ModelError: the file is refused.
@@ -60,13 +42,13 @@ def check_model(path: Path) -> FileFacts:
 
         print(check_model(Path("my.onnx"))["operators"])
     """
-    facts: dict[str, ProviderFacts] = {}
+    facts: dict[str, Facts] = {}
     reference: dict[str, NDArray] | None = None
     before = _resident()
     title = repr(path.name)
     cpu = Session(str(path), title, "cpu")
     given = _random_inputs(cpu.inputs)
-    found: FileFacts = {
+    found: Facts = {
         "path": str(path),
         "size": path.stat().st_size,
         "inputs": [str(port) for port in cpu.inputs],
@@ -133,7 +115,7 @@ def _difference(made: Mapping[str, NDArray], wanted: Mapping[str, NDArray]) -> f
 
 
 def _resident() -> int:
-    """Return the bytes of memory that this process uses; 0 where the system does not tell."""
+    """Return the bytes of memory that this process uses; 0 where the system does not say."""
     if not sys.platform.startswith("linux"):
         return 0
     try:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -69,37 +69,27 @@ class _Bound:
         return {name: value.numpy() for name, value in self.outputs.items()}
 
 
+@dataclass(eq=False)
 class DeviceRuns:
-    """The runs of one session on ONNX Runtime's GPU. Any thread may use it.
+    """The runs of one session on ONNX Runtime's GPU. Any thread may use it."""
 
-    Attributes:
-        notes: why a shape is not captured, by shape.
+    #: Whose runs they are.
+    session: InferenceSession
+    #: Tells the shapes of the outputs.
+    shapes: OutputShapes
+    #: Of the outputs.
+    dtypes: Mapping[str, type[np.generic]]
+    #: Whether runs may be captured.
+    captures: bool
+    #: Whether the session has one output, which holds those of the model.
+    packed: bool = False
+    #: Why a shape is not captured, by shape.
+    notes: dict[str, str] = field(default_factory=dict)
 
-    Args:
-        session: whose runs they are.
-        shapes: tells the shapes of the outputs.
-        dtypes: of the outputs.
-        captures: whether runs may be captured.
-        packed: whether the session has one output, which holds those of the model.
-    """
-
-    def __init__(
-        self,
-        session: InferenceSession,
-        shapes: OutputShapes,
-        dtypes: Mapping[str, type[np.generic]],
-        captures: bool,
-        packed: bool = False,
-    ) -> None:
-        self._session = session
-        self._shapes = shapes
-        self._dtypes = dict(dtypes)
-        self._captures = captures
-        self._packed = packed
+    def __post_init__(self) -> None:
         self._bound: OrderedDict[tuple[object, ...], _Bound] = OrderedDict()
         self._lock = forks.lock()
         self._count = 0
-        self.notes: dict[str, str] = {}
 
     def run(self, given: Mapping[str, NDArray]) -> dict[str, NDArray]:
         """Return the outputs by name."""
@@ -109,11 +99,11 @@ class DeviceRuns:
             if bound is not None:
                 self._bound.move_to_end(key)
                 try:
-                    return bound.run(self._session, given)
+                    return bound.run(self.session, given)
                 except BaseException:
                     self._drop(key)  # a failed run may leave a graph that cannot be replayed
                     raise
-            shapes = self._shapes(given)
+            shapes = self.shapes(given)
             if shapes is None:
                 return self._unbound(given)
             return self._first(key, given, shapes)
@@ -131,8 +121,8 @@ class DeviceRuns:
 
     def _unbound(self, given: Mapping[str, NDArray]) -> dict[str, NDArray]:
         """Run with outputs whose shapes are not known before."""
-        names = [port.name for port in self._session.get_outputs()]
-        made = self._session.run(names, dict(given), _options(_PLAIN) if self._captures else None)
+        names = [port.name for port in self.session.get_outputs()]
+        made = self.session.run(names, dict(given), _options(_PLAIN) if self.captures else None)
         return dict(zip(names, made, strict=True))
 
     def _first(
@@ -145,13 +135,13 @@ class DeviceRuns:
         while len(self._bound) >= MAX_SHAPES:
             self._drop(next(iter(self._bound)))
         self._count += 1
-        graph = str(self._count) if self._captures else _PLAIN
+        graph = str(self._count) if self.captures else _PLAIN
         bound = self._bind(given, shapes, graph)
         title = ", ".join(str(array.shape) for array in given.values())
         problem = ""
         if graph != _PLAIN:
             try:
-                bound.run(self._session, given)
+                bound.run(self.session, given)
                 problem = self._wrong(bound, given)
             except Exception as error:
                 problem = first_line(error)
@@ -160,7 +150,7 @@ class DeviceRuns:
             self.notes[title] = problem
             _log.info("dala: inputs of %s are not captured: %s", title, problem)
             bound = self._bind(given, shapes, _PLAIN)
-        made = bound.run(self._session, given)
+        made = bound.run(self.session, given)
         self._bound[key] = bound
         return made
 
@@ -175,8 +165,8 @@ class DeviceRuns:
         for value in bound.outputs.values():  # what no command writes keeps these values
             seen = value.numpy()
             value.update_inplace(np.full_like(seen, np.nan if seen.dtype.kind == "f" else 77))
-        replayed = bound.run(self._session, other)
-        plain = bound.run(self._session, other, _options(_PLAIN))
+        replayed = bound.run(self.session, other)
+        plain = bound.run(self.session, other, _options(_PLAIN))
         for name, wanted in plain.items():
             if not np.allclose(replayed[name], wanted, equal_nan=True, **_SAME):
                 return f"a replay gives another {name!r} than a plain run"
@@ -186,21 +176,21 @@ class DeviceRuns:
         self, given: Mapping[str, NDArray], shapes: Mapping[str, tuple[int, ...]], graph: str
     ) -> _Bound:
         values = runtime().OrtValue
-        binding = self._session.io_binding()
+        binding = self.session.io_binding()
         inputs, outputs = {}, {}
         for name, array in given.items():
             inputs[name] = values.ortvalue_from_numpy(array, _DEVICE, 0)
             binding.bind_ortvalue_input(name, inputs[name])
-        bound, dtypes = shapes, self._dtypes
-        if self._packed:
+        bound, dtypes = shapes, self.dtypes
+        if self.packed:
             bound, dtypes = {PACKED: (sum(map(prod, shapes.values())),)}, {PACKED: np.float32}
         for name, shape in bound.items():
             outputs[name] = values.ortvalue_from_shape_and_type(
                 list(shape), dtypes[name], _DEVICE, 0
             )
             binding.bind_ortvalue_output(name, outputs[name])
-        options = _options(graph) if self._captures else None
-        return _Bound(binding, inputs, outputs, shapes if self._packed else None, options, graph)
+        options = _options(graph) if self.captures else None
+        return _Bound(binding, inputs, outputs, shapes if self.packed else None, options, graph)
 
     def _drop(self, key: tuple[object, ...]) -> None:
         self._release(self._bound.pop(key))
@@ -209,7 +199,7 @@ class DeviceRuns:
         if bound.graph == _PLAIN:
             return
         try:
-            self._session.release_captured_graph(int(bound.graph))
+            self.session.release_captured_graph(int(bound.graph))
         except Exception as error:  # it was not captured, or the device is lost
             _log.debug("dala: a captured graph was not released: %s", first_line(error))
 

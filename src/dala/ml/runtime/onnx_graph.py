@@ -11,12 +11,13 @@ import mmap
 import os
 from collections import Counter
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import Final
 
 from dala import budget
 from dala.errors import LimitExceeded, ModelError
-from dala.ml.convert.protobuf import Data, fields, ints_of, message, text_of
+from dala.ml.convert.protobuf import Data, ProtoMessage
 
 #: Bytes of an element, by ONNX dtype number; strings (8) have no fixed size.
 _ITEM_BYTES: Final = {
@@ -131,18 +132,15 @@ def _check_memory(count: int, title: str) -> None:
     if most is not None and count > most:
         raise LimitExceeded(
             f"load_model: {title} needs {count:,} bytes, more than dala.limits(memory={most}).",
-            call="load_model",
             argument="memory",
         )
 
 
 def _weight_bytes(weight: OnnxWeight, folder: Path) -> int:
     """Return the bytes of a weight in memory; raise ValueError if they do not fit its shape."""
-    count = 1
-    for n in weight.shape:
-        if n < 0:
-            raise ValueError(f"the weight {weight.name!r} has the shape {weight.shape}")
-        count *= n
+    if min(weight.shape, default=0) < 0:
+        raise ValueError(f"the weight {weight.name!r} has the shape {weight.shape}")
+    count = prod(weight.shape)
     if count > MAX_ELEMENTS:
         raise ValueError(f"the weight {weight.name!r} has the absurd shape {weight.shape}")
     if weight.external:
@@ -185,11 +183,8 @@ def _check_sizes(graph: OnnxGraph) -> None:
         at = _SIZED.get(node.op)
         if at is None or len(node.inputs) <= at or node.inputs[at] not in known:
             continue
-        count = 1
         values = known[node.inputs[at]] or ()
-        for n in values:
-            count *= max(n, 1)
-        if count > MAX_ELEMENTS:
+        if prod(max(n, 1) for n in values) > MAX_ELEMENTS:
             raise ValueError(f"the node {node} makes a tensor of the absurd shape {values}")
     for nodes in graph.graphs:
         _check_cycles(nodes)
@@ -219,133 +214,64 @@ def _check_cycles(nodes: list[OnnxNode]) -> None:
 
 def read_graph(data: Data) -> OnnxGraph:
     """Read the structure of a file; raise ValueError if it is damaged."""
-    found = OnnxGraph()
-    graphs = 0
-    for number, value in fields(data):
-        if number == 7:
-            graphs += 1
-            _graph(message(value), found, 0)
-        elif number == 8:
-            parts = dict(fields(message(value)))
-            version = parts.get(2, 0)
-            domain = text_of(parts[1]) if 1 in parts else ""
-            found.opsets[domain] = version if isinstance(version, int) else 0
-    if graphs != 1:
+    found, model = OnnxGraph(), ProtoMessage(data)
+    found.opsets = {opset.text(1): opset.number(2) for opset in model.messages(8)}
+    graphs = model.data(7)
+    if len(graphs) != 1:
         raise ValueError("it has no graph" if not graphs else "it has several graphs")
+    _graph(graphs[0], found, 0)
     return found
 
 
 def _graph(data: Data, found: OnnxGraph, depth: int) -> None:
     if depth > _MAX_DEPTH:
         raise ValueError(f"its graphs are nested more than {_MAX_DEPTH} deep")
+    graph = ProtoMessage(data)
     nodes: list[OnnxNode] = []
     found.graphs.append(nodes)
-    for number, value in fields(data):
-        if number == 1:
-            nodes.append(_node(message(value), found, depth))
-        elif number == 5:
-            found.weights.append(_tensor(message(value)))
-        elif number in (11, 12) and not depth:
-            values = found.inputs if number == 11 else found.outputs
-            values.append(_value(message(value)))
+    nodes += (_node(node, found, depth) for node in graph.messages(1))
+    found.weights += map(_tensor, graph.messages(5))
+    if not depth:
+        found.inputs += map(_value, graph.messages(11))
+        found.outputs += map(_value, graph.messages(12))
 
 
-def _value(data: Data) -> OnnxValue:
-    """Read the name of an input or output, and its dtype and shape if it is a tensor."""
-    made = OnnxValue("")
-    for number, value in fields(data):
-        if number == 1:
-            made.name = text_of(value)
-        elif number == 2:
-            for kind, tensor in fields(message(value)):
-                if kind == 1:
-                    _tensor_type(message(tensor), made)
+def _value(value: ProtoMessage) -> OnnxValue:
+    """Return an input or output, with its dtype and shape if it is a tensor."""
+    made = OnnxValue(value.text(1))
+    for tensor in (tensor for kind in value.messages(2) for tensor in kind.messages(1)):
+        made.kind = tensor.number(1)
+        for shape in tensor.messages(2):
+            # The size of an axis, or its name; "" if the file has neither.
+            sizes = shape.messages(1)
+            made.shape = tuple(n.ints(1)[0] if 1 in n else n.text(2) for n in sizes)
     return made
 
 
-def _tensor_type(data: Data, made: OnnxValue) -> None:
-    for number, value in fields(data):
-        if number == 1 and isinstance(value, int):
-            made.kind = value
-        elif number == 2:
-            made.shape = tuple(_size(message(size)) for k, size in fields(message(value)) if k == 1)
-
-
-def _size(data: Data) -> int | str:
-    """Read the size of an axis, or its name; "" if the file has neither."""
-    for number, value in fields(data):
-        if number == 1:
-            return ints_of(value)[0]
-        if number == 2:
-            return text_of(value)
-    return ""
-
-
-def _node(data: Data, found: OnnxGraph, depth: int) -> OnnxNode:
-    node = OnnxNode("", "", "", [], [])
-    attributes = []
-    for number, value in fields(data):
-        if number == 1:
-            node.inputs.append(text_of(value))
-        elif number == 2:
-            node.outputs.append(text_of(value))
-        elif number == 3:
-            node.name = text_of(value)
-        elif number == 4:
-            node.op = text_of(value)
-        elif number == 5:
-            attributes.append(message(value))
-        elif number == 7:
-            node.domain = text_of(value)
+def _node(given: ProtoMessage, found: OnnxGraph, depth: int) -> OnnxNode:
+    node = OnnxNode(given.text(4), given.text(3), given.text(7), given.texts(1), given.texts(2))
     found.nodes.append(node)
-    for attribute in attributes:
-        for number, value in fields(attribute):
-            if number == 5:
-                weight = _tensor(message(value))
-                weight.name = weight.name or (node.outputs or [""])[0]
-                found.weights.append(weight)
-            elif number in (6, 11):
-                _graph(message(value), found, depth + 1)
+    for attribute in given.messages(5):
+        for weight in map(_tensor, attribute.messages(5)):
+            weight.name = weight.name or (node.outputs or [""])[0]
+            found.weights.append(weight)
+        for graph in (*attribute.data(6), *attribute.data(11)):
+            _graph(graph, found, depth + 1)
     return node
 
 
-def _tensor(data: Data) -> OnnxWeight:
-    weight = OnnxWeight("", (), 0, 0)
-    shape: list[int] = []
-    values: list[int] = []
-    raw: Data | None = None
-    stored, outside = 0, False
-    for number, value in fields(data):
-        if number == 1:
-            shape += ints_of(value)
-        elif number == 2 and isinstance(value, int):
-            weight.kind = value
-        elif number == 8:
-            weight.name = text_of(value)
-        elif number == 9:
-            raw = message(value)
-            stored += len(raw)
-        elif number in (4, 5, 6, 7, 10, 11):
-            stored += 1 if isinstance(value, int) else len(value)
-            if number == 7 and len(values) <= 16:
-                values += ints_of(value)
-        elif number == 13:
-            parts = dict(fields(message(value)))
-            weight.external[text_of(parts[1]) if 1 in parts else ""] = (
-                text_of(parts[2]) if 2 in parts else ""
-            )
-        elif number == 14:
-            outside = value == 1
-    weight.shape = tuple(shape)
-    weight.stored = None if outside else stored
-    if outside and not weight.external:
-        weight.external = {"location": ""}
-    elif not outside:
-        weight.external = {}
-    if weight.kind == 7 and len(shape) <= 1 and (shape or [1])[0] <= 16:
-        if raw is not None and len(raw) % 8 == 0:
-            values = [
-                int.from_bytes(raw[k : k + 8], "little", signed=True) for k in range(0, len(raw), 8)
-            ]
-        weight.values = tuple(values)
+def _tensor(given: ProtoMessage) -> OnnxWeight:
+    weight = OnnxWeight(given.text(8), tuple(given.ints(1)), given.number(2), None)
+    raw = given.data(9)
+    if given.number(14) == 1:
+        entries = {entry.text(1): entry.text(2) for entry in given.messages(13)}
+        weight.external = entries or {"location": ""}
+    else:
+        packed = given.all(4, 5, 6, 7, 10, 11)
+        weight.stored = sum(map(len, raw))
+        weight.stored += sum(1 if isinstance(value, int) else len(value) for value in packed)
+    shape = weight.shape
+    if weight.kind == 7 and len(shape) <= 1 and (shape or (1,))[0] <= 16:
+        whole = raw[-1] if raw and len(raw[-1]) % 8 == 0 else None
+        weight.values = tuple(given.ints(7) if whole is None else whole.cast("q"))
     return weight

@@ -107,15 +107,13 @@ class ProviderChoice:
     tried: dict[str, str] = field(default_factory=dict)
     #: Why it was taken.
     reason: str = ""
-    #: Whether the session allows captured runs ("yes", or "no" and why); "" on other providers.
-    capture: str = ""
 
 
 class OpenedSession(NamedTuple):
     """A session, and how it runs."""
 
     session: InferenceSession
-    #: As of :class:`ProviderChoice`.
+    #: Whether it allows captured runs ("yes", or "no" and why); "" on other providers.
     capture: str = ""
     #: Whether its outputs are joined into one.
     packed: bool = False
@@ -200,8 +198,6 @@ def open_session(
     # CPU. Captured graphs need fixed memory.
     options.enable_mem_pattern = not capture and provider != "cpu"
     title = PROVIDERS[provider]
-    if provider == "webgpu" and title not in ort.get_available_providers():
-        plugin()
     devices = plugin()[0] if provider == "webgpu" and title == "WebGpuExecutionProvider" else []
     if devices:
         options.add_provider_for_devices(devices[:1], extra)
@@ -264,7 +260,7 @@ def choose(
             continue
         tried[name] = "runs the model"
         report(name, wanted.reason, asked)
-        return opened, ProviderChoice(name, tried, wanted.reason, opened.capture)
+        return opened, ProviderChoice(name, tried, wanted.reason)
     raise DeviceUnavailable(f"load_model: ONNX Runtime has no provider for {title}.")
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import time
 import weakref
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +23,7 @@ from dala.errors import (
 )
 from dala.memory import Held
 from dala.ml.runtime.device_runs import DeviceRuns
-from dala.ml.runtime.onnx_graph import MAX_ELEMENTS, OnnxValue, check_file, read_graph
+from dala.ml.runtime.onnx_graph import MAX_ELEMENTS, check_file, read_graph
 from dala.ml.runtime.providers import (
     OpenedSession,
     ProviderChoice,
@@ -32,15 +32,12 @@ from dala.ml.runtime.providers import (
     first_line,
     open_best,
     open_session,
-    runtime,
 )
 from dala.typing import NDArray
 
 if TYPE_CHECKING:
-    from onnxruntime import InferenceSession, NodeArg
+    from onnxruntime import InferenceSession
 
-#: Elements of an output, for one picture, from which memory is bound to it.
-BIND_FROM: Final = 1 << 14
 #: NumPy dtypes of ONNX Runtime's tensor types.
 DTYPES: Final = {
     "tensor(float)": np.float32,
@@ -105,7 +102,8 @@ class Session:
         )
         #: ONNX Runtime holds the weights; its own working memory is not known.
         self._held = Held("model", budget.accounts())
-        self._held.resize(_weight_bytes(source), "load_model")
+        size = Path(source).stat().st_size if isinstance(source, str) else len(source)
+        self._held.resize(size, "load_model")
         weakref.finalize(self, self._held.release).atexit = False
         wanted = candidates(provider)
         self._names = wanted.names
@@ -115,11 +113,13 @@ class Session:
         #: False after an output had another shape than declared.
         self._trusted = True
         try:
-            self.inputs = tuple(map(_port, self._session.get_inputs()))
-            if self._packed:
-                self.outputs = tuple(map(_declared, self.graph.outputs))
-            else:
-                self.outputs = tuple(map(_port, self._session.get_outputs()))
+            self.inputs, self.outputs = (
+                tuple(_port(p.name, p.shape, p.type) for p in ports)
+                for ports in (self._session.get_inputs(), self._session.get_outputs())
+            )
+            if self._packed:  # they are of f32, and their only variable axis is the batch
+                declared = self.graph.outputs
+                self.outputs = tuple(_port(v.name, v.shape, "tensor(float)") for v in declared)
             self.metadata: dict[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
         except Exception as error:
             self._session = None
@@ -132,10 +132,6 @@ class Session:
                 raise ModelError(f"load_model: {title} is refused: {port} has an absurd shape")
         self._names_in = {port.name for port in self.inputs}
         self._names_out = [port.name for port in self.outputs]
-        #: Whether memory is bound to the outputs. This saves a copy of large tensors; for small
-        #: ones a plain run is faster.
-        plain = all(p.kind.startswith("tensor(") and p.dtype for p in self.outputs)
-        self._binds = plain and any(_is_large(port) for port in self.outputs)
         #: Whether runs are captured on the device, and if not, why.
         self.capture = opened.capture
         #: Device-bound runs, where the provider is WebGPU.
@@ -193,9 +189,9 @@ class Session:
         if budget.accounts():
             self._check_memory(given)
         if not self._home.here:
-            return self._bound(self._reopen(), given)
+            return self._plain(self._reopen(), given)
         runs = self._runs
-        return self._bound(session, given) if runs is None else self._on_device(runs, given)
+        return self._plain(session, given) if runs is None else self._on_device(runs, given)
 
     def _on_device(self, runs: DeviceRuns, given: Mapping[str, NDArray]) -> dict[str, NDArray]:
         try:
@@ -226,7 +222,6 @@ class Session:
         runs.close()
         opened = open_best(self._source, "webgpu", self._threads)
         self._session, self.capture, self._packed = opened
-        self.choice = replace(self.choice, capture=self.capture)
         made = self._runs = self._device_runs(opened)
         return made
 
@@ -273,7 +268,7 @@ class Session:
         fastest = min(times, key=lambda name: times[name])
         reason = f"{self.choice.reason}; it was the fastest of {', '.join(times)}"
         (self._session, self.capture, self._packed), self._runs = sessions[fastest]
-        self.choice = ProviderChoice(fastest, tried, reason, self.capture)
+        self.choice = ProviderChoice(fastest, tried, reason)
         return self.choice
 
     def _timed(
@@ -283,47 +278,15 @@ class Session:
         if runs is not None:
             runs.run(given)
         else:
-            self._bound(opened.session, given)
+            self._plain(opened.session, given)
         return time.perf_counter() - start
 
-    def _bound(self, session: InferenceSession, given: Mapping[str, NDArray]) -> dict[str, NDArray]:
+    def _plain(self, session: InferenceSession, given: Mapping[str, NDArray]) -> dict[str, NDArray]:
+        names = self._names_out
         try:
-            if not self._binds:
-                names = self._names_out
-                return dict(zip(names, session.run(names, given), strict=True))
-            try:
-                return self._run_bound(session, given, self._trusted)
-            except Exception:
-                # Files may declare other shapes than their outputs have.
-                if not self._trusted:
-                    raise
-                made = self._run_bound(session, given, False)
-                self._trusted = False
-                return made
+            return dict(zip(names, session.run(names, given), strict=True))
         except Exception as error:
             raise ModelError(f"predict: {self.title} failed: {first_line(error)}") from None
-
-    def _run_bound(
-        self, session: InferenceSession, given: Mapping[str, NDArray], trusted: bool
-    ) -> dict[str, NDArray]:
-        value = runtime().OrtValue.ortvalue_from_numpy
-        binding = session.io_binding()
-        for name, array in given.items():
-            binding.bind_ortvalue_input(name, value(array))
-        made: dict[str, NDArray] = {}
-        for port in self.outputs:
-            shape = self._known(port, given) if trusted else None
-            if shape is None:
-                binding.bind_output(port.name, "cpu")
-            else:
-                made[port.name] = np.empty(shape, port.dtype)
-                binding.bind_ortvalue_output(port.name, value(made[port.name]))
-        session.run_with_iobinding(binding)
-        if len(made) < len(self.outputs):
-            found = binding.copy_outputs_to_cpu()
-            for port, array in zip(self.outputs, found, strict=True):
-                made.setdefault(port.name, array)
-        return {port.name: made[port.name] for port in self.outputs}
 
     def _known(self, port: Port, given: Mapping[str, NDArray]) -> tuple[int, ...] | None:
         """Return the shape of an output if it is known before the run, else None."""
@@ -368,26 +331,8 @@ class Session:
                 )
 
 
-def _weight_bytes(source: bytes | str) -> int:
-    return Path(source).stat().st_size if isinstance(source, str) else len(source)
-
-
-def _port(found: NodeArg) -> Port:
-    shape = tuple(n if isinstance(n, int) and n > 0 else None for n in found.shape or ())
-    first = found.shape[0] if found.shape else None
+def _port(name: str, shape: Sequence[int | str | None] | None, kind: str) -> Port:
+    first, *_ = shape or (None,)
     batch = first if isinstance(first, str) else ""
-    return Port(found.name, shape, DTYPES.get(found.type), found.type, batch)
-
-
-def _declared(value: OnnxValue) -> Port:
-    """Return an output of f32 as the file declares it; its only variable axis is the batch."""
-    first, *others = value.shape or ()
-    batch = first if isinstance(first, str) else ""
-    sizes = [None if batch else first, *others]
-    shape = tuple(n if isinstance(n, int) else None for n in sizes)
-    return Port(value.name, shape, np.float32, "tensor(float)", batch)
-
-
-def _is_large(port: Port) -> bool:
-    """Return whether an output is large, or may be."""
-    return None in port.shape[1:] or math.prod(n or 1 for n in port.shape) >= BIND_FROM
+    sizes = tuple(n if isinstance(n, int) and n > 0 else None for n in shape or ())
+    return Port(name, sizes, DTYPES.get(kind), kind, batch)

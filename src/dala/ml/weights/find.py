@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from dala import folders as user_folders
+from dala.errors import DalaError, ModelNotFound
 from dala.trust import distrust
 
 _log = logging.getLogger("dala")
@@ -18,8 +19,6 @@ SHIPPED: Final = Path(__file__).with_name("shipped")
 
 def cache_folder() -> Path:
     """Return the folder for downloaded models."""
-    from dala.errors import ModelNotFound
-
     folder = user_folders.cache_folder("models")
     if folder is None:
         raise ModelNotFound("models: there is no home folder. Set DALA_CACHE_DIR to a folder.")
@@ -64,8 +63,6 @@ def find_weights(name: str) -> Path | None:
 
 def ensure_weights(name: str, pull: bool = True) -> Path:
     """Return the file of a model, downloading it first if ``pull``."""
-    from dala.errors import DalaError, ModelNotFound
-
     found = find_weights(name)
     if found is not None:
         return found
@@ -74,7 +71,7 @@ def ensure_weights(name: str, pull: bool = True) -> Path:
     if not pull:
         raise ModelNotFound(f"{where}. Download them: dala models pull {name}.")
     from dala.ml.models import find_model
-    from dala.ml.weights.progress import DownloadBar
+    from dala.ml.weights.pull import DownloadBar
     from dala.ml.weights.pull import pull as fetch
 
     spec = find_model(name)

@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING, Final
 from dala.errors import DalaError, ModelError, ModelNotFound, UnknownModel, did_you_mean
 from dala.ml.models import NAMES, find_model
 from dala.ml.weights.find import cache_folder, find_weights
-from dala.ml.weights.origin import Origin
+from dala.resources import Closing
 from dala.trust import distrust, make_folder
 
 if TYPE_CHECKING:
-    from dala.ml.spec import ModelSpec
+    from dala.ml.spec import ModelSpec, Origin
 
 _log = logging.getLogger("dala")
 
@@ -38,6 +38,46 @@ _STALE: Final = 3600.0
 
 #: (current step, bytes done, bytes in total); both are 0 if the step has no size.
 Report = Callable[[str, int, int], None]
+
+
+class DownloadBar(Closing):
+    """A progress bar of a download, on standard error if that is a terminal.
+
+    >>> with DownloadBar("yolo_v5") as report:
+    ...     report("downloading", 3_000_000, 94_000_000)
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.shows = sys.stderr.isatty()
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """Show the progress of a step: bytes done and in total, 0 if it has no size."""
+        if self.shows:
+            columns = shutil.get_terminal_size().columns - 1
+            sys.stderr.write(f"\r\x1b[K{line(self.name, what, done, total)[:columns]}")
+            sys.stderr.flush()
+
+    def close(self) -> None:
+        """Clear the line."""
+        if self.shows:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def line(name: str, what: str, done: int, total: int) -> str:
+    """Return the line of a step.
+
+    >>> line("yolo_v5", "downloading", 23_500_000, 94_000_000)
+    'yolo_v5: downloading [######                  ]  23.5 of 94.0 MB'
+    >>> line("yolo_v5", "converting", 0, 0)
+    'yolo_v5: converting'
+    """
+    if not total:
+        return f"{name}: {what}"
+    done = min(done, total)
+    bar = ("#" * (24 * done // total)).ljust(24)
+    return f"{name}: {what} [{bar}]  {done / 1e6:.1f} of {total / 1e6:.1f} MB"
 
 
 def pull(name: str, report: Report | None = None, folder: Path | None = None) -> Path:
@@ -130,24 +170,17 @@ def _temporary_folder(parent: Path) -> Iterator[Path]:
     try:
         make_folder(str(parent))
         _delete_stale(parent)
-        work = Path(tempfile.mkdtemp(prefix=".pull-", dir=parent))
-    except OSError as error:
-        raise _write_error(parent, error) from None
-    try:
-        yield work
+        with tempfile.TemporaryDirectory(
+            prefix=".pull-", dir=parent, ignore_cleanup_errors=True
+        ) as work:
+            yield Path(work)
     except DalaError:
         raise
     except OSError as error:
-        raise _write_error(parent, error) from None
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-
-
-def _write_error(folder: Path, error: OSError) -> ModelNotFound:
-    return ModelNotFound(
-        f"pull: cannot write to {str(folder)!r} ({error.strerror or error}). Free some space, or "
-        "set DALA_CACHE_DIR to another folder. Nothing was kept."
-    )
+        raise ModelNotFound(
+            f"pull: cannot write to {str(parent)!r} ({error.strerror or error}). Free some space, "
+            "or set DALA_CACHE_DIR to another folder. Nothing was kept."
+        ) from None
 
 
 def _delete_stale(parent: Path) -> None:

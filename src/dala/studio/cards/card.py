@@ -51,7 +51,7 @@ class Card:
 
     @property
     def diagnostics(self) -> list[JsonObject]:
-        """What is wrong with the text of a kernel card."""
+        """The mistakes in the text of a kernel card."""
         return [d.json() for d in compile_kernel(self.text).diagnostics]
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Final
@@ -118,20 +118,14 @@ class ChainRunner(Closing):
             return self._run(picture, links)
 
     def _run(self, picture: ImageLike, links: Sequence[ReadyCard]) -> ImageLike:
-        group: list[Filter] = []
         self.found = {}
-        for link in links:
-            if link.filter is not None:
-                group.append(link.filter)
-                continue
-            assert link.model is not None
-            picture = link.model.process(pixels_of(self._filtered(picture, group)))
-            self.found[link.card] = link.model.found
-            group = []
-        return self._filtered(picture, group)
-
-    def _filtered(self, picture: ImageLike, group: list[Filter]) -> ImageLike:
-        return self._pipeline.process(picture, group) if group else picture
+        for group, card, model in _steps(links):
+            if group:
+                picture = self._pipeline.process(picture, group)
+            if model is not None:
+                picture = model.process(pixels_of(picture))
+                self.found[card] = model.found
+        return picture
 
     def costs(
         self,
@@ -172,18 +166,13 @@ class ChainRunner(Closing):
     ) -> list[tuple[str, str]]:
         """Return the plan of each list of filters as text, and the title of each model."""
         found: list[tuple[str, str]] = []
-        group: list[Filter] = []
-        for link in [*links, None]:
-            if link is not None and link.filter is not None:
-                group.append(link.filter)
-                continue
+        for group, card, model in _steps(links):
             if group:
                 picture = self._single.process(picture, group)
                 found.append(("filters", self._single.explain()))
-                group = []
-            if link is not None and link.model is not None:
-                picture = link.model.process(pixels_of(picture))
-                found.append((titles.get(link.card, "model"), ""))
+            if model is not None:
+                picture = model.process(pixels_of(picture))
+                found.append((titles.get(card, "model"), ""))
         return found
 
     def close(self) -> None:
@@ -193,6 +182,18 @@ class ChainRunner(Closing):
         self._models.clear()
         self._pipeline.close()
         self._single.close()
+
+
+def _steps(links: Sequence[ReadyCard]) -> Iterator[tuple[list[Filter], str, ModelRunner | None]]:
+    """Yield each model and its card with the filters before it; at the end, those after all."""
+    group: list[Filter] = []
+    for link in links:
+        if link.filter is not None:
+            group.append(link.filter)
+        else:
+            yield group, link.card, link.model
+            group = []
+    yield group, "", None
 
 
 def describe_error(error: BaseException) -> str:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from dala.budget import Limits
-from dala.errors import DalaError, KernelSyntaxError
+from dala.errors import DalaError, KernelSyntaxError, ParameterError
 from dala.gpu.compute.kernel import Kernel, registered
 from dala.gpu.compute.kernels.filter import FilterParam, parameter_of
 from dala.gpu.compute.lang.declaration import KernelDecl
@@ -26,6 +26,7 @@ from dala.studio.limits import StudioLimits
 
 #: Modules whose names need no import in a kernel.
 _KNOWN: Final = ("dala", "__future__")
+_FUNCTION: Final = re.compile(r"^def\s+(\w+)", re.M)
 _WORD: Final = re.compile(r"\w+|\S")
 _BOUNDS: Final = StudioLimits()
 #: The most runs of all loops of a kernel, multiplied, that need no limits of their own.
@@ -105,14 +106,14 @@ def compile_kernel(text: str, limits: StudioLimits = _BOUNDS) -> CompiledKernel:
         kernel = Kernel(name, declaration, bounds)
         if not kernel.inputs:
             message = "the first input must be the picture: def name(px: Pixel) or (img: Image)."
-            return CompiledKernel(text, None, (_at(text, 1 + skipped, 1, message),))
+            raise ParameterError(message)
         if len(kernel.inputs) > 1:
             message = "a kernel of a chain has one input, the picture. Others cannot be given here."
-            return CompiledKernel(text, None, (_at(text, 1 + skipped, 1, message),))
-        missing = [p.name for p in kernel.params if p.required]
+            raise ParameterError(message)
+        missing = next((p.name for p in kernel.params if p.required), "")
         if missing:
-            message = f"the parameter {missing[0]!r} needs a default, such as {missing[0]}=1.0."
-            return CompiledKernel(text, None, (_at(text, 1 + skipped, 1, message),))
+            message = f"the parameter {missing!r} needs a default, such as {missing}=1.0."
+            raise ParameterError(message)
         check((kernel, {}), name)
     except KernelSyntaxError as error:
         message = f"{error.problem}. {error.advice}" if error.advice else error.problem
@@ -146,8 +147,7 @@ def runs_short(body: str) -> bool:
 
 def _is_own(declaration: KernelDecl, body: str) -> bool:
     """Return whether a kernel calls nothing but functions of its own text."""
-    own = set(re.findall(r"^def\s+(\w+)", body, re.M))
-    called = declaration.helpers
+    own, called = set(_FUNCTION.findall(body)), declaration.helpers
     return called.keys() <= own and all(_is_own(inner, body) for inner in called.values())
 
 
@@ -182,7 +182,7 @@ def _described(p: FilterParam, doc: str) -> FilterParam:
 
 def _name(body: str) -> str:
     """Return the name of the last function."""
-    found = re.findall(r"^def\s+(\w+)", body, re.M)
+    found = _FUNCTION.findall(body)
     return found[-1] if found else "kernel"
 
 
@@ -206,13 +206,13 @@ def _without_imports(text: str) -> tuple[str, Diagnostic | None]:
         elif isinstance(item, ast.FunctionDef):
             blank += [(d.lineno, d.end_lineno or d.lineno) for d in item.decorator_list]
     for first, last in blank:
-        if any(not _alone(lines[n - 1], body) for n in range(first, last + 1)):
+        if any(not _alone(lines[n - 1]) for n in range(first, last + 1)):
             continue
         lines[first - 1 : last] = [""] * (last - first + 1)
     return "\n".join(lines), None
 
 
-def _alone(line: str, body: str) -> bool:
+def _alone(line: str) -> bool:
     """Return whether a line holds nothing but an import, a decorator or a text."""
     return ";" not in line or '"' in line or "'" in line
 

@@ -30,7 +30,7 @@ _TIMES: Final = "\N{MULTIPLICATION SIGN}"
 
 @dataclass(frozen=True)
 class Findings:
-    """What a model found in a picture: in a few words, and one by one with scores of 0 to 1.
+    """Findings of a model in a picture: in a few words, and one by one with scores of 0 to 1.
 
     >>> Findings("2 faces", (("face", 0.98), ("face", 0.7))).json()["text"]
     '2 faces'
@@ -62,7 +62,7 @@ def found_in(result: Prediction) -> Findings:
 
 
 class ModelRunner(Closing):
-    """A loaded model that changes pictures, and tells what it found in the last one."""
+    """A loaded model that changes pictures, with its findings in the last one."""
 
     found = Findings()
 
@@ -119,9 +119,8 @@ class _BackgroundRunner(ModelRunner):
                 return found
 
         replace = params.get("replace", "blur") == "color"
-        best = params.get("quality", "fast") == "best"
         self._work = Watched(
-            "u2netp" if best else "selfie",
+            MODELS["background"].weights(params),
             background=_color(params.get("color")) if replace else None,
             radius=int(_float(params.get("radius"), 12)),
             smooth=0.6,
@@ -140,15 +139,37 @@ class _BackgroundRunner(ModelRunner):
         self._work.close()
 
 
-class _FacesRunner(ModelRunner):
-    def __init__(self, params: Mapping[str, Json], device: str | None) -> None:
+class _PredictRunner(ModelRunner):
+    """A model that shows what it predicts; subclasses say what was found."""
+
+    def __init__(self, model: str, score: Json, default: float) -> None:
         from dala.ml.gpu import load_model
+
+        self._model = load_model(model, pull=False)
+        self._score = _float(score, default)
+
+    def process(self, pixels: NDArray) -> NDArray:
+        """Draw what the model finds."""
+        found = self._model.predict(pixels, score=self._score)
+        self.found = self.findings(found)
+        return _drawn(found, pixels)
+
+    def findings(self, found: Prediction) -> Findings:
+        """Return what was found, for the page."""
+        return found_in(found)
+
+    def close(self) -> None:
+        """Close the model."""
+        self._model.close()
+
+
+class _FacesRunner(_PredictRunner):
+    def __init__(self, params: Mapping[str, Json], device: str | None) -> None:
         from dala.ml.hide import FaceHider
 
+        super().__init__("blazeface", params.get("score"), 0.5)
         how = params.get("show", "boxes")
-        self._score = _float(params.get("score"), 0.5)
         self._hider = None
-        self._model = load_model("blazeface", pull=False)
         if how != "boxes":
             self._hider = FaceHider(
                 str(how), model=self._model, score=self._score, margin=0.3, keep=0, ahead=0
@@ -156,53 +177,25 @@ class _FacesRunner(ModelRunner):
 
     def process(self, pixels: NDArray) -> NDArray:
         """Draw a box around each face, or hide it."""
-        if self._hider is not None:
-            faces = self._hider.find(pixels)
-            self._note(faces)
-            from dala.ml.hide import HiddenFace
+        if self._hider is None:
+            return super().process(pixels)
+        from dala.ml.hide import HiddenFace
 
-            boxes = [HiddenFace(face.box, face.score) for face in faces]
-            hidden: NDArray = np.asarray(self._hider.hide(pixels, boxes))
-            return hidden
-        found = self._model.predict(pixels, score=self._score)
-        self._note(found)
-        return _drawn(found, pixels)
+        faces = self._hider.find(pixels)
+        self.found = self.findings(faces)
+        boxes = [HiddenFace(face.box, face.score) for face in faces]
+        hidden: NDArray = np.asarray(self._hider.hide(pixels, boxes))
+        return hidden
 
-    def _note(self, faces: Prediction) -> None:
-        rows = found_in(faces).rows
-        self.found = Findings(f"{len(rows) or 'no'} face{'' if len(rows) == 1 else 's'}", rows)
-
-    def close(self) -> None:
-        """Close the model."""
-        if self._hider is not None:
-            self._hider.close()
-        self._model.close()
+    def findings(self, found: Prediction) -> Findings:
+        """Return the number of faces, and their scores."""
+        rows = found_in(found).rows
+        return Findings(f"{len(rows) or 'no'} face{'' if len(rows) == 1 else 's'}", rows)
 
 
-class _BoxesRunner(ModelRunner):
+class _ClassesRunner(_PredictRunner):
     def __init__(self, params: Mapping[str, Json], device: str | None) -> None:
-        from dala.ml.gpu import load_model
-
-        self._model = load_model(str(params.get("model", "nanodet")), pull=False)
-        self._score = _float(params.get("score"), 0.4)
-
-    def process(self, pixels: NDArray) -> NDArray:
-        """Draw a box and a name around each object."""
-        found = self._model.predict(pixels, score=self._score)
-        self.found = found_in(found)
-        return _drawn(found, pixels)
-
-    def close(self) -> None:
-        """Close the model."""
-        self._model.close()
-
-
-class _ClassesRunner(ModelRunner):
-    def __init__(self, params: Mapping[str, Json], device: str | None) -> None:
-        from dala.ml.gpu import load_model
-
-        self._model = load_model("mobilenet_v2", pull=False)
-        self._least = _float(params.get("score"), 0.1)
+        super().__init__("mobilenet_v2", params.get("score"), 0.1)
 
     def process(self, pixels: NDArray) -> NDArray:
         """Write the most likely classes into the picture."""
@@ -210,12 +203,8 @@ class _ClassesRunner(ModelRunner):
         assert isinstance(found, Scores)
         rows = tuple((one.label, one.probability) for one in found.top(_CLASSES))
         self.found = Findings(rows[0][0], rows)
-        made: NDArray = np.asarray(found.draw(pixels, least=self._least))
+        made: NDArray = np.asarray(found.draw(pixels, least=self._score))
         return made
-
-    def close(self) -> None:
-        """Close the model."""
-        self._model.close()
 
 
 _SCORE: Final = FilterParam("score", "float", 0.5, 0.0, 1.0, doc="the lowest score that is shown.")
@@ -265,7 +254,9 @@ MODELS: Final[dict[str, ModelCard]] = {
             FilterParam("score", "float", 0.4, 0.0, 1.0, doc="the lowest score that is shown."),
         ),
         lambda params: str(params.get("model", "nanodet")),
-        _BoxesRunner,
+        lambda params, device: _PredictRunner(
+            str(params.get("model", "nanodet")), params.get("score"), 0.4
+        ),
     ),
     "classes": ModelCard(
         "Classes",

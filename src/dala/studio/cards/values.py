@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import os
+import sys
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, TypeVar, cast
+from typing import Final, cast
 
 import numpy as np
 
@@ -18,12 +18,11 @@ from dala.media.filters.plans import Filter, FilterValue, check
 from dala.studio.cards.card import Card
 from dala.studio.catalogue.parameters import Json, kind_of
 from dala.studio.folders import Folders
-from dala.typing import NDArray
-
-T = TypeVar("T")
 
 #: The most numbers of a list.
 _LONGEST: Final = 4096
+#: The largest number; integers may be larger, and are refused as infinity is.
+_MOST: Final = sys.float_info.max
 #: Files that are kept loaded.
 _KEPT: Final = 16
 
@@ -41,43 +40,34 @@ class LoadedFiles:
         self._lock = forks.lock()
         self._made: OrderedDict[tuple[str, str, int], FilterValue] = OrderedDict()
 
-    def picture(self, path: Path) -> NDArray:
-        """Return a picture as pixels.
+    def load(self, kind: str, path: Path) -> FilterValue:
+        """Return a "picture" as pixels, a "lut" as a color table, or a "map" as an array.
 
         Raises:
             OSError, DalaError: it cannot be read.
         """
-        from dala.media.files import load
-
-        return cast(
-            "NDArray",
-            self._once("picture", path, lambda: np.asarray(load(path, self.max_pixels))),
-        )
-
-    def lut(self, path: Path) -> FilterValue:
-        """Return a color table."""
-        from dala.media.filters.luts import load_lut
-
-        return self._once("lut", path, lambda: load_lut(path))
-
-    def map(self, path: Path) -> FilterValue:
-        """Return an array."""
-        from dala.media.files import load_array
-
-        return self._once("map", path, lambda: load_array(path))
-
-    def _once(self, kind: str, path: Path, load: Callable[[], FilterValue]) -> FilterValue:
         key = kind, str(path), os.stat(path).st_mtime_ns
         with self._lock:
             if key in self._made:
                 self._made.move_to_end(key)
                 return self._made[key]
-        made = load()
+        made = self._read(kind, path)
         with self._lock:
             self._made[key] = made
             while len(self._made) > _KEPT:
                 self._made.popitem(last=False)
         return made
+
+    def _read(self, kind: str, path: Path) -> FilterValue:
+        from dala.media.files import load, load_array
+        from dala.media.filters.luts import load_lut
+
+        match kind:
+            case "lut":
+                return load_lut(path)
+            case "map":
+                return load_array(path)
+        return np.asarray(load(path, self.max_pixels))
 
 
 def required(card: Card) -> list[str]:
@@ -136,9 +126,8 @@ def _value(call: str, p: FilterParam, value: Json, files: LoadedFiles) -> Filter
     kind = kind_of(p)
     if kind in ("lut", "map") or (kind == "picture" and isinstance(value, str)):
         path = files.folders.existing(value, call, argument=p.name)
-        load = {"lut": files.lut, "map": files.map, "picture": files.picture}[kind]
         try:
-            return load(path)
+            return files.load(kind, path)
         except DalaError as error:
             raise ParameterError(str(error), call=call, argument=p.name) from error
         except OSError as error:
@@ -164,16 +153,9 @@ def _value(call: str, p: FilterParam, value: Json, files: LoadedFiles) -> Filter
 
 
 def _finite(call: str, name: str, value: Json) -> int | float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _MOST:
         raise ParameterError.invalid(call, name, "a number", value)
     return value
-
-
-def _is_finite(value: int | float) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # an integer beyond the range of floats
-        return False
 
 
 def _points(call: str, name: str, value: Json) -> list[tuple[float, float]]:

@@ -1,1 +1,1 @@
-"""What the page can offer: filters, models, kernels, nodes and the language, from declarations."""
+"""The catalogue of the page: filters, models, kernels, nodes and the language, as declared."""

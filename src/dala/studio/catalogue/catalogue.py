@@ -11,6 +11,7 @@ from dala.studio.catalogue.language import language, templates
 from dala.studio.catalogue.nodes import nodes
 from dala.studio.catalogue.parameters import Json, JsonObject, parameter, title_of
 from dala.studio.catalogue.presets import presets
+from dala.studio.home.rendering import render_options
 from dala.studio.limits import StudioLimits
 from dala.studio.picture.h264 import h264_works
 
@@ -21,18 +22,17 @@ def filters() -> list[JsonObject]:
     >>> next(row for row in filters() if row["name"] == "blur")["category"]
     'Neighborhoods'
     """
-    known = declared()
     return [
         {
             "name": name,
             "title": title_of(name),
-            "category": known[name].category,
-            "doc": known[name].summary,
-            "definition": known[name].definition,
-            "resizes": known[name].resizes,
-            "params": [parameter(p) for p in known[name].parameters],
+            "category": spec.category,
+            "doc": spec.summary,
+            "definition": spec.definition,
+            "resizes": spec.resizes,
+            "params": [parameter(p) for p in spec.parameters],
         }
-        for name in filter_names()
+        for name, spec in ((name, declared()[name]) for name in filter_names())
     ]
 
 
@@ -64,9 +64,10 @@ def catalogue(limits: StudioLimits) -> JsonObject:
     ['codecs', 'easings', 'filters']
     """
     samples: list[Json] = [
-        {"name": name, "kind": "picture", "doc": PHOTOS[name]} for name in PHOTOS
+        {"name": name, "kind": kind, "doc": doc}
+        for kind, known in (("picture", PHOTOS), ("video", VIDEOS))
+        for name, doc in known.items()
     ]
-    samples += [{"name": name, "kind": "video", "doc": VIDEOS[name]} for name in VIDEOS]
     return {
         "version": dala.__version__,
         "filters": list[Json](filters()),
@@ -77,6 +78,7 @@ def catalogue(limits: StudioLimits) -> JsonObject:
         "easings": list[Json](sorted(EASINGS)),
         "samples": samples,
         "presets": list[Json](presets()),
+        "render": [spec.card() for spec in render_options().values()],
         "codecs": [*(["h264"] if h264_works() else []), "jpeg", "rgba"],
         "limits": {
             "upload": limits.upload,

@@ -10,7 +10,7 @@ from dala.media.scene.nodes import builtin as builtin
 from dala.media.scene.nodes import property_types as t
 from dala.media.scene.nodes.properties import REQUIRED, Argument, PairProperty, Property
 from dala.media.scene.nodes.registry import NODE_TYPES
-from dala.studio.catalogue.parameters import Json, JsonObject, plain, slider, title_of
+from dala.studio.catalogue.parameters import Json, JsonObject, bounds, plain, title_of
 
 #: Properties that every node has in its list of nodes, and not among its controls.
 _HIDDEN: Final = ("id",)
@@ -66,15 +66,8 @@ def _typed(name: str, kind: t.PropertyType, default: object, unit: str) -> JsonO
     made: JsonObject = {"name": name, "type": "any", "default": _dumped(kind, default)}
     match kind:
         case t.NumberType():
-            low = kind.low if abs(kind.low) < 1e5 else None
-            high = kind.high if abs(kind.high) < 1e5 else None
-            made["type"] = "number"
-            if low is not None:
-                made["low"] = low
-            if high is not None:
-                made["high"] = high
-            number = default if isinstance(default, int | float) else None
-            made["slider"] = slider(number, low, high, whole=False, unit=unit)
+            limits = bounds(default, kind.low, kind.high, whole=False, unit=unit)
+            made |= {"type": "number", **limits}
         case t.BooleanType():
             made["type"] = "bool"
         case t.ChoiceType():

@@ -35,26 +35,24 @@ def parameter(p: FilterParam) -> JsonObject:
     >>> parameter(declared()["chroma_key"].parameters[0])["type"]
     'color'
     """
-    made: JsonObject = {"name": p.name, "type": kind_of(p), "required": p.required}
+    kind, whole = kind_of(p), p.type in ("int", "ints")
+    made: JsonObject = {"name": p.name, "type": kind, "required": p.required}
     made["default"] = plain(p.default)
-    if p.unit:
-        made["unit"] = p.unit
-    if p.doc:
-        made["doc"] = p.doc
-    if p.choices:
-        made["choices"] = list(p.choices)
-    if made["type"] in ("number", "int"):
-        made |= _bounds(p)
-    if made["type"] in ("numbers", "color", "point"):
+    said: JsonObject = {"unit": p.unit, "doc": p.doc, "choices": list(p.choices)}
+    made |= {name: value for name, value in said.items() if value}
+    if kind in ("number", "int", "numbers", "point"):
+        made |= bounds(p.default, p.low, p.high, whole=whole, unit=p.unit)
+    if kind in ("numbers", "color", "point"):
         made |= {"size": p.size, "spread": p.spread}
-        if made["type"] == "color":
+    match kind:
+        case "numbers" | "point":
+            made["whole"] = whole
+        case "color":
             made["alpha"] = p.size == 4
-        else:
-            made |= _bounds(p) | {"whole": p.type == "ints"}
-    if made["type"] == "picture":
-        made["alpha"] = p.type == "background"
-    if made["type"] == "size":
-        made["spread"] = p.spread
+        case "picture":
+            made["alpha"] = p.type == "background"
+        case "size":
+            made["spread"] = p.spread
     return made
 
 
@@ -82,16 +80,17 @@ def kind_of(p: FilterParam) -> str:
     return "numbers"
 
 
-def _bounds(p: FilterParam) -> JsonObject:
-    made: JsonObject = {}
-    low, high = _finite(p.low), _finite(p.high)
-    if low is not None:
-        made["low"] = low
-    if high is not None:
-        made["high"] = high
-    whole = p.type in ("int", "ints")
-    made["slider"] = slider(_number(p.default), low, high, whole=whole, unit=p.unit)
-    return made
+def bounds(
+    default: object, low: float | None, high: float | None, *, whole: bool, unit: str
+) -> JsonObject:
+    """Return the bounds of a number that are not too far to be shown, and its control.
+
+    >>> bounds(1, 0.0, math.inf, whole=True, unit="")
+    {'low': 0.0, 'slider': [0, 21, 1]}
+    """
+    near = {"low": _finite(low), "high": _finite(high)}
+    control = slider(_number(default), near["low"], near["high"], whole=whole, unit=unit)
+    return {**{name: value for name, value in near.items() if value is not None}, "slider": control}
 
 
 def slider(

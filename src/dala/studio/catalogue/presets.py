@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from dala.studio.catalogue.parameters import Json, JsonObject
+from dala.studio.catalogue.parameters import JsonObject, title_of
 
-#: Title, what it does, and the chain: the name of a filter and its parameters.
-PRESETS: Final[dict[str, tuple[str, str, tuple[tuple[str, JsonObject], ...]]]] = {
+#: What a look does, and its chain: the name of a filter and its parameters.
+PRESETS: Final[dict[str, tuple[str, tuple[tuple[str, JsonObject], ...]]]] = {
     "golden-hour": (
-        "Golden hour",
         "Warm light, deeper colors and dark corners.",
         (
             ("temperature", {"value": 0.3, "tint": -0.04}),
@@ -19,7 +18,6 @@ PRESETS: Final[dict[str, tuple[str, str, tuple[tuple[str, JsonObject], ...]]]] =
         ),
     ),
     "teal-and-orange": (
-        "Teal and orange",
         "Cold shadows and warm lights, as in films.",
         (
             ("grade", {"lift": [-0.03, 0.015, 0.05], "gain": [1.08, 1.0, 0.9], "saturation": 0.1}),
@@ -27,7 +25,6 @@ PRESETS: Final[dict[str, tuple[str, str, tuple[tuple[str, JsonObject], ...]]]] =
         ),
     ),
     "faded-film": (
-        "Faded film",
         "Soft contrast, raised blacks and fine grain.",
         (
             ("curves", {"master": [[0, 0.09], [0.25, 0.28], [0.75, 0.76], [1, 0.93]]}),
@@ -37,7 +34,6 @@ PRESETS: Final[dict[str, tuple[str, str, tuple[tuple[str, JsonObject], ...]]]] =
         ),
     ),
     "noir": (
-        "Noir",
         "Black and white with hard light, dark corners and grain.",
         (
             ("grayscale", {}),
@@ -47,7 +43,6 @@ PRESETS: Final[dict[str, tuple[str, str, tuple[tuple[str, JsonObject], ...]]]] =
         ),
     ),
     "old-photograph": (
-        "Old photograph",
         "Brown tones on paper that has yellowed.",
         (
             ("sepia", {"amount": 0.75}),
@@ -57,7 +52,6 @@ PRESETS: Final[dict[str, tuple[str, str, tuple[tuple[str, JsonObject], ...]]]] =
         ),
     ),
     "portrait": (
-        "Portrait",
         "Smoother skin, a little warmth and clear eyes.",
         (
             ("beauty", {"amount": 0.6, "radius": 4}),
@@ -67,7 +61,6 @@ PRESETS: Final[dict[str, tuple[str, str, tuple[tuple[str, JsonObject], ...]]]] =
         ),
     ),
     "comic": (
-        "Comic",
         "Flat areas of strong color.",
         (
             ("bilateral", {"radius": 5, "sigma_color": 0.15, "sigma_space": 4.0}),
@@ -77,7 +70,6 @@ PRESETS: Final[dict[str, tuple[str, str, tuple[tuple[str, JsonObject], ...]]]] =
         ),
     ),
     "video-tape": (
-        "Video tape",
         "Colors that miss their edges, and noise.",
         (
             ("chromatic_aberration", {"amount": 4.0}),
@@ -96,13 +88,15 @@ def presets() -> list[JsonObject]:
     'Golden hour'
     """
     return [
-        {"name": name, "title": title, "doc": doc, "value": {"dala": 1, "chain": _chain(steps)}}
-        for name, (title, doc, steps) in PRESETS.items()
+        {
+            "name": name,
+            "title": title_of(name.replace("-", "_")),
+            "doc": doc,
+            "value": {"dala": 1, "chain": [_step(*step) for step in steps]},
+        }
+        for name, (doc, steps) in PRESETS.items()
     ]
 
 
-def _chain(steps: tuple[tuple[str, JsonObject], ...]) -> list[Json]:
-    made: list[Json] = []
-    for name, params in steps:
-        made.append({"filter": name, "params": params} if params else {"filter": name})
-    return made
+def _step(name: str, params: JsonObject) -> JsonObject:
+    return {"filter": name, "params": params} if params else {"filter": name}

@@ -1,1 +1,1 @@
-"""What pages can ask for, by name: one function each."""
+"""Commands of pages by name: one function each."""

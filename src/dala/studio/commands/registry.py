@@ -1,4 +1,4 @@
-"""The registry of commands."""
+"""The registry of commands, and what a command gets."""
 
 from __future__ import annotations
 
@@ -7,36 +7,56 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dala.errors import ParameterError, did_you_mean
+from dala.studio.cards.card import Card
 from dala.studio.catalogue.parameters import JsonObject
+from dala.studio.document.tab import Tab
 from dala.studio.message import Message
 
 if TYPE_CHECKING:
     from dala.studio.session import StudioSession
 
-#: A command: it gets the session and the message, and returns what the reply has besides "ok".
-Command: TypeAlias = "Callable[[StudioSession, Message], JsonObject | None]"
+
+class PageRequest(Message):
+    """A message with the session that it changes."""
+
+    def __init__(self, session: StudioSession, data: JsonObject) -> None:
+        super().__init__(data)
+        self.session = session
+
+    @property
+    def tab(self) -> Tab:
+        """The active tab."""
+        return self.session.tab(self.name)
+
+    def card(self, kind: str | None = None) -> tuple[Tab, int, Card]:
+        """Return the active tab, and the place and the card of it that the message names."""
+        tab = self.tab
+        number, card = tab.card(self.get("card"), self.name)
+        if kind is not None and card.kind != kind:
+            self.fail("card", f"the id of a {kind} card")
+        return tab, number, card
+
+
+#: A command: it gets the message with its session, and returns what the reply has besides "ok".
+Command: TypeAlias = "Callable[[PageRequest], JsonObject | None]"
 
 _COMMANDS: Final[dict[str, Command]] = {}
 #: The modules that declare commands.
 _MODULES: Final = ("sources", "chain", "time", "scenes", "home")
 
 
-def command(name: str) -> Callable[[Command], Command]:
-    """Declare a function as a command.
+def command(function: Command) -> Command:
+    """Declare a function as the command of its name, which may end with an underscore.
 
-    >>> @command("example")
-    ... def example(session, message):
+    >>> @command
+    ... def example_(request):
     ...     return {"seen": True}
-    >>> find("example")(None, Message({}))
+    >>> find("example")(PageRequest(None, {}))
     {'seen': True}
     >>> _ = _COMMANDS.pop("example")
     """
-
-    def declare(function: Command) -> Command:
-        _COMMANDS[name] = function
-        return function
-
-    return declare
+    _COMMANDS[function.__name__.rstrip("_")] = function
+    return function
 
 
 def commands() -> dict[str, Command]:

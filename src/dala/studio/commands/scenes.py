@@ -3,113 +3,86 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from dala.errors import DalaError, ParameterError, SceneFileError
 from dala.media.scene.nodes.registry import NODE_TYPES
 from dala.studio.catalogue.parameters import Json, JsonObject
-from dala.studio.commands.registry import command
-from dala.studio.document.tab import Tab
-from dala.studio.message import Message
+from dala.studio.commands.registry import PageRequest, command
 from dala.studio.scenes import edits
 from dala.studio.scenes.hits import rounded
 from dala.studio.scenes.source import SceneFile, explain
 from dala.studio.scenes.tree import find
 
-if TYPE_CHECKING:
-    from dala.studio.session import StudioSession
-
 #: The largest coordinate.
 _FAR = 1e6
 
 
-def _scene(session: StudioSession, call: str) -> tuple[Tab, SceneFile]:
-    tab = session.tab(call)
-    if not isinstance(tab.source, SceneFile):
-        raise ParameterError(f"{call}: the active tab is not a scene.")
-    return tab, tab.source
+def _scene(request: PageRequest) -> SceneFile:
+    source = request.tab.source
+    if not isinstance(source, SceneFile):
+        raise ParameterError(f"{request.name}: the active tab is not a scene.")
+    return source
 
 
 def _change(
-    session: StudioSession,
-    tab: Tab,
-    document: JsonObject,
-    mark: object = None,
-    *,
-    shown: bool = False,
+    request: PageRequest, document: JsonObject, mark: object = None, *, shown: bool = False
 ) -> None:
     """Make a document the scene's, as one step of undo."""
-    source = tab.source
-    assert isinstance(source, SceneFile)
+    source = _scene(request)
     if shown:
         source.accept(document)
     else:
         try:
-            with session.renderer.busy:
+            with request.session.renderer.busy:
                 source.show(document)
         except SceneFileError as error:
             raise explain(error) from error
-    tab.change_scene(document, mark)
+    request.tab.change_scene(document, mark)
 
 
-@command("node_add")
-def node_add(session: StudioSession, message: Message) -> JsonObject:
+@command
+def node_add(request: PageRequest) -> JsonObject:
     """Add a node."""
-    tab, source = _scene(session, "node_add")
-    kind = message.text("type", 100)
+    source = _scene(request)
+    kind = request.text("type", 100)
     if kind not in NODE_TYPES:
-        message.fail("type", f"one of {', '.join(sorted(NODE_TYPES))}")
-    properties = message.get("properties")
+        request.fail("type", f"one of {', '.join(sorted(NODE_TYPES))}")
+    properties = request.get("properties")
     if properties is not None and not isinstance(properties, dict):
-        message.fail("properties", "an object")
-    item: JsonObject = {
-        "type": kind,
-        **{k: v for k, v in (properties or {}).items() if k != "type"},
-    }
-    at = message.integer("at", 0, 100_000) if "at" in message else None
+        request.fail("properties", "an object")
+    item: JsonObject = {**(properties or {}), "type": kind}
+    at = request.integer("at", 0, 100_000) if "at" in request else None
     handle = source.new_handle()
-    _change(session, tab, edits.add_node(source.document, item, message.get("parent"), at, handle))
+    _change(request, edits.add_node(source.document, item, request.get("parent"), at, handle))
     return {"node": handle}
 
 
-@command("node_remove")
-def node_remove(session: StudioSession, message: Message) -> None:
+@command
+def node_remove(request: PageRequest) -> None:
     """Remove a node, and what refers to it."""
-    tab, source = _scene(session, "node_remove")
-    _change(session, tab, edits.remove_node(source.document, message.get("node")))
+    source = _scene(request)
+    _change(request, edits.remove_node(source.document, request.get("node")))
 
 
-@command("node_move")
-def node_move(session: StudioSession, message: Message) -> None:
+@command
+def node_move(request: PageRequest) -> None:
     """Move a node to another place in the tree."""
-    tab, source = _scene(session, "node_move")
-    made = edits.move_node(
-        source.document,
-        message.get("node"),
-        message.get("parent"),
-        message.integer("to", 0, 100_000),
-    )
-    _change(session, tab, made)
+    source = _scene(request)
+    node, parent, to = request.get("node"), request.get("parent"), request.integer("to", 0, 100_000)
+    _change(request, edits.move_node(source.document, node, parent, to))
 
 
-@command("node_set")
-def node_set(session: StudioSession, message: Message) -> None:
+@command
+def node_set(request: PageRequest) -> None:
     """Set a property of a node."""
-    tab, source = _scene(session, "node_set")
-    handle, name = message.get("node"), message.text("property", 200)
+    source = _scene(request)
+    handle, name = request.get("node"), request.text("property", 200)
     find(source.document, handle, "node_set")
-    _set(session, tab, source, handle, name, message.get("value"), message.mark(str(handle), name))
+    _set(request, handle, name, request.get("value"), request.mark(str(handle), name))
 
 
-def _set(
-    session: StudioSession,
-    tab: Tab,
-    source: SceneFile,
-    handle: Json,
-    name: str,
-    value: Json,
-    mark: object,
-) -> None:
+def _set(request: PageRequest, handle: Json, name: str, value: Json, mark: object) -> None:
+    source = _scene(request)
     document = source.document
     placed = source.layout_of(handle) if name in (*edits.POSITION, *edits.SIZE) else None
     if placed is not None:
@@ -118,11 +91,11 @@ def _set(
     shown = False
     if placed is None:
         try:
-            with session.renderer.busy:
+            with request.session.renderer.busy:
                 shown = source.set_in_place(handle, name, value)
         except DalaError as error:
             raise explain(error) from error
-    _change(session, tab, made, mark, shown=shown)
+    _change(request, made, mark, shown=shown)
 
 
 def _without_layout(source: SceneFile, placed: tuple[int, list[str]]) -> JsonObject:
@@ -131,82 +104,74 @@ def _without_layout(source: SceneFile, placed: tuple[int, list[str]]) -> JsonObj
     for handle in placed[1]:
         node = source.node(handle)
         if node is not None:
-            boxes[handle] = (
-                list[Json](rounded(node.position)),
-                list[Json](rounded(node.size)),
-            )
+            boxes[handle] = list(rounded(node.position)), list(rounded(node.size))
     return edits.place_all(source.document, boxes, placed[0])
 
 
-@command("node_drag")
-def node_drag(session: StudioSession, message: Message) -> JsonObject:
+@command
+def node_drag(request: PageRequest) -> JsonObject:
     """Move a node by a distance on the picture, counted from the start of the gesture."""
-    tab, source = _scene(session, "node_drag")
-    handle = message.get("node")
-    mark = message.mark(str(handle), "position")
+    source, tab = _scene(request), request.tab
+    handle = request.get("node")
+    mark = request.mark(str(handle), "position")
     node, dx, dy = source.local(
-        handle, message.number("dx", -_FAR, _FAR), message.number("dy", -_FAR, _FAR), "node_drag"
+        handle, request.number("dx", -_FAR, _FAR), request.number("dy", -_FAR, _FAR), "node_drag"
     )
     if mark is None or tab.gesture is None or tab.gesture[0] != mark:
         tab.gesture = mark, node.position
     x, y = tab.gesture[1]
     place: list[Json] = list(rounded((x + dx, y + dy)))
-    _set(session, tab, source, handle, "position", place, mark)
+    _set(request, handle, "position", place, mark)
     return {"position": place}
 
 
-@command("key_set")
-def key_set(session: StudioSession, message: Message) -> None:
+@command
+def key_set(request: PageRequest) -> None:
     """Set a key frame."""
-    tab, source = _scene(session, "key_set")
-    handle, name = message.get("node"), message.text("property", 200)
-    time = max(float(message.seconds("time")), 0.0)
-    if message.get("value") is None:
-        message.fail("value", "a value of the property")
+    source = _scene(request)
+    handle, name = request.get("node"), request.text("property", 200)
+    time = max(float(request.seconds("time")), 0.0)
+    if request.get("value") is None:
+        request.fail("value", "a value of the property")
     made = edits.set_key(
-        source.document, handle, name, time, message.get("value"), message.get("easing")
+        source.document, handle, name, time, request.get("value"), request.get("easing")
     )
-    _change(session, tab, made, message.mark(str(handle), name))
+    _change(request, made, request.mark(str(handle), name))
 
 
-@command("key_remove")
-def key_remove(session: StudioSession, message: Message) -> None:
+@command
+def key_remove(request: PageRequest) -> None:
     """Remove a key frame."""
-    tab, source = _scene(session, "key_remove")
-    made = edits.remove_key(
-        source.document,
-        message.get("node"),
-        message.text("property", 200),
-        float(message.seconds("time")),
-    )
-    _change(session, tab, made)
+    source = _scene(request)
+    node, name, time = request.get("node"), request.text("property", 200), request.seconds("time")
+    _change(request, edits.remove_key(source.document, node, name, float(time)))
 
 
-@command("hit")
-def hit(session: StudioSession, message: Message) -> JsonObject:
+@command
+def hit(request: PageRequest) -> JsonObject:
     """Find the node under a point of the picture."""
-    _, source = _scene(session, "hit")
-    x, y = message.number("x", -_FAR, _FAR), message.number("y", -_FAR, _FAR)
-    with session.renderer.busy:
+    source = _scene(request)
+    x, y = request.number("x", -_FAR, _FAR), request.number("y", -_FAR, _FAR)
+    with request.session.renderer.busy:
         found = source.hit(x, y)
         if found is None:
             return {"node": None, "box": None, "corners": None}
         return {"node": found, **source.box(found, "hit")}
 
 
-@command("box")
-def box(session: StudioSession, message: Message) -> JsonObject:
+@command
+def box(request: PageRequest) -> JsonObject:
     """Return where a node is on the picture."""
-    _, source = _scene(session, "box")
-    with session.renderer.busy:
-        return source.box(message.get("node"), "box")
+    source = _scene(request)
+    with request.session.renderer.busy:
+        return source.box(request.get("node"), "box")
 
 
-@command("scene_save")
-def scene_save(session: StudioSession, message: Message) -> JsonObject:
+@command
+def scene_save(request: PageRequest) -> JsonObject:
     """Write the scene file."""
-    tab, source = _scene(session, "scene_save")
-    target = session.folders.target(message.get("path") or source.path, "scene_save")
+    source, tab = _scene(request), request.tab
+    target = request.session.folders.target(request.get("path") or source.path, "scene_save")
     if target.suffix.lower() != ".json":
         raise ParameterError.invalid("scene_save", "path", "the name of a .json file", target.name)
     source.save(target)

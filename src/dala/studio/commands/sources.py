@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from dala.errors import ParameterError
 from dala.studio.catalogue.parameters import Json, JsonObject
-from dala.studio.commands.registry import command
-from dala.studio.message import Message
-
-if TYPE_CHECKING:
-    from dala.studio.session import StudioSession
+from dala.studio.commands.registry import PageRequest, command
 
 
-@command("open")
-def open_source(session: StudioSession, message: Message) -> JsonObject:
+@command
+def open_(request: PageRequest) -> JsonObject:
     """Open a file, a sample or a camera in a new tab."""
     from dala.studio.sources.opening import open_camera, open_file, open_sample
 
-    if "path" in message:
-        path = session.folders.existing(message.get("path"), "open")
+    session = request.session
+    if "path" in request:
+        path = session.folders.existing(request.get("path"), "open")
         return {"tab": open_file(session, path).id}
-    if "sample" in message:
-        kind = message.get("kind")
-        return {"tab": open_sample(session, message.text("sample", 100), kind).id}
-    if "camera" in message:
-        return {"tab": open_camera(session, message.get("camera")).id}
+    if "sample" in request:
+        kind = request.get("kind")
+        return {"tab": open_sample(session, request.text("sample", 100), kind).id}
+    if "camera" in request:
+        return {"tab": open_camera(session, request.get("camera")).id}
     raise ParameterError("open: give a path, a sample or a camera.")
 
 
-@command("cameras")
-def cameras(session: StudioSession, message: Message) -> JsonObject:
+@command
+def cameras(request: PageRequest) -> JsonObject:
     """List the cameras of this machine, and the generated one."""
     from dala.media import camera
 
@@ -38,25 +33,22 @@ def cameras(session: StudioSession, message: Message) -> JsonObject:
     return {"cameras": [*found, {"id": "test", "title": "Test camera"}]}
 
 
-@command("close")
-def close(session: StudioSession, message: Message) -> None:
+@command
+def close(request: PageRequest) -> None:
     """Close a tab."""
-    session.close_tab(message.get("tab"))
+    request.session.close_tab(request.get("tab"))
 
 
-@command("tab")
-def tab(session: StudioSession, message: Message) -> None:
+@command
+def tab(request: PageRequest) -> None:
     """Make a tab the active one."""
-    session.activate(message.get("tab"))
+    request.session.activate(request.get("tab"))
 
 
-@command("pixel")
-def pixel(session: StudioSession, message: Message) -> JsonObject:
+@command
+def pixel(request: PageRequest) -> JsonObject:
     """Return the values of a pixel before and after the chain."""
-    x, y = message.integer("x", -(1 << 20), 1 << 20), message.integer("y", -(1 << 20), 1 << 20)
-    moment = session.renderer.publisher.moment
+    x, y = request.integer("x", -(1 << 20), 1 << 20), request.integer("y", -(1 << 20), 1 << 20)
+    moment = request.session.renderer.publisher.moment
     before, after = (None, None) if moment is None else moment.at(x, y)
-    return {
-        "before": None if before is None else list[Json](before),
-        "after": None if after is None else list[Json](after),
-    }
+    return {"before": before, "after": after}

@@ -2,48 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from dala.errors import ParameterError
-from dala.studio.commands.registry import command
-from dala.studio.message import Message
-
-if TYPE_CHECKING:
-    from dala.studio.session import StudioSession
+from dala.studio.commands.registry import PageRequest, command
 
 
-@command("play")
-def play(session: StudioSession, message: Message) -> None:
+@command
+def play(request: PageRequest) -> None:
     """Let the active tab play."""
-    session.tab("play").play()
+    request.tab.play()
 
 
-@command("pause")
-def pause(session: StudioSession, message: Message) -> None:
+@command
+def pause(request: PageRequest) -> None:
     """Pause the active tab."""
-    session.tab("pause").pause()
+    request.tab.pause()
 
 
-@command("seek")
-def seek(session: StudioSession, message: Message) -> None:
+@command
+def seek(request: PageRequest) -> None:
     """Go to a time."""
-    session.tab("seek").seek(message.seconds("time"))
+    request.tab.seek(request.seconds("time"))
 
 
-@command("step")
-def step(session: StudioSession, message: Message) -> None:
+@command
+def step(request: PageRequest) -> None:
     """Go some pictures forward or back, and pause."""
-    session.tab("step").step(message.integer("frames", -(10**6), 10**6, 1))
+    request.tab.step(request.integer("frames", -(10**6), 10**6, 1))
 
 
-@command("loop")
-def loop(session: StudioSession, message: Message) -> None:
+@command
+def loop(request: PageRequest) -> None:
     """Repeat a part, or stop that."""
-    tab = session.tab("loop")
-    if "from" not in message and "to" not in message:
+    tab = request.tab
+    if "from" not in request and "to" not in request:
         tab.loop = None
         return
-    first, last = message.seconds("from"), message.seconds("to")
+    first, last = request.seconds("from"), request.seconds("to")
     if tab.source.duration is not None:
         last = min(last, tab.source.duration)
     first = max(first, 0 * first)

@@ -24,29 +24,26 @@ class History(Generic[T]):
 
     def add(self, before: T, mark: object) -> None:
         """Record a change from a value; one with the mark of the change before joins it."""
-        if mark is not None and mark == self._mark and self._past:
-            self._future.clear()
-            return
-        self._past.append(before)
-        del self._past[: -self._length]
         self._future.clear()
-        self._mark = mark
+        if mark is None or mark != self._mark or not self._past:
+            self._past.append(before)
+            del self._past[: -self._length]
+            self._mark = mark
 
     def undo(self, now: T) -> T | None:
         """Return the value before, and keep the present one for redo; None if there is none."""
-        self._mark = None
-        if not self._past:
-            return None
-        self._future.append(now)
-        return self._past.pop()
+        return self._step(self._past, self._future, now)
 
     def redo(self, now: T) -> T | None:
         """Return the value after, and keep the present one for undo; None if there is none."""
+        return self._step(self._future, self._past, now)
+
+    def _step(self, found: list[T], left: list[T], now: T) -> T | None:
         self._mark = None
-        if not self._future:
+        if not found:
             return None
-        self._past.append(now)
-        return self._future.pop()
+        left.append(now)
+        return found.pop()
 
     @property
     def can_undo(self) -> bool:

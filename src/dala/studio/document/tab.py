@@ -16,7 +16,7 @@ from dala.studio.sources.source import StudioSource
 
 @dataclass(frozen=True)
 class Contents:
-    """What undo restores: the cards, and the scene file of a scene tab."""
+    """The contents that undo restores: the cards, and the scene file of a scene tab."""
 
     cards: tuple[Card, ...] = ()
     scene: object = None
@@ -144,13 +144,19 @@ class Tab:
         """Return the tab as the state lists it."""
         return {"id": self.id, **self.source.facts(), "dirty": self.dirty or self.source.dirty}
 
-    def chain(self) -> list[Json]:
-        """Return the cards as the state lists them."""
-        return [self._card(card) for card in self.contents.cards]
-
-    def scene(self) -> Json:
-        """Return the tree of a scene tab; None for other tabs."""
-        return self.source.tree()
+    def state(self) -> JsonObject:
+        """Return what the state says of the active tab."""
+        return {
+            "active": self.id,
+            "chain": [self._card(card) for card in self.contents.cards],
+            "scene": self.source.tree(),
+            "playing": self.playing,
+            "time": float(self.time()),
+            "loop": None if self.loop is None else [float(time) for time in self.loop],
+            "undo": self.history.can_undo,
+            "redo": self.history.can_redo,
+            "result": self.result and {"width": self.result[0], "height": self.result[1]},
+        }
 
     def _card(self, card: Card) -> JsonObject:
         made: JsonObject = {

@@ -80,10 +80,10 @@ class StudioJob:
             self.state = "done"
         except JobStopped:
             self.state = "cancelled"
-        except (DalaError, OSError, ValueError, MemoryError) as error:
-            self.state, self.facts = "failed", {"error": {"text": describe_error(error)}}
         except Exception as error:
-            self.state, self.facts = "failed", {"error": {"text": repr(error)}}
+            told = isinstance(error, DalaError | OSError | ValueError | MemoryError)
+            text = describe_error(error) if told else repr(error)
+            self.state, self.facts = "failed", {"error": {"text": text}}
         self.tell()
 
 

@@ -1,4 +1,4 @@
-"""What an exported page shows: the chain of a tab, or the effects of its scene."""
+"""The contents of an exported page: the chain of a tab, or the effects of its scene."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from typing import Final
 from dala.errors import ParameterError
 from dala.gpu.compute.kernels.filter import FilterParam
 from dala.studio.cards.card import Card
+from dala.studio.cards.kernels import plain_text
 from dala.studio.cards.models import MODELS
 from dala.studio.cards.values import required
 from dala.studio.catalogue.parameters import Json, kind_of
@@ -61,22 +62,20 @@ def python(tab: Tab) -> str:
     script = _Script()
     cards = [card for card in tab.contents.cards if card.on]
     for card in cards:
-        if required(card):
-            raise ParameterError(f"copy: {card.name} needs {' and '.join(required(card))}.")
+        check_complete(card)
     groups = _groups(cards)
     lists = _filter_lists(script, groups)
-    body = _steps(script, groups, lists)
+    body = _steps(groups, lists)
     models = _models(script, groups)
-    match tab.source.kind:
-        case "video":
-            _video(script, tab, body, models)
-        case "camera":
-            _camera(script, tab, body, models)
-        case "scene":
-            _scene(script, tab, body, models)
-        case _:
-            _picture(script, tab, body, models)
+    kinds = {"video": _video, "camera": _camera, "scene": _scene}
+    kinds.get(tab.source.kind, _picture)(script, tab, body, models)
     return script.text()
+
+
+def check_complete(card: Card) -> None:
+    """Raise ParameterError if a card needs values that were not set."""
+    if needs := required(card):
+        raise ParameterError(f"copy: {card.name} needs {' and '.join(needs)}.")
 
 
 def _groups(cards: Sequence[Card]) -> list[list[Card]]:
@@ -120,20 +119,13 @@ def _filter_lists(script: _Script, groups: Sequence[list[Card]]) -> dict[int, st
 def _kernel(script: _Script, card: Card, number: int) -> str:
     script.use("dala.gpu.compute", "kernel")
     name = f"kernel_{number + 1}"
-    text = _plain_kernel(card)
+    text = plain_text(card.kernel.text)
     quotes = '"""' if '"""' not in text else "'''"
     if quotes in text or "\\" in text:
         script.lines.append(f"{name} = kernel({text!r})")
     else:
         script.lines += [f"{name} = kernel({quotes}", *text.strip("\n").split("\n"), f"{quotes})"]
     return name
-
-
-def _plain_kernel(card: Card) -> str:
-    """Return a kernel's text as it is parsed: without imports and decorators."""
-    from dala.studio.cards.kernels import plain_text
-
-    return plain_text(card.kernel.text)
 
 
 def _params(script: _Script, card: Card) -> str:
@@ -173,16 +165,13 @@ def _models(script: _Script, groups: Sequence[list[Card]]) -> list[str]:
         match card.name, params.get("show", "boxes"):
             case "background", _:
                 script.use("dala.ml", "Background")
-                model = "u2netp" if params.get("quality") == "best" else "selfie"
-                given = [quoted(model), f"radius={params.get('radius', 12)}"]
+                weights = MODELS[card.name].weights(params)
+                given = [quoted(weights), f"radius={params.get('radius', 12)}"]
                 if params.get("replace") == "color":
                     color = _plain(params.get("color", [0.0, 0.7, 0.25]))
                     given.append(f"background={color}")
                 rows.append(f"Background({', '.join(given)}) as {name}")
-            case "faces", "boxes":
-                script.use("dala.ml.gpu", "load_model")
-                rows.append(f'load_model("blazeface") as {name}')
-            case "faces", how:
+            case "faces", how if how != "boxes":
                 script.use("dala.ml", "FaceHider")
                 score = params.get("score", 0.5)
                 rows.append(
@@ -195,12 +184,11 @@ def _models(script: _Script, groups: Sequence[list[Card]]) -> list[str]:
     return rows
 
 
-def _steps(script: _Script, groups: Sequence[list[Card]], lists: dict[int, str]) -> list[str]:
+def _steps(groups: Sequence[list[Card]], lists: dict[int, str]) -> list[str]:
     """Return the lines that process ``frame``."""
     lines = []
     for number, group in enumerate(groups):
         if number in lists:
-            script.use("dala.media", "FramePipeline")
             lines.append(f"frame = pipeline.process(frame, {lists[number]})")
             continue
         card = group[0]
@@ -250,61 +238,48 @@ def _picture(script: _Script, tab: Tab, body: list[str], models: list[str]) -> N
     script.lines += [*_with(rows, body), f"frame.save({quoted(PICTURE)})"]
 
 
-def _loop(script: _Script, source: str, body: list[str], models: list[str], sink: str) -> None:
-    rows = [source, *_opened(script, "reader.width, reader.height", body, models), sink]
-    script.lines += _with(
-        rows, ["for frame in reader:", *(f"    {line}" for line in body), "    sink.write(frame)"]
-    )
+def _loop(
+    script: _Script, tab: Tab, opened: str, heads: Sequence[str], body: list[str],
+    models: list[str], tracks: str = "",
+) -> None:  # fmt: skip
+    """Write the loop over the frames of what is opened, as ``reader`` or ``scene``."""
+    script.use("dala.media", "video")
+    name, rate = ("scene", "frame_rate") if tab.source.kind == "scene" else ("reader", "fps")
+    sink = f"video.write({quoted(VIDEO)}, fps={name}.{rate}{tracks}) as sink"
+    size = f"{name}.width, {name}.height"
+    rows = [f"{opened} as {name}", *_opened(script, size, body, models), sink]
+    loop = [*heads, *(f"    {line}" for line in body), "    sink.write(frame)"]
+    script.lines += _with(rows, loop)
 
 
 def _video(script: _Script, tab: Tab, body: list[str], models: list[str]) -> None:
-    script.use("dala.media", "video")
     path = quoted(tab.source.path)
     if not tab.source.path:
         script.use("dala", "samples")
         path = f"samples.video({quoted(tab.source.title)})"
-    sink = f"video.write({quoted(VIDEO)}, fps=reader.fps, tracks_from=reader) as sink"
-    _loop(script, f"video.open({path}) as reader", body, models, sink)
+    heads = ["for frame in reader:"]
+    _loop(script, tab, f"video.open({path})", heads, body, models, ", tracks_from=reader")
 
 
 def _camera(script: _Script, tab: Tab, body: list[str], models: list[str]) -> None:
     script.use("dala.media", "camera")
-    script.use("dala.media", "video")
+    script.use("itertools", "islice")
     given = tab.source.camera
     name = quoted(given) if isinstance(given, str) else str(given)
-    rows = [
-        f"camera.open({name}) as reader",
-        *_opened(script, "reader.width, reader.height", body, models),
-        f"video.write({quoted(VIDEO)}, fps=reader.fps) as sink",
-    ]
-    script.use("itertools", "islice")
-    loop = [
-        f"for frame in islice(reader, int(reader.fps * {_SECONDS})):",
-        *(f"    {line}" for line in body),
-        "    sink.write(frame)",
-    ]
-    script.lines += _with(rows, loop)
+    heads = [f"for frame in islice(reader, int(reader.fps * {_SECONDS})):"]
+    _loop(script, tab, f"camera.open({name})", heads, body, models)
 
 
 def _scene(script: _Script, tab: Tab, body: list[str], models: list[str]) -> None:
     script.use("dala.media", "load_scene")
-    path = tab.source.path
+    opened = f"load_scene({quoted(tab.source.path)})"
     if not body:
-        script.lines += _with(
-            [f"load_scene({quoted(path)}) as scene"], [f"scene.render_to({quoted(VIDEO)})"]
-        )
+        rendered = [f"scene.render_to({quoted(VIDEO)})"]
+        script.lines += _with([f"{opened} as scene"], rendered)
         return
-    script.use("dala.media", "video")
-    rows = [
-        f"load_scene({quoted(path)}) as scene",
-        *_opened(script, "scene.width, scene.height", body, models),
-        f"video.write({quoted(VIDEO)}, fps=scene.frame_rate) as sink",
-    ]
     seconds = "scene.duration" if tab.source.duration is not None else str(_SECONDS)
-    loop = [
+    heads = [
         f"for number in range(round({seconds} * scene.frame_rate)):",
         "    frame = scene.render(number / scene.frame_rate)",
-        *(f"    {line}" for line in body),
-        "    sink.write(frame)",
     ]
-    script.lines += _with(rows, loop)
+    _loop(script, tab, opened, heads, body, models)

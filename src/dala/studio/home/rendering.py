@@ -8,16 +8,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dala.arguments import Integer, Quantity
 from dala.budget import Limits
 from dala.errors import ParameterError
 from dala.media.frame import Frame
 from dala.media.scene.file.load import load_scene
+from dala.media.scene.options import RenderOptions
 from dala.media.scene.sound.rendered import rendered_sound
+from dala.media.video.options import EncodeOptions, EncoderOptions
 from dala.media.video.tracks.tracks import Tracks
+from dala.options import Options, OptionSpec, option
 from dala.studio.cards.card import Card
 from dala.studio.cards.chain import ChainRunner, pixels_of
 from dala.studio.cards.values import LoadedFiles
@@ -39,15 +43,38 @@ _SECONDS: Final = 10
 _QUALITY: Final = 92
 
 
+@dataclass(frozen=True, kw_only=True)
+class StudioOptions(Options):
+    """The options of rendering that only the studio has."""
+
+    quality: int = option(Integer(1, 100), _QUALITY, "of JPEG, WebP and AVIF", page=True)
+    seconds: float = option(
+        Quantity(0.04, 3600),
+        float(_SECONDS),
+        "of a camera, or of a scene without an end.",
+        page=True,
+    )
+
+
+def render_options() -> dict[str, OptionSpec]:
+    """Return the options of rendering that the page may set.
+
+    >>> sorted(render_options())
+    ['codec', 'crf', 'quality', 'seconds']
+    """
+    return {**EncoderOptions.page(), **StudioOptions.page()}
+
+
 @dataclass(frozen=True)
 class Rendering:
-    """What is rendered: the source, the cards at the time of asking, and where to."""
+    """A request to render: the source, the cards at the time of asking, and where to."""
 
     source: StudioSource
     cards: tuple[Card, ...]
     time: Fraction
     target: Path
-    options: Mapping[str, int | float | str]
+    #: Values of :func:`render_options`.
+    options: Mapping[str, Any]
     device: str
     files: LoadedFiles
     bounds: Limits
@@ -116,27 +143,18 @@ class Rendering:
         return load_scene(to_load(self.source.document)[0], self.device, base=self.source.base)
 
     def _video(self, job: StudioJob, process: Callable[[ImageLike], ImageLike]) -> None:
-        from dala.media import video
+        from dala.media.video.files import open_writer
 
-        options = {k: v for k, v in self.options.items() if k == "crf"}
-        codec = self.options.get("codec")
+        chosen = {k: v for k, v in self.options.items() if k in EncodeOptions.specs()}
         with ExitStack() as held:
             frames, rate, total, tracks, sound = self._frames(held)
+            encoding = EncodeOptions(
+                fps=rate, tracks_from=tracks, audio_from=sound, device=self.device, **chosen
+            )
             sink: Writer | None = None
             for frame in frames:
                 made = process(frame)
-                if sink is None:
-                    sink = held.enter_context(
-                        video.write(
-                            self.target,
-                            fps=rate,
-                            codec=None if codec is None else str(codec),
-                            tracks_from=tracks,
-                            audio_from=sound,
-                            options=options,
-                            device=self.device,
-                        )
-                    )
+                sink = sink or held.enter_context(open_writer(self.target, encoding))
                 sink.write(_with_time(made, frame))
                 job.step(1, total)
             if sink is None:
@@ -152,7 +170,7 @@ class Rendering:
             start, end = self.part or (Fraction(0), Fraction(scene.duration or _SECONDS))
             count = max(round((end - start) * rate), 1)
             sound, _ = rendered_sound(
-                scene, self.target, None, True, None, None, start, count / rate, "render"
+                scene, self.target, RenderOptions(), start, count / rate, "render"
             )
             if sound is not None:
                 held.callback(sound.close)

@@ -11,10 +11,9 @@ from dala.gpu.compute.kernels.filter import FilterParam
 from dala.media.filters.declarations import declared
 from dala.media.scene.file.text import format_json
 from dala.studio.cards.card import Card
-from dala.studio.cards.values import required
 from dala.studio.catalogue.parameters import Json, JsonObject, kind_of
 from dala.studio.document.tab import Tab
-from dala.studio.home.python import PICTURE, VIDEO
+from dala.studio.home.python import PICTURE, VIDEO, check_complete
 from dala.studio.scenes.source import SceneFile
 
 #: The version of presets.
@@ -48,8 +47,7 @@ def command(tab: Tab) -> str:
             raise ParameterError(
                 f"copy: the command line has no {card.kind} {card.name!r}. Copy as Python."
             )
-        if required(card):
-            raise ParameterError(f"copy: {card.name} needs {' and '.join(required(card))}.")
+        check_complete(card)
     options = [word for card in cards for word in option(card)]
     source = tab.source
     if source.kind == "scene":
@@ -83,7 +81,7 @@ def option(card: Card) -> list[str]:
     >>> option(Card("c1", "filter", "blur", params={"radius": 3, "sigma": 1.5}))
     ['--blur', 'radius=3,sigma=1.5']
     """
-    known = {p.name: p for p in declared()[card.name].parameters}
+    known = card.parameters
     parts = [f"{name}={_word(card, known[name], value)}" for name, value in card.params.items()]
     return [f"--{card.name}", *([",".join(parts)] if parts else [])]
 
@@ -141,8 +139,7 @@ def scene_text(tab: Tab) -> str:
             raise ParameterError(
                 f"copy: {card.name!r} changes the size, and an effect cannot. Set the node's size."
             )
-        if required(card):
-            raise ParameterError(f"copy: {card.name} needs {' and '.join(required(card))}.")
+        check_complete(card)
         effect: JsonObject = {"type": "effect", "filter": card.name, "input": "source"}
         if card.params:
             effect["params"] = dict(card.params)

@@ -6,6 +6,7 @@ import io
 import itertools
 import json
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import monotonic, perf_counter
@@ -16,13 +17,14 @@ from dala.studio.catalogue.parameters import JsonObject
 from dala.studio.picture.charts import histogram, waveform
 from dala.studio.picture.h264 import SMALLEST, H264Encoder
 from dala.studio.picture.moment import Region, RenderedMoment
-from dala.studio.viewer import Viewer
+from dala.studio.viewer import View, Viewer
 from dala.typing import NDArray
 
 #: Quality of JPEG pictures.
 _QUALITY: Final = 88
 #: Seconds between charts.
 _CHARTS: Final = 0.1
+_CHARTED: Final = {"histogram": histogram, "waveform": waveform}
 #: Encoders that stay open.
 _CHANNELS: Final = 8
 
@@ -50,7 +52,33 @@ class _Channel:
         self.encoders.clear()
 
 
-class Publisher:
+class PictureThread(ABC):
+    """A thread that works when something has changed, until it is closed."""
+
+    def __init__(self, name: str) -> None:
+        self._changed = forks.condition()
+        self._closed = False
+        self._thread = forks.thread(self._run, name=name)
+        self._thread.start()
+
+    @abstractmethod
+    def _run(self) -> None:
+        """Work until ``_closed`` is set."""
+
+    def wake(self) -> None:
+        """Look again at what viewers want."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """End the thread."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._thread.join()
+
+
+class Publisher(PictureThread):
     """A thread that encodes the newest moment for the viewers that have room for it.
 
     Args:
@@ -61,30 +89,22 @@ class Publisher:
     def __init__(self, viewers: Callable[[], Sequence[Viewer]], device: str | None) -> None:
         self._viewers = viewers
         self._device = device
-        self._changed = forks.condition()
         self._moment: RenderedMoment | None = None
         self._channels: dict[ChannelKey, _Channel] = {}
         self._seq = itertools.count(1)
-        self._closed = False
         self._charted = 0.0
         self._charts: dict[int, tuple[int, tuple[str, ...]]] = {}
         #: Milliseconds of the last encoding, and pictures that viewers were sent.
         self.encode_ms = 0.0
         self.count = 0
         self.error = ""
-        self._thread = forks.thread(self._run, name="dala-studio-encoder")
-        self._thread.start()
+        super().__init__("dala-studio-encoder")
 
     # from other threads -----------------------------------------------------------------------
     def publish(self, moment: RenderedMoment | None) -> None:
         """Replace the newest moment."""
         with self._changed:
             self._moment = moment
-            self._changed.notify_all()
-
-    def wake(self) -> None:
-        """Look again at what viewers want."""
-        with self._changed:
             self._changed.notify_all()
 
     @property
@@ -94,10 +114,7 @@ class Publisher:
 
     def close(self) -> None:
         """End the thread and free the encoders."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
-        self._thread.join()
+        super().close()
         for channel in self._channels.values():
             channel.close()
         self._channels.clear()
@@ -122,10 +139,9 @@ class Publisher:
 
     def _due(self) -> bool:
         moment = self._moment
-        if moment is None:
-            return False
-        return any(self._wants(v, moment) for v in self._viewers()) or bool(
-            self._chart_viewers(moment)
+        return moment is not None and (
+            any(self._wants(v, moment) for v in self._viewers())
+            or bool(self._chart_viewers(moment))
         )
 
     def _wants(self, viewer: Viewer, moment: RenderedMoment) -> bool:
@@ -140,20 +156,13 @@ class Publisher:
         groups: dict[ChannelKey, list[Viewer]] = {}
         for viewer in self._viewers():
             if self._wants(viewer, moment):
-                view = viewer.view
-                viewer.sent = moment.number, view.picture
-                groups.setdefault(
-                    _key(view.codec, view.fitted(moment.size), view.split), []
-                ).append(viewer)
+                viewer.sent = moment.number, viewer.view.picture
+                groups.setdefault(_key(viewer.view, moment.size), []).append(viewer)
         for key, viewers in groups.items():
             self._send(key, viewers, moment)
         self._send_charts(moment)
         if len(self._channels) > _CHANNELS:
-            used = {
-                _key(v.view.codec, v.view.fitted(moment.size), v.view.split)
-                for v in self._viewers()
-                if v.view.width
-            }
+            used = {_key(v.view, moment.size) for v in self._viewers() if v.view.width}
             for key in [k for k in self._channels if k not in used]:
                 self._channels.pop(key).close()
 
@@ -240,33 +249,29 @@ class Publisher:
         self._charted = monotonic()
         pixels = moment.pixels("after")
         wanted = {name for v in viewers for name in v.view.charts}
-        made: JsonObject = {}
-        if "histogram" in wanted:
-            made["histogram"] = histogram(pixels, self._device)
-        if "waveform" in wanted:
-            made["waveform"] = waveform(pixels, self._device)
+        made: JsonObject = {name: _CHARTED[name](pixels, self._device) for name in wanted}
         for viewer in viewers:
             self._charts[viewer.id] = moment.number, viewer.view.charts
             own: JsonObject = {name: made[name] for name in viewer.view.charts}
             viewer.send(json.dumps({"charts": own}))
 
 
-def _key(codec: str, fitted: tuple[Region, int, int], split: bool) -> ChannelKey:
-    """Return what viewers share; H.264 needs even sides, and not too small ones.
+def _key(view: View, size: tuple[int, int]) -> ChannelKey:
+    """Return what viewers of a result share; H.264 needs even sides, and not too small ones.
 
-    >>> _key("h264", ((0, 0, 451, 300), 451, 300), False)
+    >>> _key(View(451, 300, codec="h264"), (451, 300))
     ('h264', (0, 0, 450, 300), 450, 300, False)
     """
-    region, width, height = fitted
+    codec, (region, width, height) = view.codec, view.fitted(size)
     if codec == "h264":
+        even = width & ~1, height & ~1
         if min(width, height) < SMALLEST:
             codec = "jpeg"
-        elif region[2:] == (width, height):  # not scaled: leave out a row or column
-            width, height = width & ~1, height & ~1
-            region = (*region[:2], width, height)
         else:
-            width, height = width & ~1, height & ~1
-    return codec, region, width, height, split
+            if region[2:] == (width, height):  # not scaled: leave out a row or column
+                region = (*region[:2], *even)
+            width, height = even
+    return codec, region, width, height, view.split
 
 
 def jpeg(pixels: NDArray) -> bytes:

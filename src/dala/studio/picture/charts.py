@@ -30,14 +30,10 @@ def histogram(pixels: NDArray, device: str | None = None) -> JsonObject:
     6
     """
     with buffer(pixels, dtype="u8", device=device) as picture:
-        colors = _counts(picture, of="channels")[0, 0]
-        luma = _counts(picture, of="luma")[0, 0]
-    return {
-        "r": colors[0].tolist(),
-        "g": colors[1].tolist(),
-        "b": colors[2].tolist(),
-        "luma": luma[0].tolist(),
-    }
+        colors = _counts(picture, of="channels")[0, 0, :3]
+        luma = _counts(picture, of="luma")[0, 0, :1]
+    counts = np.concatenate((colors, luma)).tolist()
+    return dict(zip(("r", "g", "b", "luma"), counts, strict=True))
 
 
 def waveform(pixels: NDArray, device: str | None = None) -> JsonObject:

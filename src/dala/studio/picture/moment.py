@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
@@ -16,6 +15,7 @@ from dala.gpu.compute import kernel
 from dala.gpu.compute.kernel import Kernel
 from dala.media import gpu
 from dala.studio.cards.chain import pixels_of
+from dala.studio.catalogue.parameters import Json
 from dala.typing import ImageLike, NDArray
 
 #: Left, top, width and height in pixels.
@@ -59,13 +59,10 @@ class RenderedMoment:
     def pixels(self, which: str) -> NDArray:
         """Return the picture "before" or "after" as RGBA bytes."""
         with self._lock:
-            if which not in self._made:
-                same = which == "before" and self.before is self.after
-                key = "after" if same else which
-                if key not in self._made:
-                    self._made[key] = rgba8(pixels_of(getattr(self, key)))
-                self._made[which] = self._made[key]
-            return self._made[which]
+            key = "after" if self.before is self.after else which
+            if key not in self._made:
+                self._made[key] = rgba8(pixels_of(getattr(self, key)))
+            return self._made[key]
 
     @property
     def size(self) -> tuple[int, int]:
@@ -100,19 +97,14 @@ class RenderedMoment:
             part = np.asarray(gpu.apply(part, _board(), device=self.device))
         return part
 
-    def at(self, x: int, y: int) -> tuple[Sequence[int] | None, Sequence[int] | None]:
+    def at(self, x: int, y: int) -> tuple[Json, Json]:
         """Return the pixels before and after the chain at a position of the result."""
         after, before = self.pixels("after"), self.pixels("before")
         height, width = after.shape[:2]
         if not (0 <= x < width and 0 <= y < height):
             return None, None
         rows, columns = before.shape[:2]
-        return (
-            before[
-                min(y * rows // height, rows - 1), min(x * columns // width, columns - 1)
-            ].tolist(),
-            after[y, x].tolist(),
-        )
+        return before[y * rows // height, x * columns // width].tolist(), after[y, x].tolist()
 
 
 def _same_part(region: Region, size: tuple[int, int], other: tuple[int, int]) -> Region:

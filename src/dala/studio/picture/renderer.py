@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from time import monotonic, perf_counter
 from typing import Final
@@ -16,7 +15,7 @@ from dala.studio.cards.card import Card
 from dala.studio.cards.chain import CardProblem, ChainRunner, ReadyCard, describe_error
 from dala.studio.catalogue.parameters import JsonObject
 from dala.studio.document.tab import Tab
-from dala.studio.picture.channels import Publisher
+from dala.studio.picture.channels import PictureThread, Publisher
 from dala.studio.picture.moment import RenderedMoment
 from dala.studio.viewer import Viewer
 from dala.typing import ImageLike
@@ -30,28 +29,16 @@ _QUIET: Final = 0.25
 _FASTEST: Final = 1 / 120
 
 
-@dataclass(frozen=True)
-class RenderEvents:
-    """What the renderer reports to its session, from its own thread."""
-
-    #: Problems of a tab's cards changed.
-    problems: Callable[[Tab, dict[str, str]], None]
-    #: The size of a tab's result changed.
-    result: Callable[[Tab, tuple[int, int]], None]
-    #: A tab stopped playing at its end.
-    stopped: Callable[[Tab], None]
-    stats: Callable[[JsonObject], None]
-    failed: Callable[[str], None]
-
-
-class StudioRenderer:
+class StudioRenderer(PictureThread):
     """A thread that renders the active tab when it changes, and at its rate while it plays.
 
     Args:
         active: returns the active tab, or None.
         viewers: returns the connected viewers.
         runner: runs chains.
-        events: what happens is reported to.
+        note: called on the render thread when the problems of a tab's cards or the size of its
+            result changed, or when it stopped playing at its end.
+        broadcast: sends a message to every page.
     """
 
     def __init__(
@@ -59,15 +46,14 @@ class StudioRenderer:
         active: Callable[[], Tab | None],
         viewers: Callable[[], Sequence[Viewer]],
         runner: ChainRunner,
-        events: RenderEvents,
+        note: Callable[[Tab, dict[str, str], tuple[int, int]], None],
+        broadcast: Callable[[JsonObject], None],
     ) -> None:
         self._active, self._viewers = active, viewers
-        self._runner, self._events = runner, events
-        self._changed = forks.condition()
+        self._runner, self._note, self._broadcast = runner, note, broadcast
         #: Held while a tab renders; a thread that closes or edits a source takes it.
         self.busy = forks.rlock()
         self._dirty = True
-        self._closed = False
         self._numbers = itertools.count(1)
         self._prepared: tuple[Tab, tuple[Card, ...], list[ReadyCard]] | None = None
         #: Cards that failed on a picture, by their ids, and the problem; a change clears them.
@@ -84,8 +70,7 @@ class StudioRenderer:
         self._times: deque[float] = deque(maxlen=60)
         self.dropped = 0
         self.publisher = Publisher(viewers, runner.device)
-        self._thread = forks.thread(self._run, name="dala-studio-renderer")
-        self._thread.start()
+        super().__init__("dala-studio-renderer")
 
     def change(self) -> None:
         """Render again, as something changed."""
@@ -95,8 +80,7 @@ class StudioRenderer:
 
     def look(self) -> None:
         """Look again at what viewers want; nothing else changed."""
-        with self._changed:
-            self._changed.notify_all()
+        self.wake()
         self.publisher.wake()
 
     def forget(self, tab: Tab) -> None:
@@ -126,10 +110,7 @@ class StudioRenderer:
 
     def close(self) -> None:
         """End the threads."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
-        self._thread.join()
+        super().close()
         self.publisher.close()
         self._last = self._prepared = None
 
@@ -165,9 +146,9 @@ class StudioRenderer:
             return None
         if self._dirty:
             return 0
-        waits: list[float] = []
         if self._is_next(tab):
             return 0
+        waits: list[float] = []
         if tab.playing:
             rate = float(tab.source.rate or 30)
             time = float(tab.time())
@@ -193,7 +174,6 @@ class StudioRenderer:
             self.dropped += 1
             return
         with self.busy:
-            start = perf_counter()
             time = tab.time()
             self._frame = tab.id, self._number(tab, time)
             if tab.playing and tab.source.rate and not tab.source.live:
@@ -213,18 +193,13 @@ class StudioRenderer:
             size = moment.size  # waits for the device
             self._total = (perf_counter() - begun) * 1e3
             self._last = tab, before, links
-            del start
         self._told = ""
         self._times.append(monotonic())
         self.publisher.publish(moment)
-        if problems != tab.problems:
-            self._events.problems(tab, problems)
-        if size != tab.result:
-            self._events.result(tab, size)
         ended = self._playing is tab and not tab.playing
         self._playing = tab if tab.playing else None
-        if ended:
-            self._events.stopped(tab)
+        if ended or problems != tab.problems or size != tab.result:
+            self._note(tab, problems, size)
 
     def _links(self, tab: Tab) -> tuple[list[ReadyCard], dict[str, str]]:
         cards = tab.contents.cards
@@ -292,7 +267,7 @@ class StudioRenderer:
     def _send_stats(self, now: float) -> None:
         self._reported = now
         recent = [t for t in self._times if now - t <= 1.0]
-        self._events.stats({
+        self._broadcast({"stats": {
             "cards": {card: round(ms, 3) for card, ms in self._costs.items()},
             "total": round(self._total, 3),
             "encode": round(self.publisher.encode_ms, 3),
@@ -301,11 +276,11 @@ class StudioRenderer:
             "device": self._runner.device,
             "passes": self._runner.passes if self._costs else 0,
             "results": {card: found.json() for card, found in self._runner.found.items()},
-        })  # fmt: skip
+        }})  # fmt: skip
         if self.publisher.error:
             self._tell(self.publisher.error)
 
     def _tell(self, text: str) -> None:
         if text != self._told:
             self._told = text
-            self._events.failed(text)
+            self._broadcast({"error": {"text": text}})

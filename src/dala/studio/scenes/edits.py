@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Final
 
 from dala.errors import ParameterError
@@ -17,13 +18,22 @@ from dala.studio.scenes.tree import (
     keyframes,
     offset,
     places,
+    rows_of,
 )
 
 #: Keys of a node that decide where it is, and how large.
 POSITION: Final = ("position", "x", "y", "margin", *PIP_ARGUMENTS)
 SIZE: Final = ("size", "width", "height")
+#: Types of rows among nodes that refer to another node, and the key with its id.
+_REFERS: Final = {"animation": "node", "effect": "input"}
 #: Key frames closer than this are the same, in seconds.
 _CLOSE: Final = 1e-4
+
+
+def _copied(document: JsonObject, handle: Json, call: str) -> tuple[JsonObject, NodePlace]:
+    """Return a copy of a document, and the place of a node in it."""
+    made = copy.deepcopy(document)
+    return made, find(made, handle, call)
 
 
 def add_node(
@@ -39,8 +49,7 @@ def add_node(
 
 def remove_node(document: JsonObject, handle: Json) -> JsonObject:
     """Return a document without a node, and without what refers to it."""
-    made = copy.deepcopy(document)
-    place = find(made, handle, "node_remove")
+    made, place = _copied(document, handle, "node_remove")
     gone = {p.item.get("id") for p in places({"nodes": [place.item]})} - {None}
     del place.siblings[place.index]
     _drop_references(place.scene, gone)
@@ -49,60 +58,44 @@ def remove_node(document: JsonObject, handle: Json) -> JsonObject:
 
 def _drop_references(scene: JsonObject, gone: set[Json]) -> None:
     """Remove animations, layouts, effects and rules that name nodes that are gone."""
-    for key, name in (("animations", "node"), ("follows", "node"), ("ducks", "music")):
-        rows = scene.get(key)
-        if isinstance(rows, list):
-            rows[:] = [r for r in rows if not (isinstance(r, dict) and r.get(name) in gone)]
-            if not rows:
-                del scene[key]
-    layouts = scene.get("layouts")
-    for row in layouts if isinstance(layouts, list) else []:
-        inside = row.get("nodes") if isinstance(row, dict) else None
-        if isinstance(row, dict) and isinstance(inside, list):
+    _keep(scene, "animations", lambda row: row.get("node") not in gone)
+    _keep(scene, "follows", lambda row: row.get("node") not in gone)
+    _keep(scene, "ducks", lambda row: row.get("music") not in gone)
+    for row in rows_of(scene, "layouts"):
+        if isinstance(inside := row.get("nodes"), list):
             row["nodes"] = [id for id in inside if id not in gone]
-    if isinstance(layouts, list):
-        layouts[:] = [r for r in layouts if not (isinstance(r, dict) and r.get("nodes") == [])]
-        if not layouts:
-            del scene["layouts"]
-    _drop_among(scene.get("nodes"), gone)
+    _keep(scene, "layouts", lambda row: row.get("nodes") != [])
+    _keep(scene, "nodes", lambda row: row.get(_REFERS.get(str(row.get("type")), "")) not in gone)
 
 
-def _drop_among(nodes: Json, gone: set[Json]) -> None:
-    if not isinstance(nodes, list):
+def _keep(holder: JsonObject, key: str, wanted: Callable[[JsonObject], bool]) -> None:
+    """Keep the rows of a list that are wanted; of nodes, also those inside. An empty list goes."""
+    rows = holder.get(key)
+    if not isinstance(rows, list):
         return
-    nodes[:] = [
-        item
-        for item in nodes
-        if not (
-            isinstance(item, dict)
-            and (
-                (item.get("type") == "animation" and item.get("node") in gone)
-                or (item.get("type") == "effect" and item.get("input") in gone)
-            )
-        )
-    ]
-    for item in nodes:
-        if isinstance(item, dict):
-            _drop_among(item.get("nodes"), gone)
+    rows[:] = [row for row in rows if not isinstance(row, dict) or wanted(row)]
+    if key == "nodes":
+        for row in rows_of(holder, key):
+            _keep(row, key, wanted)
+    elif not rows:
+        del holder[key]
 
 
 def move_node(document: JsonObject, handle: Json, parent: Json, to: int) -> JsonObject:
     """Return a document with a node at another place."""
-    made = copy.deepcopy(document)
-    place = find(made, handle, "node_move")
+    made, place = _copied(document, handle, "node_move")
     inside = {p.handle for p in places({"nodes": [place.item]})}
     if parent in inside:
         raise ParameterError.invalid("node_move", "parent", "a group outside of the node", parent)
     target = _list_of(made, parent, "node_move")
     item = place.siblings.pop(place.index)
-    rows = [i for i, row in enumerate(target) if not _is_animation(row)]
-    index = rows[to] if to < len(rows) else len(target)
-    target.insert(index, item)
+    rows = [
+        number
+        for number, row in enumerate(target)
+        if not (isinstance(row, dict) and row.get("type") == "animation")
+    ]
+    target.insert(rows[to] if to < len(rows) else len(target), item)
     return made
-
-
-def _is_animation(row: Json) -> bool:
-    return isinstance(row, dict) and row.get("type") == "animation"
 
 
 def _list_of(document: JsonObject, parent: Json, call: str) -> list[Json]:
@@ -124,8 +117,7 @@ def _list_of(document: JsonObject, parent: Json, call: str) -> list[Json]:
 
 def set_property(document: JsonObject, handle: Json, name: str, value: Json) -> JsonObject:
     """Return a document with a property of a node; None removes it."""
-    made = copy.deepcopy(document)
-    place = find(made, handle, "node_set")
+    made, place = _copied(document, handle, "node_set")
     item = place.item
     if name in (HANDLE, "type", "nodes", "scene"):
         raise ParameterError.invalid("node_set", "property", "a property of the node", name)
@@ -169,10 +161,8 @@ def _rename(place: NodePlace, value: Json) -> None:
     if not isinstance(old, str):
         return
     for key in ("animations", "follows", "ducks", "layouts"):
-        rows = place.scene.get(key)
-        for row in rows if isinstance(rows, list) else []:
-            if isinstance(row, dict):
-                _rename_in(row, old, value)
+        for row in rows_of(place.scene, key):
+            _rename_in(row, old, value)
     for other in places(place.scene):
         if other.scene is place.scene and other.item.get("input") == old:
             other.item["input"] = value
@@ -214,8 +204,7 @@ def set_key(
     document: JsonObject, handle: Json, name: str, time: float, value: Json, easing: Json
 ) -> JsonObject:
     """Return a document with a key frame; one at the same time is replaced."""
-    made = copy.deepcopy(document)
-    place = find(made, handle, "key_set")
+    made, place = _copied(document, handle, "key_set")
     animation = _editable(place, name, "key_set")
     if animation is None:
         rows = place.scene.setdefault("animations", [])
@@ -240,8 +229,7 @@ def set_key(
 
 def remove_key(document: JsonObject, handle: Json, name: str, time: float) -> JsonObject:
     """Return a document without a key frame; an animation without any is removed."""
-    made = copy.deepcopy(document)
-    place = find(made, handle, "key_remove")
+    made, place = _copied(document, handle, "key_remove")
     animation = _editable(place, name, "key_remove")
     rows = [] if animation is None else _rows(animation)
     begin = 0.0 if animation is None else offset(animation)
@@ -250,7 +238,8 @@ def remove_key(document: JsonObject, handle: Json, name: str, time: float) -> Js
         raise ParameterError.invalid("key_remove", "time", "that of a key frame", time)
     animation["keyframes"] = list[Json](kept)
     if not kept:
-        _remove_animation(place.scene, animation)
+        listed = any(row is animation for row in rows_of(place.scene, "animations"))
+        _keep(place.scene, "animations" if listed else "nodes", lambda row: row is not animation)
     return made
 
 
@@ -292,21 +281,3 @@ def _time(row: list[Json]) -> float:
 def _round(time: float) -> float | int:
     short = round(time, 4)
     return int(short) if short == int(short) else short
-
-
-def _remove_animation(scene: JsonObject, animation: JsonObject) -> None:
-    rows = scene.get("animations")
-    if isinstance(rows, list) and any(row is animation for row in rows):
-        rows[:] = [row for row in rows if row is not animation]
-        if not rows:
-            del scene["animations"]
-        return
-    _remove_among(scene.get("nodes"), animation)
-
-
-def _remove_among(nodes: Json, animation: JsonObject) -> None:
-    if isinstance(nodes, list):
-        nodes[:] = [item for item in nodes if item is not animation]
-        for item in nodes:
-            if isinstance(item, dict):
-                _remove_among(item.get("nodes"), animation)

@@ -82,10 +82,14 @@ def spot_of(node: Node) -> Spot:
 def corners(node: Node) -> list[Point]:
     """Return the corners of a node's box in scene coordinates, clockwise from the top left."""
     spot = _inner(node, spot_of(node))
-    width, height = node.natural()
-    if not width or not height:  # a box without content of its own
-        _, _, width, height = node.box
+    width, height = _size(node)
     return [spot.out(x, y) for x, y in ((0, 0), (width, 0), (width, height), (0, height))]
+
+
+def _size(node: Node) -> Point:
+    """Return the size of a node's content; that of its box if it has none of its own."""
+    width, height = node.natural()
+    return (width, height) if width and height else node.box[2:]
 
 
 def bounds(points: Sequence[Point]) -> tuple[float, float, float, float]:
@@ -111,9 +115,7 @@ def _hit(nodes: Sequence[Node], x: float, y: float, spot: Spot) -> Node | None:
             continue
         inner = _inner(node, spot)
         u, v = inner.inside(x, y)
-        width, height = node.natural()
-        if not width or not height:
-            _, _, width, height = node.box
+        width, height = _size(node)
         if not (0 <= u < width and 0 <= v < height):
             continue
         if isinstance(node, GroupNode):

@@ -40,7 +40,7 @@ def patched(text: str, old: Json, new: Json) -> str:
     """
     try:
         span = _parse(text, _skip(text, 0))
-        made = _Patch(text).value(span, old, new, "")
+        made = _Patch(text).value(span, old, new)
         result = text[: span.start] + made + text[span.end :]
         if json.loads(result) == new:
             return result
@@ -95,7 +95,7 @@ class _Patch:
     def __init__(self, text: str) -> None:
         self._text = text
 
-    def value(self, span: _Span, old: Json, new: Json, indent: str) -> str:
+    def value(self, span: _Span, old: Json, new: Json) -> str:
         text = self._text
         if _same(old, new):
             return text[span.start : span.end]
@@ -103,22 +103,19 @@ class _Patch:
             return self._object(span, old, new)
         if isinstance(old, list) and isinstance(new, list) and old and new:
             return self._list(span, old, new)
-        return format_json(new, indent or self._indent(span.start) or " ")
+        return format_json(new, self._indent(span.start))
 
     def _object(self, span: _Span, old: JsonObject, new: JsonObject) -> str:
-        rows: list[tuple[str, str]] = []
+        rows: list[tuple[int | None, str]] = []
         known = {key: (begin, inner) for key, begin, inner in span.items}
-        order = [k for k, _, _ in span.items if k in new]
-        order = _merged(order, list(new))
-        for key in order:
+        for key in _merged([k for k, _, _ in span.items if k in new], list(new)):
             if key in known and key in old:
                 begin, inner = known[key]
                 head = self._text[begin : inner.start]
-                rows.append((key, head + self.value(inner, old[key], new[key], "")))
+                rows.append((begin, head + self.value(inner, old[key], new[key])))
             else:
-                indent = self._indent(span.items[0][1])
-                rows.append((key, f"{json.dumps(key)}: {format_json(new[key], indent)}"))
-        return self._joined(span, [(known.get(key, (None, None))[0], row) for key, row in rows])
+                rows.append((None, f"{json.dumps(key)}: {self._fresh(span, new[key])}"))
+        return self._joined(span, rows)
 
     def _list(self, span: _Span, old: list[Json], new: list[Json]) -> str:
         rows: list[tuple[int | None, str]] = []
@@ -127,11 +124,14 @@ class _Patch:
             found = pairs.get(index)
             if found is not None:
                 _, begin, inner = span.items[found]
-                rows.append((begin, self.value(inner, old[found], value, "")))
+                rows.append((begin, self.value(inner, old[found], value)))
             else:
-                indent = self._indent(span.items[0][1])
-                rows.append((None, format_json(value, indent)))
+                rows.append((None, self._fresh(span, value)))
         return self._joined(span, rows)
+
+    def _fresh(self, span: _Span, value: Json) -> str:
+        """Return a new item, indented as the first one."""
+        return format_json(value, self._indent(span.items[0][1]))
 
     def _joined(self, span: _Span, rows: list[tuple[int | None, str]]) -> str:
         """Join items with the spaces that the old ones had before them."""
@@ -143,14 +143,9 @@ class _Patch:
         made = text[span.start] + opening
         for number, (begin, row) in enumerate(rows):
             if number:
-                at = starts.get(begin) if begin is not None else None
-                before = rows[number - 1][0]
-                follows = at is not None and at > 0 and starts.get(before or -1) == at - 1
-                made += (
-                    text[span.items[at - 1][2].end : span.items[at][1]]
-                    if follows and at is not None
-                    else between
-                )
+                at, before = starts.get(begin or -1), starts.get(rows[number - 1][0] or -1)
+                follows = at is not None and before == at - 1
+                made += text[span.items[before or 0][2].end : begin] if follows else between
             made += row
         return made + closing + text[span.end - 1]
 
@@ -190,9 +185,7 @@ def _aligned(old: list[Json], new: list[Json]) -> dict[int, int]:
     a, b = [json.dumps(v) for v in old], [json.dumps(v) for v in new]
     pairs: dict[int, int] = {}
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-        if tag == "equal" or (tag == "replace" and i2 - i1 == j2 - j1):
-            pairs |= {j1 + n: i1 + n for n in range(i2 - i1)}
-        elif tag == "replace":
+        if tag in ("equal", "replace"):
             pairs |= {j1 + n: i1 + n for n in range(min(i2 - i1, j2 - j1))}
     # An item that was moved keeps its text.
     free = [n for n in range(len(old)) if n not in pairs.values()]

@@ -7,6 +7,7 @@ is removed before the document is loaded or written.
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -58,6 +59,16 @@ def _in_list(scene: JsonObject, nodes: Json, parent: str | None) -> Iterator[Nod
         inner = item.get("scene")
         if isinstance(inner, dict):
             yield from places(inner, inside)
+
+
+def rows_of(holder: JsonObject, key: str) -> list[JsonObject]:
+    """Return the objects of a list; none if there is no such list.
+
+    >>> rows_of({"layouts": [{"gap": 8}, 1]}, "layouts"), rows_of({}, "layouts")
+    ([{'gap': 8}], [])
+    """
+    found = holder.get(key)
+    return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
 
 
 def find(document: JsonObject, handle: Json, call: str, argument: str = "node") -> NodePlace:
@@ -119,14 +130,10 @@ def id_of(document: JsonObject, place: NodePlace) -> str:
     found = place.item.get("id")
     if isinstance(found, str) and found:
         return found
-    taken = {p.item.get("id") for p in places(document)}
-    number = 1
-    while f"{place.item['type']}-{number}" in taken:
-        number += 1
-    made = f"{place.item['type']}-{number}"
+    kind, taken = place.item["type"], {p.item.get("id") for p in places(document)}
+    made = next(id for n in itertools.count(1) if (id := f"{kind}-{n}") not in taken)
     # After the type, where a reader expects it.
-    rest = {k: v for k, v in place.item.items() if k != "type"}
-    kind = place.item["type"]
+    rest = dict(place.item)
     place.item.clear()
     place.item.update({"type": kind, "id": made, **rest})
     return made
@@ -174,20 +181,15 @@ def animations_of(place: NodePlace) -> list[JsonObject]:
     id = place.item.get("id")
     if not isinstance(id, str):
         return []
-    listed = place.scene.get("animations")
-    found = [a for a in (listed if isinstance(listed, list) else []) if isinstance(a, dict)]
-    found += _among_nodes(place.scene.get("nodes"))
+    found = [*rows_of(place.scene, "animations"), *_among_nodes(place.scene)]
     return [a for a in found if a.get("node") == id]
 
 
-def _among_nodes(nodes: Json) -> list[JsonObject]:
-    found: list[JsonObject] = []
-    for item in nodes if isinstance(nodes, list) else []:
-        if isinstance(item, dict):
-            if item.get("type") == "animation":
-                found.append(item)
-            found += _among_nodes(item.get("nodes"))
-    return found
+def _among_nodes(holder: JsonObject) -> Iterator[JsonObject]:
+    for item in rows_of(holder, "nodes"):
+        if item.get("type") == "animation":
+            yield item
+        yield from _among_nodes(item)
 
 
 def _track(animation: JsonObject) -> JsonObject:

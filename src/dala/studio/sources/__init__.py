@@ -1,1 +1,1 @@
-"""What tabs show: pictures, videos, cameras and scenes, as pictures by time."""
+"""Sources of tabs: pictures, videos, cameras and scenes, as pictures by time."""

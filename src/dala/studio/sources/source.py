@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from dala.media import Frame
 from dala.resources import Closing
 from dala.studio.catalogue.parameters import Json, JsonObject
 from dala.typing import ImageLike, NDArray
@@ -122,41 +121,49 @@ class KernelPicture(StillPicture):
     kind: ClassVar[str] = "kernel"
 
 
-class MovingFile(StudioSource):
+class ReaderSource(StudioSource):
+    """The pictures of a reader."""
+
+    def __init__(self, reader: Reader, rate: Fraction, title: str, device: str | None) -> None:
+        from dala.media.sources.open import open_source
+
+        self._reader, self.rate, self.title = reader, rate, title
+        self.width, self.height = reader.width, reader.height
+        try:
+            self._source: Source = open_source(reader, device=device)
+        except BaseException:
+            reader.close()
+            raise
+
+    def at(self, time: Fraction) -> ImageLike | None:
+        """Return the newest picture not later than a time."""
+        found = self._source.at(time)
+        if found is None and self._source.error is not None and not self.live:
+            raise self._source.error
+        return found
+
+    def close(self) -> None:
+        """Close the reader."""
+        self._source.close()
+        self._reader.close()
+
+
+class MovingFile(ReaderSource):
     """A video, or an animated picture."""
 
     kind: ClassVar[str] = "video"
 
     def __init__(self, path: Path, device: str | None) -> None:
         from dala.media import video
-        from dala.media.sources.open import open_source
 
-        self.title, self.path = path.name, str(path)
-        self._reader: Reader = video.open(path, device=device)
-        try:
-            self.width, self.height = self._reader.width, self._reader.height
-            self.rate = self._reader.fps or Fraction(25)
-            seconds = self._reader.duration
-            self.duration = None if seconds is None else Fraction(seconds).limit_denominator(10**6)
-            self._source: Source = open_source(self._reader, device=device)
-        except BaseException:
-            self._reader.close()
-            raise
-
-    def at(self, time: Fraction) -> ImageLike | None:
-        """Return the newest picture not later than a time."""
-        found = self._source.at(time)
-        if found is None and self._source.error is not None:
-            raise self._source.error
-        return found
-
-    def close(self) -> None:
-        """Close the file."""
-        self._source.close()
-        self._reader.close()
+        reader = video.open(path, device=device)
+        super().__init__(reader, reader.fps or Fraction(25), path.name, device)
+        self.path = str(path)
+        if reader.duration is not None:
+            self.duration = Fraction(reader.duration).limit_denominator(10**6)
 
 
-class CameraFeed(StudioSource):
+class CameraFeed(ReaderSource):
     """A camera; always its newest picture."""
 
     kind: ClassVar[str] = "camera"
@@ -164,43 +171,8 @@ class CameraFeed(StudioSource):
 
     def __init__(self, camera: str | int, device: str | None) -> None:
         from dala.media import camera as cameras
-        from dala.media.sources.open import open_source
 
         self.camera = camera
-        self._reader: Reader = cameras.open(camera, device=device)
-        try:
-            self.width, self.height = self._reader.width, self._reader.height
-            self.rate = min(self._reader.fps or Fraction(30), Fraction(60))
-            self.title = "Test camera" if camera == "test" else self._reader.name
-            self._source: Source = open_source(self._reader, device=device)
-        except BaseException:
-            self._reader.close()
-            raise
-
-    def at(self, time: Fraction) -> ImageLike | None:
-        """Return the newest picture."""
-        return self._source.at(time)
-
-    def close(self) -> None:
-        """Close the camera."""
-        self._source.close()
-        self._reader.close()
-
-
-class GivenPictures(StudioSource):
-    """Pictures from a program: an array, a Frame, or a function of the seconds."""
-
-    def __init__(self, source: Source, title: str, rate: Fraction | None) -> None:
-        self._source = source
-        self.title, self.rate = title, rate
-        self.width, self.height = source.size or (0, 0)
-        self.duration = source.length if rate is not None else None
-
-    def at(self, time: Fraction) -> ImageLike | None:
-        """Return the picture of a time."""
-        found = self._source.at(time)
-        return found.numpy() if isinstance(found, Frame) else found
-
-    def close(self) -> None:
-        """Close the source."""
-        self._source.close()
+        reader = cameras.open(camera, device=device)
+        title = "Test camera" if camera == "test" else reader.name
+        super().__init__(reader, min(reader.fps or Fraction(30), Fraction(60)), title, device)

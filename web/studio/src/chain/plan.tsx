@@ -2,7 +2,7 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import { ask, dialog, state, tab } from "../store";
+import { ask, closeDialog, dialog, state, tab } from "../store";
 import { Icon } from "../ui/icons";
 import { Dialog } from "../ui/parts";
 
@@ -19,7 +19,7 @@ export function PlanDialog(): JSX.Element {
   useEffect(() => {
     void ask("plan").then((reply) => {
       if (!reply) {
-        dialog.value = null;
+        closeDialog("plan");
         return;
       }
       steps.value = reply.steps as unknown as Step[];

@@ -1,9 +1,9 @@
 // Taking the work home: code to copy, files to save, renders and exported pages.
-import { useSignal } from "@preact/signals";
+import { type Signal, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { clock } from "../picture/geometry";
-import { ask, catalogue, code, dialog, jobs, loop, node, nodes, panel, state, tab, toast } from "../store";
+import { ask, catalogue, closeDialog, code, dialog, jobs, loop, node, nodes, panel, state, tab, toast } from "../store";
 import type { Job, SceneNode } from "../types";
 import { Icon } from "../ui/icons";
 import { Dialog, IconButton, MenuButton, Switch } from "../ui/parts";
@@ -122,7 +122,7 @@ export function CodeDialog(): JSX.Element {
               area.current!.select();
               document.execCommand("copy");
             }
-            dialog.value = null;
+            closeDialog("code");
             toast("done", `Copied as ${title}.`);
           }}
         >
@@ -136,16 +136,52 @@ export function CodeDialog(): JSX.Element {
 const VIDEO = ["mp4", "webm", "mkv", "mov", "gif", "png"];
 const PICTURE = ["png", "jpg", "webp", "avif", "tif"];
 
+interface OptionRangeProps {
+  name: string;
+  label: string;
+  /** The chosen value; null for the default. */
+  chosen: Signal<number | null>;
+  least?: number;
+  most?: number;
+  note?: string;
+}
+
+/** A slider of an option of rendering, with the range and the default of the catalogue. */
+function OptionRange({ name, label, chosen, least, most, note }: OptionRangeProps): JSX.Element {
+  const option = catalogue.value.render?.find((each) => each.name === name);
+  const low = least ?? option?.low ?? 0;
+  const high = most ?? option?.high ?? 100;
+  const value = chosen.value ?? (typeof option?.default === "number" ? option.default : null);
+  const shown = value ?? Math.round((low + high) / 2);
+  return (
+    <label class="field">
+      <span class="field-label">{label}</span>
+      <input
+        type="range"
+        class="range"
+        min={low}
+        max={high}
+        step={1}
+        value={shown}
+        style={{ "--filled": `${((shown - low) / (high - low)) * 100}%` }}
+        onInput={(event) => (chosen.value = Number(event.currentTarget.value))}
+      />
+      <output>{value ?? "automatic"}</output>
+      {note ? <span class="quiet">{note}</span> : null}
+    </label>
+  );
+}
+
 export function RenderDialog(): JSX.Element {
   const current = tab.value;
   const moving = current !== null && (current.live || (current.duration ?? 0) > 0);
   const known = catalogue.value.formats;
   const formats = (moving ? (known?.video ?? VIDEO) : (known?.picture ?? PICTURE)).map((each) => each.replace(/^\./, ""));
   const format = useSignal(formats[0]);
-  const crf = useSignal(20);
-  const quality = useSignal(92);
+  const crf = useSignal<number | null>(null);
+  const quality = useSignal<number | null>(null);
   const path = useSignal("");
-  const seconds = useSignal(10);
+  const seconds = useSignal<number | null>(null);
   const part = useSignal(true);
   const repeats = moving && !current.live ? loop.value : null;
   const video = ["mp4", "webm", "mkv", "mov"].includes(format.value);
@@ -153,14 +189,14 @@ export function RenderDialog(): JSX.Element {
   const lossy = ["jpg", "jpeg", "webp"].includes(format.value);
   async function start(): Promise<void> {
     const options: { [key: string]: unknown } = {};
-    if (video) options.crf = crf.value;
-    if (lossy) options.quality = quality.value;
-    if (current?.live) options.seconds = seconds.value;
+    if (video && crf.value !== null) options.crf = crf.value;
+    if (lossy && quality.value !== null) options.quality = quality.value;
+    if (current?.live && seconds.value !== null) options.seconds = seconds.value;
     const values: { [key: string]: unknown } = { format: format.value, options };
     if (repeats && part.value && isVideo) values.loop = true;
     if (path.value.trim()) values.path = path.value.trim();
     const reply = await ask("render", values);
-    if (reply) dialog.value = null;
+    if (reply) closeDialog("render");
   }
   return (
     <Dialog title="Render to a file" class="render" onClose={() => (dialog.value = null)}>
@@ -188,39 +224,8 @@ export function RenderDialog(): JSX.Element {
             ))}
           </div>
         </div>
-        {video ? (
-          <label class="field">
-            <span class="field-label">Quality (CRF)</span>
-            <input
-              type="range"
-              class="range"
-              min={10}
-              max={40}
-              step={1}
-              value={crf.value}
-              style={{ "--filled": `${((crf.value - 10) / 30) * 100}%` }}
-              onInput={(event) => (crf.value = Number(event.currentTarget.value))}
-            />
-            <output>{crf.value}</output>
-            <span class="quiet">Lower is better and larger.</span>
-          </label>
-        ) : null}
-        {lossy ? (
-          <label class="field">
-            <span class="field-label">Quality</span>
-            <input
-              type="range"
-              class="range"
-              min={40}
-              max={100}
-              step={1}
-              value={quality.value}
-              style={{ "--filled": `${((quality.value - 40) / 60) * 100}%` }}
-              onInput={(event) => (quality.value = Number(event.currentTarget.value))}
-            />
-            <output>{quality.value}</output>
-          </label>
-        ) : null}
+        {video ? <OptionRange name="crf" label="Quality (CRF)" chosen={crf} note="Lower is better and larger." /> : null}
+        {lossy ? <OptionRange name="quality" label="Quality" chosen={quality} /> : null}
         {repeats && isVideo ? (
           <div class="field">
             <span class="field-label">Only the loop</span>
@@ -230,22 +235,7 @@ export function RenderDialog(): JSX.Element {
             </span>
           </div>
         ) : null}
-        {current?.live ? (
-          <label class="field">
-            <span class="field-label">Seconds</span>
-            <input
-              type="range"
-              class="range"
-              min={1}
-              max={120}
-              step={1}
-              value={seconds.value}
-              style={{ "--filled": `${((seconds.value - 1) / 119) * 100}%` }}
-              onInput={(event) => (seconds.value = Number(event.currentTarget.value))}
-            />
-            <output>{seconds.value}</output>
-          </label>
-        ) : null}
+        {current?.live ? <OptionRange name="seconds" label="Seconds" chosen={seconds} least={1} most={120} /> : null}
         <label class="field">
           <span class="field-label">File</span>
           <input
@@ -347,7 +337,7 @@ export function PresetsDialog(): JSX.Element {
       toast("error", `${file.name} is not JSON.`);
       return;
     }
-    if (await ask("preset", { value })) dialog.value = null;
+    if (await ask("preset", { value })) closeDialog("presets");
   }
   return (
     <Dialog title="Presets" class="presets" onClose={() => (dialog.value = null)}>
@@ -361,7 +351,7 @@ export function PresetsDialog(): JSX.Element {
                 class="chip"
                 title={preset.doc}
                 disabled={none}
-                onClick={() => void ask("preset", { value: preset.value }).then((reply) => reply && (dialog.value = null))}
+                onClick={() => void ask("preset", { value: preset.value }).then((reply) => reply && closeDialog("presets"))}
               >
                 <Icon name="spark" size={15} /> {preset.title}
               </button>

@@ -94,8 +94,8 @@ function Panel({ owner }: { owner: Card }): JSX.Element {
   useEffect(() => {
     let gone = false;
     void import("./editor").then(({ CodeEditor }) => {
-      if (gone) return;
-      editor.current = new CodeEditor(host.current!, {
+      if (gone || !host.current) return;
+      editor.current = new CodeEditor(host.current, {
         language: "python",
         text: owner.text ?? "",
         label: `Text of the kernel ${owner.title}`,

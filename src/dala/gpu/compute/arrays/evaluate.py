@@ -7,23 +7,46 @@ operations that an earlier result has already computed once, are computed first,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from math import prod
 from typing import Final, NamedTuple
 
 from dala.errors import counted
 from dala.gpu.compute.arrays import graph
 from dala.gpu.compute.arrays.graph import Expression, Number
-from dala.gpu.compute.arrays.helpers import helper
 from dala.gpu.compute.buffer import Buffer, allocate, hand_over
 from dala.gpu.compute.dtypes import ITEMSIZE
-from dala.gpu.compute.kernel import Kernel, registered
+from dala.gpu.compute.kernel import Kernel, registered, text_kernel
 from dala.gpu.compute.lang import source as sources
+from dala.gpu.compute.lang.declaration import KernelDecl
 from dala.gpu.compute.lang.parser import declare
 
 #: The number of kernels of expressions that are cached.
 MAX_KERNELS: Final = 512
 
-_kernels: dict[str, Kernel] = {}
+#: Integer powers wrap around. A negative exponent gives the power truncated to an integer.
+_INT_POWER: Final = """
+def int_power(x, n):
+    result = like(x, 1)
+    base = x
+    left = n
+    for i in range(64):
+        if left <= 0:
+            break
+        if left % 2 == 1:
+            result = result * base
+        base = base * base
+        left = left // 2
+    if n < 0:
+        if x * x != 1:
+            result = like(x, 0)
+        else:
+            result = like(x, 1)
+            if n % 2 != 0:
+                result = x
+    return result
+"""
 
 
 class Fused(NamedTuple):
@@ -36,21 +59,27 @@ class Fused(NamedTuple):
 def compute(root: Expression, out: Buffer | None = None) -> Buffer:
     """Compute a node's values into ``out`` or a new buffer, and return it."""
     with graph.LOCK:
-        todo = [root]
-        while todo:
-            node = todo[-1]
-            if node.buffer is not None:
-                todo.pop()
-                continue
-            fused = fuse(node)
-            missing = [n for n in fused.inputs if n.buffer is None]
-            if missing:
-                todo.extend(sorted(missing, key=lambda n: -n.serial))
-                continue
+        for node, fused in _passes(root):
             _run(node, fused, out if node is root else None)
-            todo.pop()
         assert root.buffer is not None
         return root.buffer
+
+
+def _passes(root: Expression) -> Iterator[tuple[Expression, Fused]]:
+    """Yield the nodes that kernels compute for a root, operands first, and what each kernel has."""
+    todo = [root]
+    planned: set[int] = set()
+    while todo:
+        node = todo[-1]
+        if node.buffer is not None or node.serial in planned:
+            todo.pop()
+            continue
+        fused = fuse(node)
+        missing = [n for n in fused.inputs if n.buffer is None and n.serial not in planned]
+        todo.extend(sorted(missing, key=lambda n: -n.serial))
+        if not missing:
+            planned.add(node.serial)
+            yield node, fused
 
 
 def fuse(root: Expression) -> Fused:
@@ -121,17 +150,15 @@ def _text(fused: Fused) -> tuple[str, dict[str, int | float]]:
     return "\n".join([f"def expression({', '.join(head)}):", *lines, f"    return {last}"]), numbers
 
 
+@lru_cache(MAX_KERNELS)
 def _kernel(text: str) -> Kernel:
-    found = _kernels.get(text)
-    if found is None:
-        if len(_kernels) >= MAX_KERNELS:
-            _kernels.clear()
-        decl = declare(
-            sources.from_text(text, "expression"),
-            lookup=lambda name: helper(name) or registered(name),
-        )
-        found = _kernels[text] = Kernel("expression", decl)
-    return found
+    decl = declare(sources.from_text(text, "expression"), lookup=_helper)
+    return Kernel("expression", decl)
+
+
+def _helper(name: str) -> KernelDecl | None:
+    """Return a kernel that kernels of expressions may call, or None."""
+    return text_kernel(name, _INT_POWER).decl if name == "int_power" else registered(name)
 
 
 # showing ----------------------------------------------------------------------------------------
@@ -143,35 +170,15 @@ def describe(node: Expression, fused: Fused) -> str:
 
 def moved(nodes: Sequence[Expression]) -> int:
     """Return the bytes of some nodes' values."""
-    total = 0
-    for node in nodes:
-        size = ITEMSIZE[node.dtype]
-        for axis in node.shape:
-            size *= axis
-        total += size
-    return total
+    return sum(prod(node.shape) * ITEMSIZE[node.dtype] for node in nodes)
 
 
 def explain(root: Expression) -> str:
     """Return the passes that computing a node would take."""
     with graph.LOCK:
-        lines: list[str] = []
-        planned: set[int] = set()
-        count = 0
-        todo = [root]
-        while todo:
-            node = todo[-1]
-            fused = fuse(node)
-            missing = [n for n in fused.inputs if n.buffer is None and n.serial not in planned]
-            if missing:
-                todo.extend(sorted(missing, key=lambda n: -n.serial))
-                continue
-            todo.pop()
-            if node.serial not in planned:
-                planned.add(node.serial)
-                count += len(fused.inner)
-                lines.append(f"  pass {len(lines)}: {describe(node, fused)}")
+        planned = list(_passes(root))
+        lines = [f"  pass {i}: {describe(*one)}" for i, one in enumerate(planned)]
     passes = counted(len(lines), "passes", "pass")
-    operations = counted(count, "operations")
+    operations = counted(sum(len(fused.inner) for _, fused in planned), "operations")
     head = f"expression on {root.engine.id}: {operations} in {passes}, not computed yet"
     return "\n".join([head, *lines])

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 MAX_NODES: Final = 64
 
 LOCK = forks.rlock()
-_serials = count()
 
 
 class Number(NamedTuple):
@@ -37,63 +38,38 @@ class Number(NamedTuple):
     value: int | float
 
 
+@dataclass(eq=False)
 class Expression:
     """One operation of an expression, or a leaf.
 
     ``template`` is its code in the kernel language, with ``{0}`` for the first operand.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "args",
-        "buffer",
-        "dtype",
-        "engine",
-        "label",
-        "leaves",
-        "owner",
-        "serial",
-        "shape",
-        "size",
-        "template",
-        "used",
-        "users",
-    )
+    engine: Engine
+    shape: tuple[int, ...]
+    dtype: str
+    label: str
+    template: str
+    args: tuple[Expression | Number, ...]
+    #: The number of operations, and the leaves of the kernel that would compute it.
+    size: int
+    leaves: frozenset[int]
+    #: The buffer with the values; None until they are computed.
+    buffer: Buffer | None = None
+    #: The user's buffer that gets the values; None or dead if there is none.
+    owner: weakref.ref[Buffer] | None = None
+    #: True if a result that uses it was computed, with this operation fused into it.
+    used: bool = False
+    #: Nodes that use it.
+    users: list[weakref.ref[Expression]] = field(default_factory=list)
+    #: Increases from operands to results.
+    serial: int = field(default_factory=partial(next, count()))
 
-    def __init__(
-        self,
-        engine: Engine,
-        shape: tuple[int, ...],
-        dtype: str,
-        label: str,
-        template: str,
-        args: tuple[Expression | Number, ...],
-        size: int,
-        leaves: frozenset[int],
-        buffer: Buffer | None = None,
-    ) -> None:
-        #: Increases from operands to results.
-        self.serial = next(_serials)
-        self.engine = engine
-        self.shape = shape
-        self.dtype = dtype
-        self.label = label
-        self.template = template
-        self.args = args
-        #: The buffer with the values; None until they are computed.
-        self.buffer = buffer
-        #: The user's buffer that gets the values; None or dead if there is none.
-        self.owner: weakref.ref[Buffer] | None = None
-        #: True if a result that uses it was computed, with this operation fused into it.
-        self.used = False
-        #: Nodes that use it.
-        self.users: list[weakref.ref[Expression]] = []
-        #: The number of operations, and the leaves of the kernel that would compute it.
-        self.size = size
-        self.leaves = leaves or frozenset({self.serial})
-        if buffer is None:
+    def __post_init__(self) -> None:
+        self.leaves = self.leaves or frozenset({self.serial})
+        if self.buffer is None:
             here = weakref.ref(self)
-            for operand in {a for a in args if isinstance(a, Expression)}:
+            for operand in set(self.operands):
                 operand.add_user(here)
 
     def add_user(self, user: weakref.ref[Expression]) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 #: A number, or lists of numbers, one in another.
 Nested: TypeAlias = "float | list[Nested]"
 
+_Operator: TypeAlias = "Callable[[ArrayMethods, Value], Buffer]"
+
 #: NumPy functions that are operators, by name; with a buffer they return one.
 _UFUNCS: Final = {
     "add": "add", "subtract": "subtract", "multiply": "multiply", "divide": "divide",
@@ -44,16 +46,24 @@ def _binary(op: str, a: Value | ArrayMethods, b: Value | ArrayMethods) -> Buffer
     return _or_other(binary(op, cast("Buffer", a), cast("Buffer", b)))
 
 
-def _in_place(op: str, a: ArrayMethods, b: Value) -> Buffer:
-    from dala.gpu.compute.arrays.operators import in_place
+def _operators(op: str) -> tuple[_Operator, _Operator, _Operator]:
+    """Return the methods of an operator: with the buffer first, with it second, and in place."""
 
-    return _or_other(in_place(op, cast("Buffer", a), b))
+    def in_place(a: ArrayMethods, b: Value) -> Buffer:
+        from dala.gpu.compute.arrays.operators import in_place
+
+        return _or_other(in_place(op, cast("Buffer", a), b))
+
+    return lambda a, b: _binary(op, a, b), lambda a, b: _binary(op, b, a), in_place
 
 
-def _unary(op: str, a: ArrayMethods) -> Buffer:
-    from dala.gpu.compute.arrays.operators import unary
+def _unary(op: str) -> Callable[[ArrayMethods], Buffer]:
+    def apply(a: ArrayMethods) -> Buffer:
+        from dala.gpu.compute.arrays.operators import unary
 
-    return unary(op, cast("Buffer", a))
+        return unary(op, cast("Buffer", a))
+
+    return apply
 
 
 def _matmul(a: Value | ArrayMethods, b: Value | ArrayMethods) -> Buffer:
@@ -71,113 +81,20 @@ class ArrayMethods:
     dtype: str
 
     # operators --------------------------------------------------------------------------------
-    def __add__(self, other: Value) -> Buffer:
-        return _binary("add", self, other)
-
-    def __radd__(self, other: Value) -> Buffer:
-        return _binary("add", other, self)
-
-    def __iadd__(self, other: Value) -> Buffer:
-        return _in_place("add", self, other)
-
-    def __sub__(self, other: Value) -> Buffer:
-        return _binary("subtract", self, other)
-
-    def __rsub__(self, other: Value) -> Buffer:
-        return _binary("subtract", other, self)
-
-    def __isub__(self, other: Value) -> Buffer:
-        return _in_place("subtract", self, other)
-
-    def __mul__(self, other: Value) -> Buffer:
-        return _binary("multiply", self, other)
-
-    def __rmul__(self, other: Value) -> Buffer:
-        return _binary("multiply", other, self)
-
-    def __imul__(self, other: Value) -> Buffer:
-        return _in_place("multiply", self, other)
-
-    def __truediv__(self, other: Value) -> Buffer:
-        return _binary("divide", self, other)
-
-    def __rtruediv__(self, other: Value) -> Buffer:
-        return _binary("divide", other, self)
-
-    def __itruediv__(self, other: Value) -> Buffer:
-        return _in_place("divide", self, other)
-
-    def __floordiv__(self, other: Value) -> Buffer:
-        return _binary("floor_divide", self, other)
-
-    def __rfloordiv__(self, other: Value) -> Buffer:
-        return _binary("floor_divide", other, self)
-
-    def __ifloordiv__(self, other: Value) -> Buffer:
-        return _in_place("floor_divide", self, other)
-
-    def __mod__(self, other: Value) -> Buffer:
-        return _binary("remainder", self, other)
-
-    def __rmod__(self, other: Value) -> Buffer:
-        return _binary("remainder", other, self)
-
-    def __imod__(self, other: Value) -> Buffer:
-        return _in_place("remainder", self, other)
-
-    def __pow__(self, other: Value) -> Buffer:
-        return _binary("power", self, other)
-
-    def __rpow__(self, other: Value) -> Buffer:
-        return _binary("power", other, self)
-
-    def __ipow__(self, other: Value) -> Buffer:
-        return _in_place("power", self, other)
-
-    def __and__(self, other: Value) -> Buffer:
-        return _binary("and", self, other)
-
-    def __rand__(self, other: Value) -> Buffer:
-        return _binary("and", other, self)
-
-    def __iand__(self, other: Value) -> Buffer:
-        return _in_place("and", self, other)
-
-    def __or__(self, other: Value) -> Buffer:
-        return _binary("or", self, other)
-
-    def __ror__(self, other: Value) -> Buffer:
-        return _binary("or", other, self)
-
-    def __ior__(self, other: Value) -> Buffer:
-        return _in_place("or", self, other)
-
-    def __xor__(self, other: Value) -> Buffer:
-        return _binary("xor", self, other)
-
-    def __rxor__(self, other: Value) -> Buffer:
-        return _binary("xor", other, self)
-
-    def __ixor__(self, other: Value) -> Buffer:
-        return _in_place("xor", self, other)
-
-    def __lt__(self, other: Value) -> Buffer:
-        return _binary("lt", self, other)
-
-    def __le__(self, other: Value) -> Buffer:
-        return _binary("le", self, other)
-
-    def __gt__(self, other: Value) -> Buffer:
-        return _binary("gt", self, other)
-
-    def __ge__(self, other: Value) -> Buffer:
-        return _binary("ge", self, other)
-
-    def __eq__(self, other: Value) -> Buffer:  # type: ignore[override]
-        return _binary("eq", self, other)
-
-    def __ne__(self, other: Value) -> Buffer:  # type: ignore[override]
-        return _binary("ne", self, other)
+    __add__, __radd__, __iadd__ = _operators("add")
+    __sub__, __rsub__, __isub__ = _operators("subtract")
+    __mul__, __rmul__, __imul__ = _operators("multiply")
+    __truediv__, __rtruediv__, __itruediv__ = _operators("divide")
+    __floordiv__, __rfloordiv__, __ifloordiv__ = _operators("floor_divide")
+    __mod__, __rmod__, __imod__ = _operators("remainder")
+    __pow__, __rpow__, __ipow__ = _operators("power")
+    __and__, __rand__, __iand__ = _operators("and")
+    __or__, __ror__, __ior__ = _operators("or")
+    __xor__, __rxor__, __ixor__ = _operators("xor")
+    __lt__, __le__ = _operators("lt")[0], _operators("le")[0]
+    __gt__, __ge__ = _operators("gt")[0], _operators("ge")[0]
+    __eq__ = _operators("eq")[0]  # type: ignore[assignment]
+    __ne__ = _operators("ne")[0]  # type: ignore[assignment]
 
     #: Buffers are found in sets and dicts by identity.
     __hash__ = object.__hash__
@@ -194,14 +111,7 @@ class ArrayMethods:
     def __rdivmod__(self, other: Value) -> tuple[Buffer, Buffer]:
         return other // self, other % self
 
-    def __neg__(self) -> Buffer:
-        return _unary("negative", self)
-
-    def __pos__(self) -> Buffer:
-        return _unary("positive", self)
-
-    def __abs__(self) -> Buffer:
-        return _unary("absolute", self)
+    __neg__, __pos__, __abs__ = map(_unary, ("negative", "positive", "absolute"))
 
     # Any: NumPy passes any operands and options.
     def __array_ufunc__(
@@ -213,7 +123,7 @@ class ArrayMethods:
             if name in _UFUNCS:
                 return _binary(_UFUNCS[name], *inputs)
             if name in ("negative", "positive", "absolute"):
-                return _unary(name, self)
+                return _unary(name)(self)
             if name == "matmul":
                 return _matmul(*inputs)
         if any(isinstance(out, ArrayMethods) for out in options.get("out", ())):

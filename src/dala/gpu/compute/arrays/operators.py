@@ -15,7 +15,6 @@ from dala.gpu.compute.arrays.evaluate import compute, fuse
 from dala.gpu.compute.arrays.graph import Expression, Number, Operand
 from dala.gpu.compute.buffer import (
     Buffer,
-    allocate,
     check_size,
     hand_over,
     lazy,
@@ -23,8 +22,8 @@ from dala.gpu.compute.buffer import (
     settle,
 )
 from dala.gpu.compute.convert import as_array, to_dtype
+from dala.gpu.compute.create import filled
 from dala.gpu.compute.dtypes import DtypeLike, dtype_name
-from dala.gpu.compute.engines.base import Engine
 from dala.gpu.compute.lang.ir import LOADED, Type
 from dala.gpu.compute.lang.scalars import RANGES
 from dala.typing import NDArray
@@ -73,18 +72,14 @@ def to_buffer(value: Value, other: Buffer, call: str) -> Buffer:
         try:
             name = dtype_name(array.dtype, call=call)
         except DtypeError as error:
-            if array.dtype.kind == "O" or array.dtype.kind in "USVcmM":
+            if array.dtype.kind in "OUSVcmM":
                 raise DtypeError.invalid(
                     call, "the array", "of real numbers", str(array.dtype)
                 ) from None
             raise error from None
     assert name is not None
     promote.check_device(engine, name, call, "the array has dtype")
-    made = allocate(engine, array.shape, name, zero=False, call=call)
-    if array.size:
-        data = to_dtype(array, name, call)
-        engine.upload(made.storage(call), data.reshape(-1).view(np.uint8).data)
-    return made
+    return filled(to_dtype(array, name, call), name, engine, call)
 
 
 def _operand(value: Value, other: Buffer, call: str, argument: str) -> Expression | int | float:
@@ -139,7 +134,6 @@ def _number(value: int | float, dtype: str, place: int) -> tuple[str, tuple[Numb
 
 # results ------------------------------------------------------------------------------------------
 def _result(
-    engine: Engine,
     shape: tuple[int, ...],
     dtype: str,
     label: str,
@@ -148,29 +142,20 @@ def _result(
     call: str,
 ) -> Buffer:
     """Return the buffer of an expression. Shared memory is read at once: others may write to it."""
-    check_size(engine, shape, dtype, call)
-    made = lazy(_node(engine, shape, dtype, label, template, args))
-    if any(graph.is_shared(a) for a in args if isinstance(a, Expression)):
-        made.storage(call)
-    return made
-
-
-def _node(
-    engine: Engine,
-    shape: tuple[int, ...],
-    dtype: str,
-    label: str,
-    template: str,
-    args: tuple[Operand, ...],
-) -> Expression:
     operands = [a for a in args if isinstance(a, Expression)]
+    engine = operands[0].engine
+    check_size(engine, shape, dtype, call)
     while True:
         size = 1 + sum([a.size for a in operands])
         leaves = graph.joined(operands, shape)
         if size <= graph.MAX_NODES and len(leaves) <= engine.max_inputs:
-            return Expression(engine, shape, dtype, label, template, args, size, leaves)
+            break
         pending = [a for a in operands if a.buffer is None]
         compute(max(pending, key=lambda a: (len(a.leaves), a.size)))
+    made = lazy(Expression(engine, shape, dtype, label, template, args, size, leaves))
+    if any(map(graph.is_shared, operands)):
+        made.storage(call)
+    return made
 
 
 # operators ----------------------------------------------------------------------------------------
@@ -184,7 +169,6 @@ def binary(op: str, x: Value, y: Value, call: str = "") -> Buffer | None:
     call = call or f"a {SYMBOLS[op]} b"
     one = x if isinstance(x, Buffer) else y
     assert isinstance(one, Buffer)
-    engine = one.engine
     with graph.LOCK:
         a, b = _operand(x, one, call, "a"), _operand(y, one, call, "b")
         if not isinstance(a, Expression):
@@ -194,14 +178,11 @@ def binary(op: str, x: Value, y: Value, call: str = "") -> Buffer | None:
             return _with_number(op, a, b, False, call)
         shape = _shape(a, b, call)
         dtype = promote.common(a.dtype, b.dtype)
-        _check_bits(op, dtype, call)
-        if op == "divide":
-            dtype = promote.real(dtype)
-        promote.check_device(engine, dtype, call, f"{a.dtype} with {b.dtype} gives")
+        dtype = _computed(op, one, dtype, call, f"{a.dtype} with {b.dtype} gives")
         left, right = _cast(0, a.dtype, dtype), _cast(1, b.dtype, dtype)
         template = _code(op, dtype, left, right)
         stored = "u8" if op in COMPARISONS else dtype
-        return _result(engine, shape, stored, op, template, (a, b), call)
+        return _result(shape, stored, op, template, (a, b), call)
 
 
 def _with_number(op: str, a: Expression, number: int | float, first: bool, call: str) -> Buffer:
@@ -213,18 +194,15 @@ def _with_number(op: str, a: Expression, number: int | float, first: bool, call:
             op, number = promote.compared(op, a.dtype, number)
         code, args = _number(number, a.dtype, 1)
         template = _code(op, a.dtype, "{0}", code)
-        return _result(a.engine, a.shape, "u8", op, template, (a, *args), call)
+        return _result(a.shape, "u8", op, template, (a, *args), call)
     if op == "power" and not first:
         return _power(a, number, call)
     dtype = promote.with_number(a.dtype, number, call)
-    _check_bits(op, dtype, call)
-    if op == "divide":
-        dtype = promote.real(dtype)
-    promote.check_device(a.engine, dtype, call, f"{a.dtype} with {number!r} gives")
+    dtype = _computed(op, a, dtype, call, f"{a.dtype} with {number!r} gives")
     code, args = _number(number, dtype, 1)
     here = _cast(0, a.dtype, dtype)
     template = _code(op, dtype, code, here) if first else _code(op, dtype, here, code)
-    return _result(a.engine, a.shape, dtype, op, template, (a, *args), call)
+    return _result(a.shape, dtype, op, template, (a, *args), call)
 
 
 def _power(a: Expression, number: int | float, call: str) -> Buffer:
@@ -246,12 +224,12 @@ def _power(a: Expression, number: int | float, call: str) -> Buffer:
         # u8 is computed in f32: it saturates at 255, long before f32 loses digits.
         here = "float({0})" if a.dtype == "u8" else _cast(0, a.dtype, dtype)
         template = _stored(dtype, f"{here} ** {int(number)}")
-        return _result(a.engine, a.shape, dtype, "power", template, (a,), call)
+        return _result(a.shape, dtype, "power", template, (a,), call)
     if dtype not in promote.FLOATS:
         promote.with_number(dtype, number, call)
     code, args = _number(number, dtype, 1)
     template = _code("power", dtype, _cast(0, a.dtype, dtype), code)
-    return _result(a.engine, a.shape, dtype, "power", template, (a, *args), call)
+    return _result(a.shape, dtype, "power", template, (a, *args), call)
 
 
 def _code(op: str, dtype: str, left: str, right: str) -> str:
@@ -272,11 +250,15 @@ def _stored(dtype: str, code: str) -> str:
     return f"u8({code})" if dtype == "u8" else code
 
 
-def _check_bits(op: str, dtype: str, call: str) -> None:
+def _computed(op: str, on: Buffer | Expression, dtype: str, call: str, reason: str) -> str:
+    """Return the dtype in which operands of a dtype are computed; raise if there is none."""
     if op in ("and", "or", "xor") and dtype in promote.FLOATS:
         raise DtypeMismatch.invalid(
             call, "a and b", "integers", dtype, "Compare floats first: (a > 0) & (b > 0)."
         )
+    dtype = promote.real(dtype) if op == "divide" else dtype
+    promote.check_device(on.engine, dtype, call, reason)
+    return dtype
 
 
 #: Code of operations with one operand, by name.
@@ -288,7 +270,7 @@ def unary(op: str, x: Buffer) -> Buffer:
     with graph.LOCK:
         a = graph.leaf(x, op, "a")
         template = _stored(a.dtype, _UNARY[op])
-        return _result(a.engine, a.shape, a.dtype, op, template, (a,), op)
+        return _result(a.shape, a.dtype, op, template, (a,), op)
 
 
 def function(name: str, x: Buffer, number: float | None = None) -> Buffer | None:
@@ -300,10 +282,10 @@ def function(name: str, x: Buffer, number: float | None = None) -> Buffer | None
         a = graph.leaf(x, name, "x")
         if name in ("sigmoid", "tanh"):
             dtype = promote.real(a.dtype)
-            return _result(a.engine, a.shape, dtype, name, name + "({0})", (a,), name)
+            return _result(a.shape, dtype, name, name + "({0})", (a,), name)
         if name == "relu" and type(number) in (int, float) and number == 0:
             template = _stored(a.dtype, "relu({0})")
-            return _result(a.engine, a.shape, a.dtype, name, template, (a,), name)
+            return _result(a.shape, a.dtype, name, template, (a,), name)
         value = None if isinstance(number, bool) else promote.as_number(number)
         if value is None or (isinstance(value, float) and not math.isfinite(value)):
             return None
@@ -317,7 +299,7 @@ def function(name: str, x: Buffer, number: float | None = None) -> Buffer | None
         if math.isinf(number):
             return None
         args = (a, Number(type_, number))
-        return _result(a.engine, a.shape, a.dtype, name, template, args, name)
+        return _result(a.shape, a.dtype, name, template, args, name)
 
 
 def astype(x: Buffer, dtype: DtypeLike) -> Buffer:
@@ -326,7 +308,7 @@ def astype(x: Buffer, dtype: DtypeLike) -> Buffer:
     with graph.LOCK:
         a = graph.leaf(x, "astype", "a")
         promote.check_device(a.engine, name, "astype", "dtype is")
-        return _result(a.engine, a.shape, name, "astype", _converted(a.dtype, name), (a,), "astype")
+        return _result(a.shape, name, "astype", _converted(a.dtype, name), (a,), "astype")
 
 
 def _converted(dtype: str, target: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from math import prod
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from dala.errors import DeviceMismatch, ShapeError
 from dala.gpu.compute.arrays import promote
 from dala.gpu.compute.arrays.operators import Value, accepts, to_buffer
 from dala.gpu.compute.buffer import Buffer, allocate
-from dala.gpu.compute.convert import ShapeLike, count_of
+from dala.gpu.compute.convert import ShapeLike
 from dala.gpu.compute.kernel import get
 
 
@@ -32,10 +33,7 @@ def matmul(x: Value, y: Value) -> Buffer | None:
     dtype = promote.common(a.dtype, b.dtype)
     promote.check_device(a.engine, dtype, "a @ b", f"{a.dtype} with {b.dtype} gives")
     inputs = [v if v.dtype == dtype else v.astype(dtype) for v in (a, b)]
-    kernel = get("matmul")
-    out = kernel.new_output(inputs, {})
-    kernel.run(inputs, out)
-    return out
+    return get("matmul")(*inputs)
 
 
 def reshape(b: Buffer, shape: ShapeLike) -> Buffer:
@@ -58,10 +56,10 @@ def _sizes(b: Buffer, shape: ShapeLike) -> tuple[int, ...]:
     if any(n < -1 for n in sizes) or sizes.count(-1) > 1:
         raise ShapeError.invalid("reshape", "shape", expected, tuple(sizes))
     if -1 in sizes:
-        known = count_of(tuple(n for n in sizes if n != -1))
+        known = prod(n for n in sizes if n != -1)
         if not known or b.size % known:
             raise ShapeError.invalid("reshape", "shape", expected, tuple(sizes))
         sizes[sizes.index(-1)] = b.size // known
-    if count_of(tuple(sizes)) != b.size:
+    if prod(sizes) != b.size:
         raise ShapeError.invalid("reshape", "shape", expected, tuple(sizes))
     return tuple(sizes)

@@ -21,6 +21,7 @@ from typing import Final
 import numpy as np
 
 from dala.errors import OutOfRange, UnsupportedDtype
+from dala.gpu.compute.buffer import NARROWER
 from dala.gpu.compute.engines.base import Engine
 from dala.gpu.compute.lang.scalars import RANGES
 
@@ -98,11 +99,7 @@ def as_type(number: int | float, dtype: str) -> int | float:
 def check_device(engine: Engine, dtype: str, call: str, reason: str) -> None:
     """Raise UnsupportedDtype if a device does not have the dtype of a result."""
     if dtype not in engine.dtypes:
-        narrow = {"f64": "f32", "s64": "s32"}.get(dtype, "f32")
-        does = {
-            "f32": "rounds to 24 bits, about 7 digits",
-            "s32": "keeps the lower 32 bits",
-        }[narrow]
+        narrow, does = NARROWER[dtype]
         raise UnsupportedDtype(
             f"{call}: {reason} {dtype!r}, which {engine.info().get('name', engine.id)} "
             f"({engine.id}) does not support. Convert first: x.astype({narrow!r}) {does}; or move "
@@ -122,16 +119,10 @@ def compared(op: str, dtype: str, number: int | float) -> tuple[str, int | float
     """
     low, high = RANGES[dtype]
     true, false = ("ge", low), ("lt", low)
-    if isinstance(number, float):
-        if math.isnan(number):
-            return true if op == "ne" else false
-        if not number.is_integer() or math.isinf(number):
-            if op in ("eq", "ne"):
-                return true if op == "ne" else false
-            if not math.isinf(number):
-                number = math.ceil(number) if op in ("lt", "ge") else math.floor(number)
-        if not math.isinf(number):
-            number = int(number)
+    if number != number or (op in ("eq", "ne") and number % 1):  # NaN, or no integer
+        return true if op == "ne" else false
+    if isinstance(number, float) and not math.isinf(number):
+        number = math.ceil(number) if op in ("lt", "ge") else math.floor(number)
     if low <= number <= high:
         return op, number
     above = number > high

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -43,37 +44,26 @@ def reduce(
     keepdims: bool,
     dtype: DtypeLike | None = None,
     out: Buffer | None = None,
+    stored: str | None = None,
 ) -> Buffer:
     """Return a buffer reduced along axes, which are dropped or kept with size 1.
 
-    With a dtype, the elements are converted first.
+    With a dtype, the elements are converted first; ``stored`` is that of the result.
     """
     axes = _axes(b.shape, axis, call)
     if dtype is not None:
         b = b.astype(dtype)
-    stored = "u32" if kernel == "reduce_sum" and b.dtype == "u8" and dtype is None else b.dtype
-    return _reduced(kernel, call, b, axes, keepdims, stored, out)
-
-
-def _reduced(
-    kernel: str,
-    call: str,
-    b: Buffer,
-    axes: tuple[int, ...],
-    keepdims: bool,
-    stored: str,
-    out: Buffer | None,
-) -> Buffer:
+    if stored is None:
+        wide = kernel == "reduce_sum" and b.dtype == "u8" and dtype is None
+        stored = "u32" if wide else b.dtype
     b.storage(call)
     if not isinstance(keepdims, bool | np.bool_ | int):
         raise ParameterError.invalid(call, "keepdims", "True or False", keepdims)
-    kept = tuple(1 if i in axes else n for i, n in enumerate(b.shape))
-    left = tuple(n for i, n in enumerate(b.shape) if i not in axes)
+    _check_out(call, out)
     if out is None:
-        shape = kept if keepdims else left
+        kept = [(n, i in axes) for i, n in enumerate(b.shape)]
+        shape = tuple(1 if gone else n for n, gone in kept if keepdims or not gone)
         out = allocate(b.engine, shape, stored, zero=False, call=call)
-    elif not isinstance(out, Buffer):
-        raise ParameterError.invalid(call, "out", "a Buffer", out)
     if axes:
         get(kernel).run([b], out, {"axis": axes})
     else:
@@ -81,28 +71,26 @@ def _reduced(
     return out
 
 
+def _check_out(call: str, out: Buffer | None) -> None:
+    if out is not None and not isinstance(out, Buffer):
+        raise ParameterError.invalid(call, "out", "a Buffer", out)
+
+
 def mean(
     b: Buffer, axis: Axis, keepdims: bool, dtype: DtypeLike | None = None, out: Buffer | None = None
 ) -> Buffer:
     """Return the mean along axes, in f32, or f64 for s64 and f64."""
-    axes = _axes(b.shape, axis, "mean")
-    count = 1
-    for a in axes:
-        count *= b.shape[a]
+    count = math.prod(b.shape[a] for a in _axes(b.shape, axis, "mean"))
     wanted = promote.real(b.dtype) if dtype is None else dtype_name(dtype, call="mean")
     promote.check_device(b.engine, wanted, "mean", "the result is")
     if wanted not in promote.FLOATS:
         raise ParameterError.invalid("mean", "dtype", "'f32' or 'f64'", wanted)
-    if b.dtype in SUMS and wanted in SUMS[b.dtype]:  # integers are added exactly
-        total = _reduced("reduce_sum", "mean", b, axes, keepdims, wanted, None)
-    elif dtype is None:
-        total = _reduced("reduce_sum", "mean", b, axes, keepdims, b.dtype, None)
-    else:
-        total = _reduced("reduce_sum", "mean", b.astype(wanted), axes, keepdims, wanted, None)
-    result = total / count
+    exact = wanted in SUMS.get(b.dtype, ())  # integers are added exactly
+    stored = wanted if exact or dtype is not None else b.dtype
+    given = None if exact or dtype is None else wanted
+    result = reduce("reduce_sum", "mean", b, axis, keepdims, given, stored=stored) / count
+    _check_out("mean", out)
     if out is None:
         return result
-    if not isinstance(out, Buffer):
-        raise ParameterError.invalid("mean", "out", "a Buffer", out)
     out[...] = result
     return out

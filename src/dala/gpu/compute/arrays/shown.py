@@ -1,4 +1,4 @@
-"""How notebooks show buffers: small ones as numbers, picture-shaped ones as pictures."""
+"""Buffers in notebooks: small ones as numbers, picture-shaped ones as pictures."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -14,7 +13,7 @@ from dala.gpu.compute.call.derived import with_derived
 from dala.gpu.compute.lang.declaration import KernelDecl, ParamDecl, expected_numbers
 from dala.gpu.compute.lang.ir import FLOATS, Param, Program
 from dala.gpu.compute.lang.scalars import RANGES
-from dala.gpu.compute.params import check_params, missing, python_number
+from dala.gpu.compute.params import check_params, missing, number_of, python_number
 from dala.typing import Params, ParamValue
 
 #: The largest finite f32.
@@ -52,9 +51,8 @@ def pack(decl: KernelDecl, program: Program, params: Params) -> tuple[int | floa
                 raise _refused(decl, p, slots[place], value)
             values.append(number)
             place += 1
-    return (
-        tuple(values) if program.derived is None else with_derived(program.derived, tuple(values))
-    )
+    found = tuple(values)
+    return found if program.derived is None else with_derived(program.derived, found)
 
 
 class LastParams:
@@ -112,25 +110,12 @@ def _refused(decl: KernelDecl, p: ParamDecl, slot: Param, value: ParamValue) -> 
 
 def _number(p: ParamDecl, value: object, slot: Param) -> int | float | None:
     """Convert a number to the slot's type; return None if it is invalid."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if not isinstance(value, bool | int | float):
+    real = slot.type in FLOATS
+    number = number_of(value, not real)
+    if number is None or number != number or not p.allows(number):
         return None
-    if slot.type in FLOATS:
-        try:
-            number = value if isinstance(value, float) else float(value)
-        except OverflowError:
-            return None
-        if math.isnan(number) or not p.allows(number):
-            return None
-        if p.low is not None and slot.type == "f32" and abs(number) > _F32_MAX:
-            return None
-        return number
-    if isinstance(value, float):
-        if not value.is_integer():
-            return None
-        value = int(value)
-    low, high = RANGES[slot.type]
-    if isinstance(value, bool):
-        value = int(value)
-    return value if p.allows(value) and low <= value <= high else None
+    if not real:
+        low, high = RANGES[slot.type]
+        number = int(number) if isinstance(number, bool) else number
+        return number if low <= number <= high else None
+    return None if p.low is not None and slot.type == "f32" and abs(number) > _F32_MAX else number

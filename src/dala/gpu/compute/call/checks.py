@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from dala.errors import ArityError, DeviceMismatch, ShapeMismatch, UnsupportedDtype
@@ -56,15 +56,15 @@ def check_count(kernel: Runnable, count: int) -> None:
         raise ArityError.invalid(kernel.name, "inputs", f"{many} {noun}{names}", count)
 
 
-def check_types(engine: Engine, program: Program) -> None:
-    """Raise UnsupportedDtype if a program computes in a type that the device does not support."""
-    missing = sorted(program.types - engine.dtypes - {"bool"})
+def check_types(engine: Engine, name: str, types: Iterable[str]) -> None:
+    """Raise UnsupportedDtype if a call computes in a type that the device does not support."""
+    missing = sorted({*types} - engine.dtypes - {"bool"})
     if missing:
         raise UnsupportedDtype(
-            f"{program.name}: computes with {', '.join(missing)}, which "
+            f"{name}: computes with {', '.join(missing)}, which "
             f"{engine.info().get('name', engine.id)} ({engine.id}) does not support. Use 32-bit "
             "dtypes (f32, s32, u32, u8), or move the buffers: b.to('cpu').",
-            call=program.name,
+            call=name,
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from dala.gpu.compute.engines.symbols import FUNCTIONS, apply, is_symbolic
 from dala.gpu.compute.lang.exact.fixed_point import fixed_point
 from dala.gpu.compute.lang.exact.uniform import OPERATIONS
-from dala.gpu.compute.lang.ir import Derived, Value
+from dala.gpu.compute.lang.ir import Derived, Value, arguments_first
 
 _Numbers = Sequence[Any]  # plain numbers, or symbols of an exported plan
 
@@ -16,24 +16,18 @@ _Numbers = Sequence[Any]  # plain numbers, or symbols of an exported plan
 def _evaluate(wanted: Sequence[Value], params: _Numbers) -> list[Any]:
     """Return the values of uniform expressions for given parameters."""
     known: dict[Value, Any] = {}
-
-    def of(v: Value) -> Any:
+    for v in arguments_first(wanted):
+        args = [known[a] for a in v.args]
         if v.op == "const":
-            return v.attr
-        if v not in known:
-            known[v] = compute(v)
-        return known[v]
-
-    def compute(v: Value) -> Any:
-        if v.op == "param":
-            return params[v.attr]
-        args = [of(a) for a in v.args]
-        if v.op == "cast":
-            return args[0] * 1.0
-        found = OPERATIONS[v.op](*args)
-        return apply(v.op, found, *args) if v.op in FUNCTIONS else found
-
-    return [of(v) for v in wanted]
+            known[v] = v.attr
+        elif v.op == "param":
+            known[v] = params[v.attr]
+        elif v.op == "cast":
+            known[v] = args[0] * 1.0
+        else:
+            found = OPERATIONS[v.op](*args)
+            known[v] = apply(v.op, found, *args) if v.op in FUNCTIONS else found
+    return [known[v] for v in wanted]
 
 
 def with_derived(derived: Derived, values: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -39,11 +40,11 @@ class ForeignInput(Protocol):
         """Return a result as the input's kind."""
 
 
+@dataclass
 class _Same:
     """A buffer."""
 
-    def __init__(self, value: Buffer) -> None:
-        self.value = value
+    value: Buffer
 
     def buffer(self, device: str | None) -> Buffer:
         return self.value
@@ -52,11 +53,11 @@ class _Same:
         return result
 
 
+@dataclass
 class _Array:
     """A NumPy array."""
 
-    def __init__(self, value: NDArray) -> None:
-        self.value = value
+    value: NDArray
 
     def buffer(self, device: str | None) -> Buffer:
         return from_dlpack(np.asarray(self.value, order="C"), device=device)
@@ -65,17 +66,16 @@ class _Array:
         return result.numpy()
 
 
+@dataclass
 class _DeepPicture:
     """A picture of bools, uint16 or other floats, which is computed as u8 or f32.
 
     Bools are black and white, uint16 is x / 65535, and floats are 0 to 1.
     """
 
+    value: NDArray
     #: The dtypes, besides those of pictures.
-    dtypes = tuple(map(np.dtype, (np.bool_, np.uint16, np.float16, np.float64)))
-
-    def __init__(self, value: NDArray) -> None:
-        self.value = value
+    dtypes: ClassVar = tuple(map(np.dtype, (np.bool_, np.uint16, np.float16, np.float64)))
 
     def buffer(self, device: str | None) -> Buffer:
         if self.value.dtype == np.bool_:
@@ -92,11 +92,11 @@ class _DeepPicture:
         return array.astype(wanted)
 
 
+@dataclass
 class _Tensor:
     """A tensor of another library."""
 
-    def __init__(self, value: SupportsDLPack) -> None:
-        self.value = value
+    value: SupportsDLPack
 
     def buffer(self, device: str | None) -> Buffer:
         return from_dlpack(self.value, device=device)

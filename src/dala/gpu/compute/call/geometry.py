@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Protocol
 
 from dala.errors import DtypeMismatch, ShapeError, ShapeMismatch
@@ -108,7 +109,7 @@ def geometry(
             )
     dims = tuple(domain)
     if not program.uses_position:
-        dims, strides = _merge(dims, strides)
+        dims, strides = merge_axes(dims, strides)
     return Geometry(dims, tuple(strides), shapes, out_shape)
 
 
@@ -132,20 +133,25 @@ def _broadcast(
             shape,
             "Axes must be equal or 1, counted from the last.",
         )
-    strides: list[int] = []
-    stride = 1
-    for size in reversed(padded):
-        strides.append(stride if size > 1 else 0)
-        stride *= size
-    return tuple(reversed(strides))
+    return broadcast_strides(padded)
 
 
-def _merge(
+def strides_of(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the distance in elements along each axis."""
+    return tuple(prod(shape[i + 1 :]) for i in range(len(shape)))
+
+
+def broadcast_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the same, with 0 for axes of size 1, which are broadcast."""
+    return tuple(s if n > 1 else 0 for s, n in zip(strides_of(shape), shape, strict=True))
+
+
+def merge_axes(
     dims: tuple[int, ...], strides: list[tuple[int, ...]]
 ) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
     """Merge adjacent axes that are contiguous in every argument; drop axes of size one.
 
-    >>> _merge((2, 3, 4), [(12, 4, 1), (0, 4, 1)])
+    >>> merge_axes((2, 3, 4), [(12, 4, 1), (0, 4, 1)])
     ((2, 12), [(12, 1), (0, 1)])
     """
     axes = [axis for axis, size in enumerate(dims) if size != 1] or [len(dims) - 1]
@@ -161,12 +167,5 @@ def _merge(
         else:
             sizes.append(dims[axis])
             merged.append(here)
-    found: list[tuple[int, ...]] = []
-    number = 0
-    for s in strides:
-        if not s:
-            found.append(())
-            continue
-        found.append(tuple(row[number] for row in merged))
-        number += 1
-    return tuple(sizes), found
+    columns = zip(*merged, strict=True)
+    return tuple(sizes), [next(columns) if s else () for s in strides]

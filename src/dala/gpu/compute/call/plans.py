@@ -11,6 +11,7 @@ from dala.forks import cached_property
 from dala.gpu.compute.call.arguments import LastParams
 from dala.gpu.compute.engines.base import Engine, Geometry, Runner, Storage, Task
 from dala.gpu.compute.engines.registry import run_on_host, unsupported
+from dala.gpu.compute.lang.declaration import KernelDecl
 from dala.gpu.compute.lang.ir import Program
 
 #: Parameter values in the order of a program's parameters.
@@ -30,6 +31,8 @@ class CallPlan:
     shared: bool = False
     #: The runner's parameters if they are part of the plan.
     values: Values = ()
+    #: The kernel, whose parameters are those of each call; None for an operation.
+    decl: KernelDecl | None = None
     params: LastParams = field(default_factory=LastParams)
 
 
@@ -53,6 +56,8 @@ class BoundCall:
     task: Task | None = None
     #: Limits of each call of the kernel, which is then never fused.
     limits: Limits | None = None
+    #: The kernel; None for an operation.
+    decl: KernelDecl | None = None
 
     @cached_property
     def code(self) -> Runner | None:
@@ -82,7 +87,7 @@ class BoundCall:
         """Return the call's plan; ``values`` are parameters of a lowered operation's program."""
         run = self.prepare()
         values = () if self.code is not None else values
-        return CallPlan(run, self.program, self.distinct, self.shared, values)
+        return CallPlan(run, self.program, self.distinct, self.shared, values, self.decl)
 
 
 def _within(limits: Limits, run: Runner) -> Runner:

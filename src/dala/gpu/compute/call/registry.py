@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
 
@@ -14,10 +15,12 @@ T = TypeVar("T")
 class Registry(Generic[T]):
     """Things by name, of which the last ones are held; others are made again when asked for.
 
-    A thing that someone else holds stays the same object.
+    A thing that someone else holds stays the same object. A passing one, which no one holds, is
+    forgotten with its name once there are many younger ones.
 
     Args:
         most: how many are held.
+        passing: how many passing ones are known that no one holds.
 
     >>> registry = Registry[set[int]](most=1)
     >>> first = {1}
@@ -29,19 +32,37 @@ class Registry(Generic[T]):
     ['a', 'b']
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, passing: int = 0) -> None:
         self._most = most
+        self._most_passing = passing
         #: The things that are held, oldest first. Calls read it without the lock.
         self.held: dict[str, T] = {}
         self._alive: WeakValueDictionary[str, T] = WeakValueDictionary()
         self._makers: dict[str, Callable[[], T]] = {}
+        #: The names of passing things, oldest first.
+        self._passing: dict[str, None] = {}
         self._lock = forks.lock()
 
-    def put(self, name: str, thing: T, make: Callable[[], T]) -> None:
+    def put(self, name: str, thing: T, make: Callable[[], T], *, passing: bool = False) -> None:
         """Give a thing a name, in place of another of that name; ``make`` returns it again."""
         with self._lock:
             self._makers[name] = make
             self._hold(name, thing)
+            self._passing.pop(name, None)
+            if passing:
+                self._passing[name] = None
+                self._forget()
+
+    def _forget(self) -> None:
+        """Forget the oldest passing things; two for each that is new, so that none is missed."""
+        for name in list(islice(self._passing, 2)):
+            if len(self._passing) <= self._most_passing:
+                return
+            del self._passing[name]
+            if name in self._alive:
+                self._passing[name] = None
+            else:
+                del self._makers[name]
 
     def find(self, name: str) -> T | None:
         """Return the thing of a name, or None."""
@@ -64,6 +85,7 @@ class Registry(Generic[T]):
         with self._lock:
             self.held.pop(name, None)
             self._alive.pop(name, None)
+            self._passing.pop(name, None)
             return self._makers.pop(name, None) is not None
 
     def __iter__(self) -> Iterator[str]:

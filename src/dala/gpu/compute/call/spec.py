@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
+from typing import Any, Final, NamedTuple, NotRequired, TypedDict
 
 from dala.errors import (
     ArityError,
@@ -14,10 +14,9 @@ from dala.errors import (
     did_you_mean,
 )
 from dala.gpu.compute.buffer import Buffer
+from dala.gpu.compute.kernel import get as find_kernel
+from dala.gpu.compute.runnable import NO_PARAMS, Runnable
 from dala.typing import Params
-
-if TYPE_CHECKING:
-    from dala.gpu.compute.runnable import Runnable
 
 
 class Spec(TypedDict):
@@ -40,16 +39,17 @@ class Spec(TypedDict):
     dst: NotRequired[Buffer]
 
 
-class FullSpec(TypedDict):
-    """A checked spec, with every key that its operation requires."""
+class CheckedSpec(NamedTuple):
+    """What a checked spec describes; a copy has no kernel, and a barrier no output.
+
+    Inputs and output of a kernel are as they were given: the kernel checks them.
+    """
 
     op: str
-    kernel: NotRequired[Runnable | str]
-    inputs: NotRequired[Sequence[Buffer]]
-    output: NotRequired[Buffer]
-    params: NotRequired[Params]
-    src: NotRequired[Buffer]
-    dst: NotRequired[Buffer]
+    kernel: Runnable | None = None
+    inputs: Sequence[Buffer] = ()
+    output: Buffer | None = None
+    params: Params = NO_PARAMS
 
 
 #: Required and optional keys of each operation.
@@ -63,8 +63,9 @@ _KEYS: Final = {
 _EMPTY_KEYS: Final = ("kernel", "inputs", "output", "params", "src", "dst")
 
 
-def read_spec(spec: Spec, call: str) -> FullSpec:
-    """Check the keys of a spec, and return it with defaults filled in.
+# Any: the values of a spec are checked where they are used.
+def read_spec(spec: Spec, call: str) -> CheckedSpec:
+    """Check a spec, the buffers of a copy included; those of a kernel are left to the kernel.
 
     ``copy_buffer`` accepts ``inputs`` (a list of one buffer) and ``output`` in place of ``src`` and
     ``dst``. Keys that an operation does not use may have an empty value.
@@ -78,7 +79,7 @@ def read_spec(spec: Spec, call: str) -> FullSpec:
         expected = f"one of {', '.join(map(repr, _KEYS))}"
         raise ParameterError.invalid(call, "op", expected, op)
     needed, optional = _KEYS[op]
-    given: dict[str, object] = {key: spec[key] for key in spec}  # type: ignore[literal-required]
+    given: dict[str, Any] = {key: spec[key] for key in spec}  # type: ignore[literal-required]
     if op == "copy_buffer" and "src" not in given and "dst" not in given and "inputs" in given:
         inputs = given.pop("inputs")
         if not isinstance(inputs, Sequence) or len(inputs) != 1:
@@ -86,7 +87,8 @@ def read_spec(spec: Spec, call: str) -> FullSpec:
         given["src"], given["dst"] = inputs[0], given.pop("output", None)
     known = {"op", *needed, *optional}
     for key in [key for key in given if key not in known]:
-        if key in _EMPTY_KEYS and (given[key] is None or _is_empty(given[key])):
+        listed = isinstance(given[key], Sequence | Mapping)
+        if key in _EMPTY_KEYS and (given[key] is None or (listed and not len(given[key]))):
             del given[key]
             continue
         advice = did_you_mean(str(key), known) or f"It takes: {', '.join(sorted(known))}."
@@ -95,13 +97,14 @@ def read_spec(spec: Spec, call: str) -> FullSpec:
     if missing:
         raise ParameterError(f"{call}: {op} requires {' and '.join(missing)}.", call=call)
     if op == "run_kernel":
-        params = given.get("params")
-        given["params"] = {} if params is None else params
-    return given  # type: ignore[return-value]
-
-
-def _is_empty(value: object) -> bool:
-    return isinstance(value, Sequence | Mapping) and not len(value)
+        kernel, params = find_kernel(given["kernel"], call), given.get("params")
+        return CheckedSpec(
+            op, kernel, given["inputs"], given["output"], {} if params is None else params
+        )
+    if op == "barrier":
+        return CheckedSpec(op)
+    check_copy(given["src"], given["dst"], call)
+    return CheckedSpec(op, None, [given["src"]], given["dst"])
 
 
 def check_copy(source: Buffer, target: Buffer, call: str) -> None:

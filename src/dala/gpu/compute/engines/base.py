@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from dala.gpu.compute.lang.ir import Program
@@ -66,10 +67,12 @@ class Geometry:
     @property
     def count(self) -> int:
         """The number of positions."""
-        total = 1
-        for d in self.dims:
-            total *= d
-        return total
+        return prod(self.dims)
+
+    def extent(self, argument: int, axis: int) -> int:
+        """Return the size of an argument (-1: the output) along an axis, as ``dim`` defines it."""
+        shape = self.out_shape if argument < 0 else self.shapes[argument]
+        return (shape or (1,))[axis]
 
     @property
     def layout(self) -> tuple[int, tuple[int, ...]]:

@@ -3,17 +3,17 @@
 A draw is a rounded box at any position and angle, filled from a picture or with a color. It
 changes the pixels inside its bounds. For the pixel with center p = (x + 0.5, y + 0.5):
 
-- ``u`` is p - (cx, cy) rotated back: (dx cos + dy sin, dy cos - dx sin). The box is
-  |u| <= (hw, hh).
+- ``u`` is p - (cx, cy) rotated back: (dx cos + dy sin, dy cos - dx sin), rounded to multiples of
+  1/256, as positions and sizes of boxes are (``on_grid``). The box is |u| <= (hw, hh).
 - The coverage is clamp(0.5 - distance, 0, 1), where ``distance`` is the signed distance of u from
-  the box with corners of ``radius``, negative inside. Positions and sizes of boxes are multiples of
-  1/256 (``on_grid``); so are distances of a box that is not rotated, rounded down.
+  the box with corners of ``radius``, negative inside, rounded down to a multiple of 1/256.
 - PICTURE samples the texel ``((ux + hw) sx + ox, (uy + hh) sy + oy)``, bilinearly, weighted by
-  alpha, clamped to the crop. With ``taps_x`` by ``taps_y`` taps it averages samples spread evenly
-  over the pixel. TINT uses the alpha of that sample with the draw's color. FILL uses the color.
+  alpha, clamped to the crop. With ``taps_x`` by ``taps_y`` taps, rounded up to powers of two, it
+  averages samples spread evenly over the pixel. ``sampling/draws.py`` has the integers. TINT uses
+  the alpha of that sample with the draw's color. FILL uses the color.
   RING uses the color, and subtracts the coverage of the box that is ``width`` smaller on each
   side. SHADOW uses the color, and the coverage of the box blurred by a Gaussian with the standard
-  deviation ``width``.
+  deviation ``width``: see ``sampling/shadows.py``.
 - A sample is rounded to straight bytes. Coverage times opacity is a share of 65536, rounded. The
   source's alpha is that of the sample or color times the share, with 16 fractional bits; where the
   share is full, it is the byte.
@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -61,9 +61,6 @@ BLENDS: Final = (
     "color-burn", "hard-light", "soft-light", "difference", "exclusion",
 )  # fmt: skip
 
-#: Steps of the integral over a shadow.
-SHADOW_STEPS: Final = 12
-
 #: The words of a draw that are rounded to multiples of 1/GRID: center, half size, radius and width.
 _ROUNDED: Final = (8, 9, 12, 13, 14, 15)
 GRID: Final = 256
@@ -80,6 +77,21 @@ def on_grid(draws: NDArray) -> NDArray:
 
 #: Left, top, right, bottom; right and bottom are excluded.
 Rect: TypeAlias = tuple[int, int, int, int]
+
+
+class ComposedFrame(NamedTuple):
+    """Draws onto a target of (height, width, 4) u8, inside the rectangles only.
+
+    The rectangles are inside the target and do not overlap. They are filled with ``background``
+    first, unless it is None.
+    """
+
+    target: Storage
+    width: int
+    height: int
+    draws: NDArray
+    rects: Sequence[Rect]
+    background: tuple[int, int, int, int] | None
 
 
 class Composer(ABC):
@@ -103,28 +115,16 @@ class Composer(ABC):
         """Delete a picture. Safe from finalizers."""
 
     @abstractmethod
-    def compose(
-        self,
-        target: Storage,
-        width: int,
-        height: int,
-        draws: NDArray,
-        rects: Sequence[Rect],
-        background: tuple[int, int, int, int] | None,
-    ) -> None:
-        """Draw onto a target of (height, width, 4) u8, inside the rectangles only.
-
-        The rectangles are inside the target and do not overlap. They are filled with
-        ``background`` first, unless it is None. Ordered with other work on the engine.
-        """
+    def compose(self, frame: ComposedFrame) -> None:
+        """Draw a frame. Ordered with other work on the engine."""
 
     @property
-    @abstractmethod
     def nbytes(self) -> int:
         """Bytes that the composer allocated itself."""
+        return 0
 
     def count_for(self, accounts: Accounts) -> None:  # noqa: B027 - some hold no memory
-        """Count what it holds beside pictures against these budgets, too."""
+        """Count its own memory beside pictures against these budgets, too."""
 
     def close(self) -> None:  # noqa: B027 - some hold no memory
         """Release all memory."""

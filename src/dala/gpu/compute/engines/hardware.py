@@ -39,7 +39,7 @@ def gpu_nodes(root: str = "/dev") -> list[str] | None:
 
 
 def card_bytes(vendor: int, device: int, root: str = "/sys/class/drm") -> int | None:
-    """Return the memory of a graphics card, or None where the system does not tell.
+    """Return the memory of a graphics card, or None where it is not known.
 
     WebGPU does not tell. On Linux the drivers of AMD do, for cards with these PCI ids.
 

@@ -1,4 +1,4 @@
-"""How look-up tables of bytes are quantized, for every engine.
+"""Quantized look-up tables of bytes, for every engine.
 
 From bytes to bytes the look-up is in integers of 32 bits, without sign. Positions have 16
 fractional bits. Entries have 16 bits: a step of a byte is ``unit`` of them, a power of two; 0 is
@@ -64,12 +64,17 @@ def byte_places(task: Task, size: int, curves: NDArray | None = None) -> NDArray
         return np.tile((byte * last * 65536 + 127) // 255, (3, 1)).astype("<u4")
     if curves is None:
         return _places(task, "domain", last)
-    place = curve_places(task).astype(np.int64)
-    cell, channel = np.minimum(place >> 16, len(curves) - 2), np.arange(3)[:, None]
-    part = place - (cell << 16)
-    near, far = (_curve_entries(task, size, curves[cell + k, channel]) for k in (0, 1))
+    near, far, part = _around(curve_places(task), curves)
+    near, far = (_curve_entries(task, size, entries) for entries in (near, far))
     found = near + ((far - near) * part + 32768 >> 16)
     return np.asarray(np.clip(found, 0, last << 16).astype("<u4"))
+
+
+def _around(places: NDArray, curves: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    """Return the entries before and after positions, (3, 256), and how far the second counts."""
+    place = places.astype(np.int64)
+    cell, channel = np.minimum(place >> 16, len(curves) - 2), np.arange(3)[:, None]
+    return curves[cell, channel], curves[cell + 1, channel], place - (cell << 16)
 
 
 def _places(task: Task, name: str, last: int) -> NDArray:
@@ -129,9 +134,7 @@ def byte_entries(lut: NDArray, numbers: ByteLookup) -> NDArray:
 
 def byte_curves(task: Task, lut: NDArray, numbers: ByteLookup) -> NDArray:
     """Return the bytes that one curve per channel gives for each byte, (3, 256) u8."""
-    place = byte_places(task, len(lut)).astype(np.int64)
-    cell, channel = np.minimum(place >> 16, len(lut) - 2), np.arange(3)[:, None]
-    part = place - (cell << 16)
-    near, far = (byte_entries(lut[cell + k, channel], numbers) for k in (0, 1))
+    near, far, part = _around(byte_places(task, len(lut)), lut)
+    near, far = (byte_entries(entries, numbers) for entries in (near, far))
     total = near * (65536 - part) + far * part + numbers.keep * np.arange(256)
     return np.asarray(np.clip((total >> numbers.shift) - numbers.below, 0, 255).astype(np.uint8))

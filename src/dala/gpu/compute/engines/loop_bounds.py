@@ -1,11 +1,16 @@
-"""How many iterations a program makes at a position, as far as its parameters and shapes say."""
+"""Bounds of the iterations of a program at a position, from its parameters and shapes."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from dala.gpu.compute.engines.base import Geometry, Values
+from dala.gpu.compute.engines.unroll import FOLD
 from dala.gpu.compute.lang.ir import Block, For, If, Program, Value
 
-_INT32 = 1 << 31
+_INT32: Final = 1 << 31
+#: The operations of bounds that are computed.
+_FOLDED: Final = frozenset({"add", "sub", "mul", "neg", "min", "max", "idiv"})
 
 
 class LoopBounds:
@@ -49,34 +54,14 @@ class LoopBounds:
         if v.op == "param":
             return int(self._params[v.attr]) if v.type == "s32" else None
         if v.op == "dim":
-            argument, axis = v.attr
-            shape = self._geometry.out_shape if argument < 0 else self._geometry.shapes[argument]
-            extent: int = (shape or (1,))[axis]
-            return extent
+            return self._geometry.extent(*v.attr)
         args = [self._number(a) for a in v.args]
         known = [a for a in args if a is not None]
         if v.type != "s32" or len(known) < len(args) or not args:
             return None
         if any(a.type != "s32" for a in v.args):
             return None
-        found = _fold(v.op, known)
-        return found if found is not None and -_INT32 <= found < _INT32 else None
-
-
-def _fold(op: str, args: list[int]) -> int | None:
-    match op, args:
-        case "add", [a, b]:
-            return a + b
-        case "sub", [a, b]:
-            return a - b
-        case "mul", [a, b]:
-            return a * b
-        case "neg", [a]:
-            return -a
-        case "min", [a, b]:
-            return min(a, b)
-        case "max", [a, b]:
-            return max(a, b)
-        case "idiv", [a, b] if b:
-            return a // b
-    return None
+        if v.op not in _FOLDED or (v.op == "idiv" and not known[1]):
+            return None
+        found = FOLD[v.op](*known)
+        return found if -_INT32 <= found < _INT32 else None

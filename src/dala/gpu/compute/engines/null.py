@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Final
+from typing import Any, Final
 
 from dala.gpu.compute.dtypes import DTYPES
 from dala.gpu.compute.engines.base import (
@@ -23,7 +23,7 @@ from dala.gpu.compute.engines.base import (
     Task,
     Values,
 )
-from dala.gpu.compute.engines.compositing import Composer, Rect
+from dala.gpu.compute.engines.compositing import ComposedFrame, Composer
 from dala.gpu.compute.lang.ir import Program, format_program
 from dala.typing import NDArray
 
@@ -62,6 +62,12 @@ class NullEngine(Engine):
         self._serial = count(1)
         self._live: dict[int, int] = {}
 
+    def note(self, name: str, *storages: Storage, **rest: Any) -> None:
+        """Log a call; its bytes are those of the last storage."""
+        serials = tuple(storage.handle for storage in storages)
+        nbytes = storages[-1].nbytes if storages else 0
+        self.log.append(RecordedCall(name, serials, nbytes, **rest))
+
     def calls(self, name: str) -> list[RecordedCall]:
         """Return the logged calls with a name, oldest first."""
         return [call for call in self.log if call.name == name]
@@ -72,41 +78,36 @@ class NullEngine(Engine):
     def allocate(self, nbytes: int, *, zero: bool) -> Storage:
         storage = Storage(nbytes, next(self._serial))
         self._live[storage.handle] = nbytes
-        self.log.append(RecordedCall("allocate", (storage.handle,), nbytes))
+        self.note("allocate", storage)
         return storage
 
     def release(self, storage: Storage) -> None:
         self._live.pop(storage.handle, None)
 
     def upload(self, storage: Storage, data: Bytes) -> None:
-        self.log.append(RecordedCall("upload", (storage.handle,), storage.nbytes))
+        self.note("upload", storage)
 
     def download(self, storage: Storage) -> memoryview:
-        self.log.append(RecordedCall("download", (storage.handle,), storage.nbytes))
+        self.note("download", storage)
         return memoryview(bytearray(storage.nbytes))
 
     def copy(self, source: Storage, target: Storage) -> None:
-        self.log.append(RecordedCall("copy", (source.handle, target.handle), source.nbytes))
+        self.note("copy", source, target)
 
     def prepare(self, program: Program, geometry: Geometry) -> Runner:
-        self.log.append(RecordedCall("prepare", program=program.name, dims=geometry.dims))
-
-        def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-            serials = (*(s.handle for s in inputs), output.handle)
-            nbytes = output.nbytes
-            self.log.append(
-                RecordedCall("run", serials, nbytes, program.name, geometry.dims, params)
-            )
-
-        return run
+        return self._logged(program.name, geometry.dims)
 
     def operate(self, task: Task) -> Runner:
-        self.log.append(RecordedCall("prepare", program=task.op, dims=task.output.shape))
+        values = tuple(value for _, value in task.values)
+        return self._logged(task.op, task.output.shape, values)
+
+    def _logged(self, name: str, dims: tuple[int, ...], values: Values | None = None) -> Runner:
+        """Log that work is prepared; return a runner that logs it, with its own values if any."""
+        self.note("prepare", program=name, dims=dims)
 
         def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-            serials = (*(s.handle for s in inputs), output.handle)
-            dims, values = task.output.shape, tuple(value for _, value in task.values)
-            self.log.append(RecordedCall("run", serials, output.nbytes, task.op, dims, values))
+            given = params if values is None else values
+            self.note("run", *inputs, output, program=name, dims=dims, params=given)
 
         return run
 
@@ -143,21 +144,7 @@ class _NullComposer(Composer):
     def drop(self, picture: int) -> None:
         self._sizes.pop(picture, None)
 
-    def compose(
-        self,
-        target: Storage,
-        width: int,
-        height: int,
-        draws: NDArray,
-        rects: Sequence[Rect],
-        background: tuple[int, int, int, int] | None,
-    ) -> None:
-        params = (draws.copy(), tuple(rects), background)
-        call = RecordedCall(
-            "compose", (target.handle,), target.nbytes, "", (height, width, 4), params
-        )
-        self._engine.log.append(call)
-
-    @property
-    def nbytes(self) -> int:
-        return 0
+    def compose(self, frame: ComposedFrame) -> None:
+        params = (frame.draws.copy(), tuple(frame.rects), frame.background)
+        dims = (frame.height, frame.width, 4)
+        self._engine.note("compose", frame.target, dims=dims, params=params)

@@ -20,8 +20,10 @@ Expressions are numbers, names of symbols, or tuples of an operator and its oper
 from __future__ import annotations
 
 import math
+import operator
 import struct
 from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
 from typing import Any, Final, TypeAlias
 
 #: A number, the name of a symbol, or an operator and its operands.
@@ -31,9 +33,9 @@ Guard: TypeAlias = "tuple[str, Expr, Expr, bool]"
 Number: TypeAlias = "int | float"
 
 _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    "==": lambda a, b: a == b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
+    "==": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
 }
 
 #: Functions of expressions that a package adds: tables of weights, for example.
@@ -51,13 +53,13 @@ class Trace:
         self.guards: list[Guard] = []
         self._seen: set[Guard] = set()
 
-    def integer(self, name: str, value: int) -> SymbolicInt:
+    def integer(self, name: str, value: int) -> int:
         """Return an integer symbol."""
-        return _integer(value, name, self)
+        return int_of(_made(value, name, self))
 
-    def real(self, name: str, value: float) -> SymbolicFloat:
+    def real(self, name: str, value: float) -> float:
         """Return a symbol for a real number."""
-        return _real(value, name, self)
+        return _made(float(value), name, self)
 
     def guard(self, guard: Guard) -> None:
         """Note a comparison."""
@@ -72,7 +74,7 @@ def expr_of(value: Number) -> Expr:
     >>> expr_of(3), expr_of(Trace().real("sigma", 2.0) * 2)
     (3, ('*', 'sigma', 2))
     """
-    return value.expr if isinstance(value, SymbolicInt | SymbolicFloat) else value
+    return value.expr if isinstance(value, Symbolic) else value
 
 
 def is_symbolic(*values: object) -> bool:
@@ -81,7 +83,7 @@ def is_symbolic(*values: object) -> bool:
     >>> is_symbolic(3, 0.5), is_symbolic(3, Trace().integer("w", 4))
     (False, True)
     """
-    return any(isinstance(v, SymbolicInt | SymbolicFloat) for v in values)
+    return any(isinstance(v, Symbolic) for v in values)
 
 
 def fixed(value: Any) -> Any:
@@ -91,7 +93,7 @@ def fixed(value: Any) -> Any:
     >>> fixed(trace.integer("radius", 3)), fixed(4), trace.guards
     (3, 4, [('==', 'radius', 3, True)])
     """
-    return _fixed(value) if isinstance(value, SymbolicInt | SymbolicFloat) else value
+    return _fixed(value) if isinstance(value, Symbolic) else value
 
 
 def int_of(value: Number) -> int:
@@ -110,7 +112,7 @@ def apply(name: str, value: Number, *args: Number) -> Number:
     >>> expr_of(apply("gauss", 0.4, 3, Trace().real("sigma", 1.0)))
     ('gauss', 3, 'sigma')
     """
-    traces = [a.trace for a in args if isinstance(a, SymbolicInt | SymbolicFloat)]
+    traces = [a.trace for a in args if isinstance(a, Symbolic)]
     if not traces:
         return value
     trace, expr = traces[0], (name, *map(expr_of, args))
@@ -130,26 +132,27 @@ def evaluate(expr: Expr, values: Mapping[str, Number]) -> Any:
         return expr
     name, *rest = expr
     args = [evaluate(a, values) if isinstance(a, str | tuple) else a for a in rest]
-    if name == "+":
-        return sum(args[1:], args[0])
-    if name == "*":
-        return math.prod(args)
-    if name in _BINARY:
-        return _BINARY[name](*args)
-    return FUNCTIONS[name](*args)
+    if name in _NEUTRAL:
+        return reduce(_COMPUTE[name], args)
+    return (_COMPUTE.get(name) or FUNCTIONS[name])(*args)
 
 
-_BINARY: Final[dict[str, Callable[..., Any]]] = {
-    "//": lambda a, b: a // b,
-    "%": lambda a, b: a % b,
-    "/": lambda a, b: a / b,
-    "**": lambda a, b: a**b,
+_COMPUTE: Final[dict[str, Callable[..., Any]]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": operator.pow,
     "floor": math.floor,
     "ceil": math.ceil,
     "round": round,
     "trunc": math.trunc,
     "abs": abs,
 }
+#: The numbers that sums and products begin with.
+_NEUTRAL: Final = {"+": 0, "*": 1}
 
 
 def holds(guard: Guard, values: Mapping[str, Number]) -> bool:
@@ -162,63 +165,35 @@ def holds(guard: Guard, values: Mapping[str, Number]) -> bool:
     return bool(_COMPARE[kind](evaluate(a, values), evaluate(b, values))) is result
 
 
-def _sum(*parts: Expr) -> Expr:
+def _flat(kind: str, *parts: Expr) -> Expr:
+    """Return a sum or a product of parts, with one plain number."""
     found: list[Expr] = []
-    plain: Number = 0
+    plain: Number = _NEUTRAL[kind]
     for part in parts:
-        for item in part[1:] if isinstance(part, tuple) and part[0] == "+" else (part,):
+        for item in part[1:] if isinstance(part, tuple) and part[0] == kind else (part,):
             if isinstance(item, str | tuple):
                 found.append(item)
             else:
-                plain += item
-    if plain or not found:
-        found.append(plain)
-    return found[0] if len(found) == 1 else ("+", *sorted(found, key=repr))
-
-
-def _product(*parts: Expr) -> Expr:
-    found: list[Expr] = []
-    plain: Number = 1
-    for part in parts:
-        for item in part[1:] if isinstance(part, tuple) and part[0] == "*" else (part,):
-            if isinstance(item, str | tuple):
-                found.append(item)
-            else:
-                plain *= item
-    if plain == 0:
+                plain = _COMPUTE[kind](plain, item)
+    if kind == "*" and plain == 0:
         return 0
-    if plain != 1 or not found:
+    if plain != _NEUTRAL[kind] or not found:
         found.append(plain)
-    return found[0] if len(found) == 1 else ("*", *sorted(found, key=repr))
+    return found[0] if len(found) == 1 else (kind, *sorted(found, key=repr))
 
 
-def _quotient(kind: str, a: Expr, b: Expr) -> Expr:
-    return a if b == 1 and kind != "%" else (kind, a, b)
-
-
-_BUILD: Final[dict[str, Callable[[Expr, Expr], Expr]]] = {
-    "+": _sum,
-    "-": lambda a, b: _sum(a, _product(b, -1)),
-    "*": _product,
-    "/": lambda a, b: _quotient("/", a, b),
-    "//": lambda a, b: _quotient("//", a, b),
-    "%": lambda a, b: _quotient("%", a, b),
-    "**": lambda a, b: ("**", a, b),
-}
-_COMPUTE: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": lambda a, b: a / b,
-    "//": lambda a, b: a // b,
-    "%": lambda a, b: a % b,
-    "**": lambda a, b: a**b,
-}
+def _built(kind: str, a: Expr, b: Expr) -> Expr:
+    """Return the expression of an operator with two operands."""
+    if kind == "-":
+        kind, b = "+", _flat("*", b, -1)
+    if kind in _NEUTRAL:
+        return _flat(kind, a, b)
+    return a if b == 1 and kind in ("/", "//") else (kind, a, b)
 
 
 # numbers -----------------------------------------------------------------------------------------
-class SymbolicInt(int):
-    """An int with an expression."""
+class Symbolic:
+    """A number with an expression."""
 
     expr: Expr
     trace: Trace
@@ -235,8 +210,12 @@ class SymbolicInt(int):
     def __hash__(self) -> int:
         return hash(_plain(self))
 
+
+class SymbolicInt(Symbolic, int):
+    """An int with an expression."""
+
     def bit_length(self) -> int:
-        return _integer(int.bit_length(self), ("bits", self.expr), self.trace)
+        return int_of(_made(int.bit_length(self), ("bits", self.expr), self.trace))
 
     def __lshift__(self, other: int) -> int:
         return int(_fixed(self) << other)
@@ -256,41 +235,11 @@ class SymbolicInt(int):
         return self // other, self % other
 
 
-class SymbolicFloat(float):
+class SymbolicFloat(Symbolic, float):
     """A float with an expression."""
-
-    expr: Expr
-    trace: Trace
-
-    def __format__(self, spec: str) -> str:
-        return format(_fixed(self), spec)
-
-    def __str__(self) -> str:
-        return str(_fixed(self))
-
-    def __repr__(self) -> str:
-        return repr(_plain(self))
-
-    def __hash__(self) -> int:
-        return hash(_plain(self))
 
     def is_integer(self) -> bool:
         return float(_plain(self)).is_integer()
-
-
-Symbolic: TypeAlias = "SymbolicInt | SymbolicFloat"
-
-
-def _integer(value: int, expr: Expr, trace: Trace) -> SymbolicInt:
-    made = SymbolicInt(value)
-    made.expr, made.trace = expr, trace
-    return made
-
-
-def _real(value: float, expr: Expr, trace: Trace) -> SymbolicFloat:
-    made = SymbolicFloat(value)
-    made.expr, made.trace = expr, trace
-    return made
 
 
 def _plain(value: Any) -> Any:
@@ -312,25 +261,22 @@ def _fixed(value: Symbolic) -> Any:  # an int or a float
 def _made(value: Number, expr: Expr, trace: Trace) -> Number:
     if not isinstance(expr, str | tuple):
         return value
-    return _integer(value, expr, trace) if isinstance(value, int) else _real(value, expr, trace)
+    made = SymbolicInt(value) if isinstance(value, int) else SymbolicFloat(value)
+    made.expr, made.trace = expr, trace
+    return made
 
 
-def _operator(kind: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
-    build, compute = _BUILD[kind], _COMPUTE[kind]
+def _operator(kind: str, *, swapped: bool) -> Callable[[Any, Any], Any]:
+    compute = _COMPUTE[kind]
 
-    def forward(self: Any, other: Any) -> Any:
+    def operate(self: Any, other: Any) -> Any:
         if not isinstance(other, int | float):
             return NotImplemented
-        value = compute(_plain(self), _plain(other))
-        return _made(value, build(expr_of(self), expr_of(other)), self.trace)
+        a, b = (other, self) if swapped else (self, other)
+        value = compute(_plain(a), _plain(b))
+        return _made(value, _built(kind, expr_of(a), expr_of(b)), self.trace)
 
-    def backward(self: Any, other: Any) -> Any:
-        if not isinstance(other, int | float):
-            return NotImplemented
-        value = compute(_plain(other), _plain(self))
-        return _made(value, build(expr_of(other), expr_of(self)), self.trace)
-
-    return forward, backward
+    return operate
 
 
 def _comparison(kind: str, *, swapped: bool, negated: bool) -> Callable[[Any, Any], Any]:
@@ -353,7 +299,7 @@ def _unary(kind: str) -> Callable[..., Any]:
     def unary(self: Any, digits: int | None = None) -> Any:
         if digits is not None:  # round(x, 4)
             return round(self * 10.0**digits) / 10.0**digits
-        value = _BINARY[kind](_plain(self))
+        value = _COMPUTE[kind](_plain(self))
         if isinstance(self, SymbolicInt) and kind != "abs":
             return self
         return _made(value, (kind, self.expr), self.trace)
@@ -376,9 +322,8 @@ def _install(kinds: Iterable[type]) -> None:
     }  # fmt: skip
     for kind in kinds:
         for sign, name in names.items():
-            forward, backward = _operator(sign)
-            setattr(kind, f"__{name}__", forward)
-            setattr(kind, f"__r{name}__", backward)
+            setattr(kind, f"__{name}__", _operator(sign, swapped=False))
+            setattr(kind, f"__r{name}__", _operator(sign, swapped=True))
         for name, (sign, swapped, negated) in compared.items():
             setattr(kind, f"__{name}__", _comparison(sign, swapped=swapped, negated=negated))
         for name in ("floor", "ceil", "round", "trunc", "abs"):
@@ -415,7 +360,7 @@ class SymbolicBytes(bytes):
             expr = expr_of(number)
             if isinstance(expr, str | tuple):
                 words.append((at, "f" if kind == "f" else "u", expr))
-            parts.append(_word(kind, _plain(number)))
+            parts.append(word(kind, _plain(number)))
             at += len(parts[-1])
         return cls._of(b"".join(parts), words)
 
@@ -453,7 +398,12 @@ class SymbolicTable(bytes):
         return made
 
 
-def _word(kind: str, number: Number) -> bytes:
+def word(kind: str, number: Number) -> bytes:
+    """Return a number as four bytes: "f" as f32, else modulo 2**32; "x" is a byte of padding.
+
+    >>> word("u", -1).hex()
+    'ffffffff'
+    """
     if kind == "x":
         return b"\0"
     if kind == "f":
@@ -462,12 +412,3 @@ def _word(kind: str, number: Number) -> bytes:
         except OverflowError:
             return struct.pack("<f", math.copysign(math.inf, number))
     return struct.pack("<I", int(number) & 0xFFFFFFFF)
-
-
-def word(kind: str, number: Number) -> bytes:
-    """Return a number as four bytes: "f" as f32, "u" modulo 2**32.
-
-    >>> word("u", -1).hex()
-    'ffffffff'
-    """
-    return _word(kind, number)

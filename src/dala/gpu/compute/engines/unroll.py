@@ -6,6 +6,7 @@ constant offsets, so that the loop over positions vectorizes.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
@@ -18,10 +19,10 @@ from dala.gpu.compute.lang.ir import (
     If,
     SetSlot,
     Slot,
-    Statement,
     Value,
     statements,
 )
+from dala.gpu.compute.lang.rewrite import Copier
 
 #: The number that a value is folded to; None if it is not a constant.
 _Number: TypeAlias = "int | float | None"
@@ -29,17 +30,18 @@ _Number: TypeAlias = "int | float | None"
 #: Loops are unrolled while the program stays below this many statements.
 LIMIT: Final = 2500
 
-_FOLD: Final[dict[str, Callable[..., int]]] = {
-    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
-    "neg": lambda a: -a, "abs": abs,
-    "min": lambda a, b: min(a, b), "max": lambda a, b: max(a, b),
+#: The operations of ints that are folded.
+FOLD: Final[dict[str, Callable[..., int]]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul,
+    "neg": operator.neg, "abs": abs,
+    "min": min, "max": max,
     "idiv": lambda a, b: a // b if b else 0, "mod": lambda a, b: a % b if b else 0,
-    "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b, "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt,
+    "le": operator.le, "gt": operator.gt, "ge": operator.ge,
 }  # fmt: skip
 _LOGIC: Final[dict[str, Callable[..., bool]]] = {
-    "and": lambda a, b: a and b, "or": lambda a, b: a or b, "xor": lambda a, b: a != b,
-    "not": lambda a: not a,
+    "and": lambda a, b: a and b, "or": lambda a, b: a or b, "xor": operator.ne,
+    "not": operator.not_,
 }  # fmt: skip
 
 
@@ -58,8 +60,7 @@ def unroll(
         limit: The most statements; :data:`LIMIT` by default.
     """
     unroller = _Unroller(params or {}, LIMIT if limit is None else limit)
-    new = unroller.block(body)
-    return new, tuple(unroller.value(v) for v in result)
+    return unroller.block(body), tuple(map(unroller.of, result))
 
 
 def wrap(number: int, ir_type: str) -> int:
@@ -102,63 +103,44 @@ def has_loops(body: Block) -> bool:
     return any(isinstance(s, For) for s in statements(body))
 
 
-class _Unroller:
+class _Unroller(Copier):
     def __init__(self, params: Mapping[int, int], limit: int) -> None:
+        super().__init__()
         self.params = params
         self.limit = limit
-        self.values: dict[Value, Value] = {}
         #: Values of the indexes of loops being unrolled.
         self.known: dict[Slot, int] = {}
         self.count = 0
 
-    def value(self, v: Value) -> Value:
-        return v if v.op == "const" else self.values[v]
+    def value(self, s: Value) -> Value:
+        new = self.folded(s)
+        if new.op != "const":
+            self.body.append(new)
+            self.count += 1
+        return new
 
-    def block(self, block: Block) -> Block:
-        out: list[Statement] = []
-        self.into(out, block)
-        return Block(out)
-
-    def into(self, out: list[Statement], block: Block) -> None:
-        for s in block.body:
-            if isinstance(s, Value):
-                new = self.folded(s)
-                self.values[s] = new
-                if new.op != "const":
-                    out.append(new)
-                    self.count += 1
-            elif isinstance(s, SetSlot):
-                out.append(SetSlot(s.slot, self.value(s.value)))
-            elif isinstance(s, If):
-                self.branch(out, s)
-            elif isinstance(s, For):
-                self.loop(out, s)
-            else:
-                out.append(s)
-
-    def branch(self, out: list[Statement], s: If) -> None:
-        condition = self.value(s.condition)
+    def branch(self, s: If) -> None:
+        condition = self.of(s.condition)
         if condition.op == "const":
-            self.into(out, s.then if condition.attr else s.otherwise)
+            self.copy(s.then if condition.attr else s.otherwise)
         else:
-            out.append(If(condition, self.block(s.then), self.block(s.otherwise)))
+            super().branch(s)
 
-    def loop(self, out: list[Statement], s: For) -> None:
-        start, stop = self.value(s.start), self.value(s.stop)
+    def loop(self, s: For) -> None:
+        start, stop = self.of(s.start), self.of(s.stop)
         turns = range(0)
-        counted = start.op == "const" and stop.op == "const" and not _jumps(s.body)
+        counted = start.op == "const" and stop.op == "const" and not jumps(s.body)
         if counted:
             turns = range(start.attr, stop.attr, s.step)
         if not counted or self.count + len(turns) * self.size(s.body) > self.limit:
-            out.append(For(s.index, start, stop, s.step, self.block(s.body)))
+            super().loop(s)
             return
         free = s.index not in _assigned(s.body)
         for turn in turns:
-            number = Value("const", "s32", (), turn)
-            out.append(SetSlot(s.index, number))
+            self.body.append(SetSlot(s.index, Value("const", "s32", (), turn)))
             if free:
                 self.known[s.index] = turn
-            self.into(out, s.body)
+            self.copy(s.body)
         self.known.pop(s.index, None)
 
     def size(self, block: Block, seen: dict[Value, _Number] | None = None) -> int:
@@ -180,7 +162,7 @@ class _Unroller:
 
     def number(self, v: Value, seen: dict[Value, _Number]) -> _Number:
         """Return the number that a value will be folded to, or None if it is not a constant."""
-        v = self.values.get(v, v)
+        v = self.of(v)
         if v.op == "const":
             constant: _Number = v.attr
             return constant
@@ -194,7 +176,7 @@ class _Unroller:
         return seen[v]
 
     def folded(self, v: Value) -> Value:
-        args = tuple(self.value(a) for a in v.args)
+        args = tuple(map(self.of, v.args))
         if v.op == "get" and v.attr in self.known:
             return Value("const", v.type, (), self.known[v.attr])
         if v.op == "param" and v.attr in self.params:
@@ -220,20 +202,19 @@ def _fold(v: Value, numbers: list[float], source: str) -> _Number:
         # Small enough to be exact in any float type.
         small = abs(ints[0]) < 1 << 24
         return wrap(ints[0], v.type) if v.type in INTS else float(ints[0]) if small else None
-    if v.op not in _FOLD:
+    if v.op not in FOLD:
         return None
-    number = _FOLD[v.op](*ints)
+    number = FOLD[v.op](*ints)
     return number if v.type == "bool" else wrap(number, v.type)
 
 
-def _jumps(block: Block) -> bool:
+def jumps(block: Block) -> bool:
     """Return whether a loop body contains ``break`` or ``continue`` of that loop."""
-    for s in block.body:
-        if isinstance(s, (Break, Continue)):
-            return True
-        if isinstance(s, If) and (_jumps(s.then) or _jumps(s.otherwise)):
-            return True
-    return False
+    return any(
+        isinstance(s, Break | Continue)
+        or (isinstance(s, If) and (jumps(s.then) or jumps(s.otherwise)))
+        for s in block.body
+    )
 
 
 def _assigned(block: Block) -> set[Slot]:

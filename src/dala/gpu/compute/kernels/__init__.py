@@ -1,8 +1,8 @@
 """The built-in kernels, one module per domain; modules are imported on first use.
 
-Most kernels are functions in the kernel language, listed in their module's ``__all__``. Operations
-(:mod:`dala.gpu.compute.operation`) are listed in ``OPERATIONS``. All modules of this package are
-searched, so a new kernel is declared in one place.
+Most kernels are functions in the kernel language: filters, and those in their module's ``__all__``.
+Others are operations (:mod:`dala.gpu.compute.operation`). All modules of this package are searched,
+so a new kernel is declared in one place.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from dala.extensions import kernel_modules
 from dala.forks import cached_property
 from dala.gpu.compute.kernel import Kernel, declare_function
 from dala.gpu.compute.kernels.filter import FILTERS
+from dala.gpu.compute.operation import DECLARED
 from dala.gpu.compute.runnable import Runnable
 
 #: Matches the possible kernel names in a module: its functions, and titles of its operations.
-_DECLARED: Final = re.compile(r'^(?:def |    title = ")(\w+)', re.M)
+_NAMES: Final = re.compile(r'^(?:def |    title = ")(\w+)', re.M)
 
 
 class _Builtins(Mapping[str, Runnable]):
@@ -49,7 +50,7 @@ class _Builtins(Mapping[str, Runnable]):
         """
         found: dict[str, set[str]] = defaultdict(set)
         for path in Path(__file__).parent.glob("*.py"):
-            for name in _DECLARED.findall(path.read_text(encoding="utf-8")):
+            for name in _NAMES.findall(path.read_text(encoding="utf-8")):
                 found[name].add(path.stem)
         return found
 
@@ -78,7 +79,7 @@ class _Builtins(Mapping[str, Runnable]):
             if name not in FILTERS and name not in self._found:
                 function = getattr(module, name)
                 self._found[name] = Kernel(name, partial(declare_function, function, name))
-        for kind in getattr(module, "OPERATIONS", ()):
+        for kind in DECLARED[module.__name__]:
             if kind.title not in FILTERS:
                 self._found.setdefault(kind.title, kind())
 

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dala.errors import ParameterError
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.engines.sampling.gauss import (
     EXACT_RADIUS,
@@ -24,7 +23,7 @@ from dala.gpu.compute.engines.sampling.gauss import (
     used_radius,
 )
 from dala.gpu.compute.kernels.filter import picture_filter
-from dala.gpu.compute.operation import Operation, OperationValues
+from dala.gpu.compute.operation import Inputs, Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
 
@@ -81,8 +80,8 @@ class Blur(Operation):
         """Return the checked radius and sigma; by default each is derived from the other."""
         radius, sigma = values["radius"], values["sigma"]
         if sigma is not None and not 0 < sigma < math.inf:
-            raise ParameterError.invalid(
-                self.name, "sigma", "a finite number above 0", sigma, "For no blur use radius=0."
+            raise self.wrong_value(
+                "sigma", "a finite number above 0", sigma, "For no blur use radius=0."
             )
         if radius is None:
             radius = radius_for(sigma)
@@ -90,15 +89,12 @@ class Blur(Operation):
             sigma = radius / 2 or 1.0
         return radius, max(sigma, _MIN_SIGMA)
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
         self.want_image(inputs)
         self._radius_and_sigma(values)
         return inputs[0]
 
-    def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
-    ) -> OperationValues:
-        self.want(output, self.result(inputs, values))
+    def derived(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         radius, sigma = self._radius_and_sigma(values)
         if self.code == "blur":
             radius = used_radius(radius, sigma)
@@ -107,8 +103,7 @@ class Blur(Operation):
     def _weights(self, task: Task) -> NDArray:
         return gaussian_weights(task["radius"], task["sigma"])
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        (img,) = arrays
+    def define(self, task: Task, img: NDArray) -> NDArray:
         if task["radius"] == 0:
             return img
         colors = img[..., :3] if img.ndim == 3 else img
@@ -181,8 +176,7 @@ class BoxBlur(Blur):
         size = 2 * task["radius"] + 1
         ones = np.ones(size, np.int64)
         total = _along(_along(img.astype(np.int64), 0, ones), 1, ones)
-        mean: NDArray = (2 * total + size**2) // (2 * size**2)
-        return mean
+        return np.asarray((2 * total + size**2) // (2 * size**2))
 
 
 def _along(numbers: NDArray, axis: int, weights: NDArray) -> NDArray:
@@ -238,6 +232,3 @@ def _to_grid(numbers: NDArray, axis: int, coarse: CoarseBlur) -> NDArray:
     for k, share in enumerate(coarse.shares()):
         grid += pixels[np.clip(first + k, 0, last)] * share
     return np.moveaxis(grid, 0, axis)
-
-
-OPERATIONS = (Blur, BoxBlur, GaussianBlur)

@@ -24,25 +24,15 @@ from dala.gpu.compute.language import (
     vec3,
 )
 
-__all__ = [
-    "brightness",
-    "contrast",
-    "gamma",
-    "grayscale",
-    "hue",
-    "invert",
-    "posterize",
-    "saturation",
-    "sepia",
-    "vignette",
-]
-
 
 @picture_filter("Color")
 def grayscale(px: Pixel) -> Pixel:
     """Replace each color with its luma.
 
     ``Y = 0.299 r + 0.587 g + 0.114 b`` (BT.601) in all three channels.
+
+    u8 pictures are summed in integers: weights of 15 bits, or of up to 20 where those would move a
+    result by 1/100 of a step, and the sum is rounded once, halves up.
     """
     luma = dot(px.rgb, (0.299, 0.587, 0.114))
     return rgba(luma, luma, luma, px.a)
@@ -53,6 +43,9 @@ def brightness(px: Pixel, *, value: Within[float, -inf, inf] = 0.0) -> Pixel:
     """Add a constant to every channel.
 
     ``c + value``
+
+    u8 pictures are summed in integers: weights of 15 bits, or of up to 20 where those would move a
+    result by 1/100 of a step, and the sum is rounded once, halves up.
 
     Args:
         value: 1.0 is the full range; below 0 darkens.
@@ -66,6 +59,9 @@ def contrast(px: Pixel, *, value: Within[float, -inf, inf] = 0.0) -> Pixel:
 
     ``(c - 0.5) * (1 + value) + 0.5``
 
+    u8 pictures are summed in integers: weights of 15 bits, or of up to 20 where those would move a
+    result by 1/100 of a step, and the sum is rounded once, halves up.
+
     Args:
         value: -1 gives middle gray, 0 changes nothing; below -1 inverts.
     """
@@ -77,6 +73,9 @@ def saturation(px: Pixel, *, value: Within[float, -1.0, inf] = 0.0) -> Pixel:
     """Scale the distance from gray.
 
     ``c + (c - Y) * value``, where Y is the pixel's BT.601 luma.
+
+    u8 pictures are summed in integers: weights of 15 bits, or of up to 20 where those would move a
+    result by 1/100 of a step, and the sum is rounded once, halves up.
 
     Args:
         value: -1 gives gray, 0 changes nothing, 1 doubles the saturation.
@@ -91,6 +90,8 @@ def gamma(px: Pixel, *, value: Within[float, 0.01, inf] = 1.0) -> Pixel:
 
     ``max(c, 0) ** (1 / value)``. Black and white do not change.
 
+    In u8 pictures each of 256 levels is computed in f32 and rounded once, halves up.
+
     Args:
         value: above 1 brightens, below 1 darkens.
     """
@@ -103,6 +104,9 @@ def hue(px: Pixel, *, degrees: Within[float, -inf, inf] = 0.0) -> Pixel:
 
     ``c cos + (k x c) sin + k (k . c)(1 - cos)`` with ``k = (1, 1, 1) / sqrt(3)``, moved along the
     gray axis to the BT.601 luma of c. 120 degrees map red to green, green to blue and blue to red.
+
+    u8 pictures are summed in integers: weights of 15 bits, or of up to 20 where those would move a
+    result by 1/100 of a step, and the sum is rounded once, halves up.
 
     Args:
         degrees (degrees): 360 is a full turn.
@@ -122,6 +126,9 @@ def sepia(px: Pixel, *, amount: Within[float, 0.0, 1.0] = 1.0) -> Pixel:
     ``mix(c, M c, amount)``; the rows of M are (0.393, 0.769, 0.189), (0.349, 0.686, 0.168) and
     (0.272, 0.534, 0.131). White exceeds 1 in red and green. A gray output holds the red channel.
 
+    u8 pictures are summed in integers: weights of 15 bits, or of up to 20 where those would move a
+    result by 1/100 of a step, and the sum is rounded once, halves up.
+
     Args:
         amount: 0 changes nothing.
     """
@@ -136,6 +143,8 @@ def invert(px: Pixel) -> Pixel:
     """Invert every color.
 
     ``1 - c``
+
+    u8 pictures are exact: ``255 - c``.
     """
     return rgba(1.0 - px.rgb, px.a)
 
@@ -148,6 +157,8 @@ def posterize(px: Pixel, *, bits: Within[int, 1, 8] = 4, levels: Within[int, 0, 
     others are set to 0, as Pillow does: there are ``2 ** bits`` levels, and white becomes
     ``256 - 2 ** (8 - bits)``. With ``levels`` it becomes the nearest of that many levels, spread
     evenly from black to white, as GIMP and ImageMagick do.
+
+    u8 pictures are exact.
 
     Args:
         bits: the bits that are kept; 8 changes nothing in a u8 picture.
@@ -176,6 +187,9 @@ def vignette(
 
     ``c * (1 - amount * smoothstep(radius - softness, radius + softness, d))``, where the distance d
     is 0 in the center and 1 in the corners.
+
+    u8 pictures are computed in f32 on values of 0 to 255, in the order of the formula, none fused,
+    and rounded once, halves up.
 
     Args:
         amount: 1 makes the corners black, below 0 brightens them.

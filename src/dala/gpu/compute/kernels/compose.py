@@ -9,8 +9,6 @@ from __future__ import annotations
 from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.language import Pixel, Within, mix, rgba
 
-__all__ = ["overlay_alpha", "video_mix"]
-
 
 @picture_filter("Two pictures", keeps_alpha=False, example="opacity=0.8")
 def overlay_alpha(base: Pixel, over: Pixel, *, opacity: Within[float, 0.0, 1.0] = 1.0) -> Pixel:
@@ -18,6 +16,9 @@ def overlay_alpha(base: Pixel, over: Pixel, *, opacity: Within[float, 0.0, 1.0] 
 
     Source-over: with ``s = over.a * opacity``, alpha is ``a = s + base.a * (1 - s)`` and the color
     ``(over * s + base * base.a * (1 - s)) / a``. s = 0 gives exactly base, s = 1 exactly over.
+
+    Sums of u8 colors with fixed weights are integers (as in ``contrast``), the rest is f32 on
+    values of 0 to 255, in the order of the formula, none fused, and rounded once, halves up.
 
     Args:
         over: the second picture.
@@ -36,6 +37,9 @@ def video_mix(first: Pixel, second: Pixel, *, t: Within[float, 0.0, 1.0] = 0.5) 
 
     Alpha is ``a = mix(first.a, second.a, t)``, and colors are weighted by alpha:
     ``(first * first.a * (1 - t) + second * second.a * t) / a``.
+
+    Sums of u8 colors with fixed weights are integers (as in ``contrast``), the rest is f32 on
+    values of 0 to 255, in the order of the formula, none fused, and rounded once, halves up.
 
     Args:
         second: the second picture.

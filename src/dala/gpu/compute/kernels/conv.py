@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dala.errors import ParameterError, ShapeMismatch
 from dala.gpu.compute.engines.base import Task, Tensor
-from dala.gpu.compute.operation import Operation, OperationValues
+from dala.gpu.compute.operation import Inputs, Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
 
@@ -42,30 +41,27 @@ class Conv2d(Operation):
         Parameter("groups", "int", 1, low=1),
     )
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
         dtype = self.same_dtype(inputs)
         x = self.want_rank(inputs, 0, 3, 4)
         weight = self.want_rank(inputs, 1, 4)
         channels, outputs, groups = x[-3], weight[0], values["groups"]
         if channels % groups or outputs % groups:
-            raise ParameterError.invalid(
-                self.name,
+            raise self.wrong_value(
                 "groups",
                 f"a divisor of the channels of 'x' ({channels}) and the outputs of 'weight' "
                 f"({outputs})",
                 groups,
             )
         if weight[1] != channels // groups:
-            raise ShapeMismatch.invalid(
-                self.name,
+            raise self.wrong_shape(
                 "weight",
                 f"of shape (outputs, {channels // groups}, height, width), as 'x' of shape {x} has "
                 f"{channels} channels in {groups} groups",
                 weight,
             )
         if len(inputs) > 2 and inputs[2].shape != (outputs,):
-            raise ShapeMismatch.invalid(
-                self.name,
+            raise self.wrong_shape(
                 "bias",
                 f"of shape ({outputs},), one number for each output of 'weight'",
                 inputs[2].shape,
@@ -87,9 +83,9 @@ class Conv2d(Operation):
             )
         return int((padded - window) // values["stride"][axis]) + 1
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        x, weight = arrays[:2]
-        bias = arrays[2] if len(arrays) > 2 else None
+    def define(
+        self, task: Task, x: NDArray, weight: NDArray, bias: NDArray | None = None
+    ) -> NDArray:
         groups, dilation, stride = task["groups"], task["dilation"], task["stride"]
         top, left = task["padding"]
         x = (x if x.ndim == 4 else x[None]).astype(np.float64)
@@ -106,8 +102,4 @@ class Conv2d(Operation):
                 seen = seen.reshape(len(x), groups, inner, height, width)
                 total += np.einsum("ngchw,goc->ngohw", seen, parts[..., i, j], optimize=True)
         total = total.reshape(task.output.shape)
-        biased: NDArray = total if bias is None else total + bias[:, None, None]
-        return biased
-
-
-OPERATIONS = (Conv2d,)
+        return np.asarray(total if bias is None else total + bias[:, None, None])

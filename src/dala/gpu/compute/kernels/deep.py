@@ -7,19 +7,14 @@ HDR samples (HLG, PQ) are also converted to display values and back; the formula
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 
-from dala.errors import DtypeMismatch, ShapeMismatch
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.engines.sampling.light import HLG_PEAK, TO_BT2020
-from dala.gpu.compute.kernel import Kernel
+from dala.gpu.compute.kernel import Kernel, text_kernel
 from dala.gpu.compute.kernels import deep_text, hdr, yuv
 from dala.gpu.compute.kernels.deep_text import LAYOUTS
-from dala.gpu.compute.lang import source as sources
-from dala.gpu.compute.lang.parser import declare
-from dala.gpu.compute.operation import Operation, OperationValues
+from dala.gpu.compute.operation import Inputs, Lowered, Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
 
@@ -84,41 +79,37 @@ class Yuv16ToRgb(Operation):
         Parameter("peak", "float", 1000.0, 1.0, 10000.0),
     )
 
-    def _size(self, inputs: tuple[Tensor, ...]) -> tuple[int, int]:
+    def _size(self, inputs: Inputs) -> tuple[int, int]:
         """Return height and width; raise if the planes' shapes do not match."""
         y = inputs[0].shape
         if len(y) != 3 or y[2] != 2:
-            raise ShapeMismatch.invalid(self.name, "y", "of shape (height, width, 2)", y)
+            raise self.wrong_shape("y", "of shape (height, width, 2)", y)
         depth = 4 if len(inputs) == 2 else 2
         sizes = [(-(-y[0] // d), -(-y[1] // a), depth) for a, d in LAYOUTS.values()]
         for name, t in zip(self.takes[1:], inputs[1:], strict=False):
             if t.shape not in sizes or t.shape != inputs[1].shape:
                 wanted = " or ".join(map(str, dict.fromkeys(sizes)))
-                raise ShapeMismatch.invalid(self.name, name, f"of shape {wanted}", t.shape)
+                raise self.wrong_shape(name, f"of shape {wanted}", t.shape)
         return y[0], y[1]
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
         return Tensor((*self._size(inputs), 4), "f32")
 
-    def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
-    ) -> OperationValues:
+    def fit(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         size = self._size(inputs)
         if output.shape not in ((*size, 3), (*size, 4)):
             self.want(output, Tensor((*size, 4), output.dtype))
         if output.dtype not in ("u8", "f32"):
-            raise DtypeMismatch.invalid(self.name, "output", "of dtype 'u8' or 'f32'", output.dtype)
-        limited = values["range"] == "limited"
-        black, luma, middle, chroma = levels(values["bits"], limited)
+            raise self.wrong_dtype("output", "of dtype 'u8' or 'f32'", output.dtype)
+        black, luma, middle, chroma = levels(values["bits"], values["range"] == "limited")
         rgb = values["matrix"] == "rgb" or len(inputs) == 1
         shares: tuple[float, ...] = ()
         if not rgb:
             full = yuv.decoding(values["matrix"], False)[3:]  # for chroma of range 1
             shares = tuple(share / chroma for share in full)
         peak = values["peak"] if values["transfer"] == "pq" else HLG_PEAK
-        named = ("shift", "siting", "transfer", "light")
         return {
-            **{name: values[name] for name in named},
+            **{name: values[name] for name in ("shift", "siting", "transfer", "light")},
             "planes": "gray" if len(inputs) == 1 else "rgb" if rgb else "yuv",
             "peak": peak,
             "ratio": _ratio(inputs[0], inputs[-1]),
@@ -131,9 +122,8 @@ class Yuv16ToRgb(Operation):
         if len(words) == 2:
             words = [words[0], words[1][..., :1], words[1][..., 1:]]
         planes = [np.floor(w[..., 0] / (1 << task["shift"])) for w in words]
-        height, width = task.output.shape[:2]
         black, gain, middle, *shares = task["numbers"]
-        planes[1:] = [upsampled(p, height, width, task["siting"]) for p in planes[1:]]
+        planes[1:] = [yuv.upsampled(p, task.output.shape, task["siting"]) for p in planes[1:]]
         if task["planes"] == "yuv":
             rv, gu, gv, bu = shares
             luma, u, v = (planes[0] - black) * gain, planes[1] - middle, planes[2] - middle
@@ -145,11 +135,9 @@ class Yuv16ToRgb(Operation):
             light = hdr.coded_to_light(rgb, task["transfer"])
             sdr = task["light"] == "sdr"
             rgb = hdr.light_to_sdr(light, task["peak"]) if sdr else hdr.light_to_display(light)
-        if task.output.shape[2] == 4:
-            rgb = np.concatenate([rgb, np.ones_like(rgb[..., :1])], axis=-1)
-        return rgb * 255.0 if task.output.dtype == "u8" else rgb
+        return self.from_unit(task, self.with_alpha(task, rgb, rgb))
 
-    def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
+    def lower(self, task: Task) -> Lowered:
         text = deep_text.decoding_text(
             task["planes"], len(task.inputs), task["ratio"], task["siting"],
             task["shift"], task["transfer"], task["light"],
@@ -160,7 +148,7 @@ class Yuv16ToRgb(Operation):
             values.pop("middle")
         if task["transfer"] != "none" and task["light"] == "sdr":
             values.update(zip(("knee", "top", "code"), task["curve"], strict=True))
-        return _kernel(self.name, text), values
+        return text_kernel(self.name, text), values
 
 
 class _Display(Operation):
@@ -169,13 +157,13 @@ class _Display(Operation):
     takes = ("image",)
     dtypes = ("f32",)
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
-        shape = self.want_rank(inputs, 0, 3)
-        if shape[2] not in (3, 4):
-            raise ShapeMismatch.invalid(
-                self.name, "image", "of shape (height, width, 3) or (height, width, 4)", shape
-            )
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
+        self.want_color(inputs)
         return inputs[0]
+
+    def _kernel(self, helpers: str, lines: str, params: str = "") -> Kernel:
+        text = f"{helpers}\ndef {self.name}(px: Pixel{params}):\n    r, g, b = px.r, px.g, px.b\n"
+        return text_kernel(self.name, f"{text}{lines}    return rgba(r, g, b, px.a)\n")
 
 
 class DisplayToHdr(_Display):
@@ -200,8 +188,7 @@ class DisplayToHdr(_Display):
         Parameter("primaries", "choice", "bt2020", choices=("bt2020", "bt709")),
     )
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        (image,) = arrays
+    def define(self, task: Task, image: NDArray) -> NDArray:
         pixels = image.astype(np.float64)
         light = hdr.display_to_light(pixels[..., :3])
         if task["primaries"] == "bt709":
@@ -209,10 +196,8 @@ class DisplayToHdr(_Display):
         pixels[..., :3] = hdr.light_to_coded(light, task["transfer"])
         return pixels
 
-    def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
-        helpers, lines = hdr.encoding_text(task["transfer"], task["primaries"])
-        text = f"{helpers}\ndef display_to_hdr(px: Pixel):\n    r, g, b = px.r, px.g, px.b\n"
-        return _kernel(self.name, f"{text}{lines}    return rgba(r, g, b, px.a)\n"), {}
+    def lower(self, task: Task) -> Lowered:
+        return self._kernel(*hdr.encoding_text(task["transfer"], task["primaries"])), {}
 
 
 class DisplayToSdr(_Display):
@@ -233,31 +218,22 @@ class DisplayToSdr(_Display):
     title = "display_to_sdr"
     options = (Parameter("peak", "float", 1000.0, 1.0, 10000.0),)
 
-    def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
-    ) -> OperationValues:
+    def fit(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         wanted = self.result(inputs, values)
         self.want(output, Tensor(wanted.shape, "u8" if output.dtype == "u8" else "f32"))
         return {**values, "curve": hdr.curve_numbers(values["peak"])}
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        (image,) = arrays
+    def define(self, task: Task, image: NDArray) -> NDArray:
         pixels = image.astype(np.float64)
         light = hdr.display_to_light(pixels[..., :3])
         pixels[..., :3] = hdr.light_to_sdr(light, task["peak"])
-        return pixels * 255.0 if task.output.dtype == "u8" else pixels
+        return self.from_unit(task, pixels)
 
-    def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
-        helpers, lines = hdr.mapping_text()
-        text = f"""{helpers}
-def display_to_sdr(px: Pixel, *, knee: float, top: float, code: float):
-    r, g, b = px.r, px.g, px.b
-{lines}
-    return rgba(r, g, b, px.a)
-"""
-        return _kernel(self.name, text), dict(
-            zip(("knee", "top", "code"), task["curve"], strict=True)
-        )
+    def lower(self, task: Task) -> Lowered:
+        names = ("knee", "top", "code")
+        params = f", *, {', '.join(f'{name}: float' for name in names)}"
+        values = dict(zip(names, task["curve"], strict=True))
+        return self._kernel(*hdr.mapping_text(), params), values
 
 
 class RgbToYuv16(Operation):
@@ -293,21 +269,13 @@ class RgbToYuv16(Operation):
         Parameter("layout", "choice", "420", choices=tuple(LAYOUTS)),
     )
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
-        height, width, channels = self.want_rank(inputs, 0, 3)
-        if channels not in (3, 4):
-            raise ShapeMismatch.invalid(
-                self.name, "rgb", "of shape (height, width, 3) or (height, width, 4)",
-                inputs[0].shape,
-            )  # fmt: skip
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
+        height, width, _ = self.want_color(inputs)
         layout = "444" if values["matrix"] == "rgb" else values["layout"]
         rows, columns = chroma_size(height, width, layout)
         return Tensor(((height * width + 2 * rows * columns + 1) // 2,), "u32")
 
-    def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
-    ) -> OperationValues:
-        self.want(output, self.result(inputs, values))
+    def derived(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         rgb = values["matrix"] == "rgb"
         black, luma, middle, chroma = levels(values["bits"], values["range"] == "limited")
         shares = [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
@@ -325,11 +293,9 @@ class RgbToYuv16(Operation):
             ),
         }
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        (rgb,) = arrays
-        color = rgb[..., :3].astype(np.float64) / (255.0 if rgb.dtype == np.uint8 else 1.0)
-        color = np.nan_to_num(color, nan=0.0)
-        small = downsampled(color, task["layout"], task["siting"])
+    def define(self, task: Task, rgb: NDArray) -> NDArray:
+        color = np.nan_to_num(self.as_unit(rgb[..., :3]), nan=0.0)
+        small = yuv.downsampled(color, LAYOUTS[task["layout"]], task["siting"])
         made = []
         for share, bias, of in zip(
             task["shares"], task["biases"], (color, small, small), strict=True
@@ -339,13 +305,13 @@ class RgbToYuv16(Operation):
         flat = np.concatenate(made)
         return np.append(flat, np.zeros(flat.size % 2, "<u2")).view("<u4")
 
-    def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
+    def lower(self, task: Task) -> Lowered:
         scale = 1.0 / 255.0 if task.inputs[0].dtype == "u8" else 1.0
         text = deep_text.encoding_text(task["layout"], task["siting"], scale)
         values: OperationValues = {"top": task["top"]}
         for name, bias, share in zip("yuv", task["biases"], task["shares"], strict=True):
             values[name], values[f"{name}_bias"] = share, bias
-        return _kernel(self.name, text), values
+        return text_kernel(self.name, text), values
 
 
 # sizes ------------------------------------------------------------------------------------------
@@ -363,40 +329,3 @@ def _ratio(luma: Tensor, chroma: Tensor) -> tuple[int, int]:
     """Return the columns and rows of luma for each sample of chroma."""
     same = [a == b for a, b in zip(luma.shape, chroma.shape, strict=True)]
     return 1 if same[1] else 2, 1 if same[0] else 2
-
-
-# definitions ------------------------------------------------------------------------------------
-def upsampled(c: NDArray, height: int, width: int, siting: str) -> NDArray:
-    """Interpolate chroma at every pixel of a picture."""
-    for axis, size in ((0, height), (1, width)):
-        if c.shape[axis] != size:
-            middle = siting == "center" or (siting == "left" and axis == 0)
-            place = (np.arange(size) - (0.5 if middle else 0.0)) / 2.0
-            low = np.floor(place).astype(np.int64)
-            part = (place - low).reshape((-1, 1) if axis == 0 else (1, -1))
-            last = c.shape[axis] - 1
-            a, b = (np.take(c, np.clip(low + k, 0, last), axis=axis) for k in (0, 1))
-            c = a * (1.0 - part) + b * part
-    return c
-
-
-def downsampled(color: NDArray, layout: str, siting: str) -> NDArray:
-    """Average colors around the positions of chroma samples."""
-    for axis, step in ((0, LAYOUTS[layout][1]), (1, LAYOUTS[layout][0])):
-        if step == 1:
-            continue
-        middle = siting == "center" or (siting == "left" and axis == 0)
-        count = color.shape[axis]
-        first = np.arange(0, count, 2)
-        taps = ((0, 0.5), (1, 0.5)) if middle else ((-1, 0.25), (0, 0.5), (1, 0.25))
-        parts = [np.take(color, np.clip(first + k, 0, count - 1), axis=axis) * w for k, w in taps]
-        color = np.sum(parts, axis=0)
-    return color
-
-
-@cache
-def _kernel(name: str, text: str) -> Kernel:
-    return Kernel(name, declare(sources.from_text(text.strip(), name)))
-
-
-OPERATIONS = (DisplayToHdr, DisplayToSdr, RgbToYuv16, Yuv16ToRgb)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dala.errors import ShapeMismatch
 from dala.gpu.compute.engines.base import Task, Tensor
-from dala.gpu.compute.operation import Operation, OperationValues
+from dala.gpu.compute.operation import Inputs, Operation, OperationValues
 from dala.typing import NDArray
 
 
@@ -27,13 +26,12 @@ class Hysteresis(Operation):
     takes = ("img",)
     dtypes = ("u8",)
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
         if len(inputs[0].shape) != 2:
-            raise ShapeMismatch.invalid(self.name, "img", "a gray picture", inputs[0].shape)
+            raise self.wrong_shape("img", "a gray picture", inputs[0].shape)
         return inputs[0]
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        (img,) = arrays
+    def define(self, task: Task, img: NDArray) -> NDArray:
         kept, weak = img == 255, img > 0
         while True:
             grown = kept.copy()
@@ -47,6 +45,3 @@ class Hysteresis(Operation):
                 break
             kept = across
         return np.asarray(kept * 255)
-
-
-OPERATIONS = (Hysteresis,)

@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from dala.errors import ShapeMismatch
 from dala.gpu.compute.engines.base import Task, Tensor
-from dala.gpu.compute.operation import Operation, OperationValues
+from dala.gpu.compute.operation import Inputs, Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
 
 
 class _Transform(Operation):
-    takes = ("a",)
     dtypes = ("f32", "f64")
 
     def _lengths(self, shape: tuple[int, ...], axes: int, pairs: bool) -> tuple[int, ...]:
         """Return the shape without the axis of pairs; raise if it cannot be transformed."""
         name = self.takes[0]
         if pairs and (not shape or shape[-1] != 2):
-            raise ShapeMismatch.invalid(
-                self.name, name, "of shape (..., 2) for complex numbers", shape
-            )
+            raise self.wrong_shape(name, "of shape (..., 2) for complex numbers", shape)
         lengths = shape[:-1] if pairs else shape
         if len(lengths) < axes or 0 in lengths[len(lengths) - axes :]:
             before = " before the pairs" if pairs else ""
-            raise ShapeMismatch.invalid(
-                self.name, name, f"of {axes} or more axes{before} that are not empty", shape
+            raise self.wrong_shape(
+                name, f"of {axes} or more axes{before} that are not empty", shape
             )
         return lengths
 
@@ -50,20 +46,17 @@ class Fft(_Transform):
     title = "fft"
     options = (Parameter("complex", "bool"), Parameter("axes", "int", 1, low=1, high=2))
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
         lengths = self._lengths(inputs[0].shape, values["axes"], bool(values["complex"]))
         return Tensor((*lengths, 2), inputs[0].dtype)
 
-    def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
-    ) -> OperationValues:
+    def fit(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         if values["complex"] is None:
             values = {**values, "complex": output.shape == inputs[0].shape}
         self.want(output, self.result(inputs, values))
         return values
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        (a,) = arrays
+    def define(self, task: Task, a: NDArray) -> NDArray:
         a = _joined(a) if task["complex"] else a.astype(np.float64)
         return _split(np.fft.fftn(a, axes=range(-task["axes"], 0)))
 
@@ -86,20 +79,17 @@ class Ifft(_Transform):
     title = "ifft"
     options = (Parameter("axes", "int", 1, low=1, high=2),)
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
         self._lengths(inputs[0].shape, values["axes"], True)
         return inputs[0]
 
-    def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
-    ) -> OperationValues:
+    def fit(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         lengths = self._lengths(inputs[0].shape, values["axes"], True)
         pairs = output.shape != lengths
         self.want(output, Tensor((*lengths, 2) if pairs else lengths, inputs[0].dtype))
         return {**values, "complex": pairs}
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        (a,) = arrays
+    def define(self, task: Task, a: NDArray) -> NDArray:
         found = np.fft.ifftn(_joined(a), axes=range(-task["axes"], 0))
         return _split(found) if task["complex"] else found.real
 
@@ -110,6 +100,3 @@ def _joined(pairs: NDArray) -> NDArray:
 
 def _split(numbers: NDArray) -> NDArray:
     return np.ascontiguousarray(numbers).view(np.float64).reshape(*numbers.shape, 2)
-
-
-OPERATIONS = (Fft, Ifft)

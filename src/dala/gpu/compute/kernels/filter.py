@@ -15,7 +15,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
@@ -24,8 +24,7 @@ from dala.gpu.compute.engines.sampling.coordinates import BORDERS
 from dala.gpu.compute.kernel import Kernel, KernelFunction, declare_function
 from dala.gpu.compute.lang.declaration import ParamDecl
 from dala.gpu.compute.operation import Operation
-from dala.gpu.compute.params import Parameter
-from dala.typing import ParamValue
+from dala.gpu.compute.params import DeclaredParam, Parameter
 
 #: "filter": picture in, picture out; "effect": a recipe for grading or composing; "conversion": the
 #: input or the result is not a picture, so it cannot be used in filter lists.
@@ -70,24 +69,14 @@ _Source = TypeVar("_Source", bound=FilterSource)
 
 
 @dataclass(frozen=True)
-class FilterParam:
+class FilterParam(DeclaredParam):
     """One parameter of a filter: a number, a word, or an input besides the picture.
 
-    ``type`` is "int", "float", "bool", "choice", "ints", "floats" (``size`` numbers; with
-    ``spread`` a single one is accepted and repeated), or an input: "picture", "background" (a
-    picture or a color), "lut", "map" or "points". A ``default`` of None lets the filter choose,
-    unless the parameter is ``required``.
+    ``type`` is that of a :class:`Parameter`, or of an input: "picture", "background" (a picture or
+    a color), "lut", "map" or "points". A ``default`` of None lets the filter choose, unless the
+    parameter is ``required``.
     """
 
-    name: str
-    type: str
-    default: ParamValue = None
-    low: float | None = None
-    high: float | None = None
-    choices: tuple[str, ...] = ()
-    size: int = 0
-    spread: bool = False
-    required: bool = False
     unit: str = ""
     doc: str = ""
 
@@ -116,40 +105,62 @@ class FilterParam:
 INPUTS: Final = ("picture", "background", "lut", "map", "points")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class FilterSpec:
-    """The declaration of a filter; see :func:`picture_filter`."""
+    """The declaration of a filter: a decorator of a kernel function, operation class or recipe.
 
-    source: FilterSource
+    It is used by its other name, :data:`picture_filter`, and returns what it decorates unchanged.
+
+    Args:
+        category: the section of the documentation, one of :data:`CATEGORIES` or a new one.
+        kind: see :data:`Kind`.
+        keeps_alpha: False if alpha is computed and not copied.
+        resizes: True if the result may have another size.
+        channels: channels of the result, if they differ from the picture's.
+        example: parameters for the examples in help texts, such as ``"radius=8"``.
+        inputs: types of additional inputs; those of a kernel are pictures by default.
+        options: parameters of a recipe; a kernel declares its own.
+        needs: parameters that are optional for the kernel but required for the filter.
+        is_recipe: True for a function that returns the steps of a filter, and not a kernel.
+        reach: how far the filter reads beyond a pixel. It then also has the parameters ``border``
+            and ``fill``; the kernel or recipe itself clamps.
+        passes: a function from the parameters to kernels that compute the same in several passes,
+            faster than the kernel alone; for a kernel with one input.
+
+    ::
+
+        @picture_filter("Color", example="amount=0.3")
+        def fade(px: Pixel, *, amount: Within[float, 0.0, 1.0] = 0.5):
+            \"\"\"Mix every color with white.\"\"\"
+            return rgba(mix(px.rgb, 1.0, amount), px.a)
+    """
+
     category: str
-    kind: Kind
-    keeps_alpha: bool
-    resizes: bool
-    #: Channels of the result, if they differ from the picture's.
-    channels: int | None
-    example: str
-    #: Types of additional inputs, by name.
-    inputs: dict[str, str]
-    #: Parameters of a recipe; a kernel declares its own.
-    options: tuple[Parameter, ...]
-    #: Parameters that are optional for the kernel but required for the filter.
-    needs: tuple[str, ...]
-    #: True for a filter of several steps, False for a single kernel.
-    is_recipe: bool
-    #: Given for a filter whose border may be chosen.
+    _: KW_ONLY
+    kind: Kind = "filter"
+    keeps_alpha: bool = True
+    resizes: bool = False
+    channels: int | None = None
+    example: str = ""
+    inputs: dict[str, str] = field(default_factory=dict)
+    options: tuple[Parameter, ...] = ()
+    needs: tuple[str, ...] = ()
+    is_recipe: bool = False
     reach: Reach | None = None
-    #: Given for a kernel that several others replace for some parameters.
     passes: Passes | None = None
+    #: The kernel function, operation class or recipe.
+    source: FilterSource = field(init=False)
+
+    def __call__(self, source: _Source) -> _Source:
+        """Declare a filter."""
+        self.source = source
+        FILTERS[self.name] = self
+        return source
 
     @cached_property
     def name(self) -> str:
         """The filter's name."""
         return str(getattr(self.source, "title", None) or self.source.__name__)
-
-    @cached_property
-    def is_operation(self) -> bool:
-        """True if the filter is an operation, a kernel with engine code."""
-        return isinstance(self.source, type) and issubclass(self.source, Operation)
 
     @cached_property
     def kernel(self) -> Kernel | Operation | None:
@@ -220,11 +231,8 @@ class FilterSpec:
 
     def _described(self, p: FilterParam) -> FilterParam:
         unit, doc = self._arguments.get(p.name, ("", ""))
-        required = p.required or p.name in self.needs
-        if p.is_input and self.kernel is not None:
-            required = True
-        facts = {**vars(p), "unit": unit, "doc": doc, "required": required}
-        return FilterParam(**facts)
+        needed = p.name in self.needs or (p.is_input and self.kernel is not None)
+        return replace(p, unit=unit, doc=doc, required=p.required or needed)
 
     def pixels_around(self, given: Mapping[str, Any]) -> int:
         """Return how far the filter reads beyond a pixel with the given parameters, in pixels."""
@@ -243,75 +251,16 @@ class FilterSpec:
 FILTERS: Final[dict[str, FilterSpec]] = {}
 
 
-def picture_filter(
-    category: str,
-    *,
-    kind: Kind = "filter",
-    keeps_alpha: bool = True,
-    resizes: bool = False,
-    channels: int | None = None,
-    example: str = "",
-    inputs: dict[str, str] | None = None,
-    options: tuple[Parameter, ...] = (),
-    needs: tuple[str, ...] = (),
-    is_recipe: bool = False,
-    reach: Reach | None = None,
-    passes: Passes | None = None,
-) -> Callable[[_Source], _Source]:
-    """Declare a kernel function, an operation class or a recipe as a filter.
-
-    Args:
-        category: the section of the documentation, one of :data:`CATEGORIES` or a new one.
-        kind: see :data:`Kind`.
-        keeps_alpha: False if alpha is computed and not copied.
-        resizes: True if the result may have another size.
-        channels: channels of the result, if they differ from the picture's.
-        example: parameters for the examples in help texts, such as ``"radius=8"``.
-        inputs: types of additional inputs; those of a kernel are pictures by default.
-        options: parameters of a recipe; a kernel declares its own.
-        needs: parameters that are optional for the kernel but required for the filter.
-        is_recipe: True for a function that returns the steps of a filter, and not a kernel.
-        reach: how far the filter reads beyond a pixel. It then also has the parameters ``border``
-            and ``fill``; the kernel or recipe itself clamps.
-        passes: a function from the parameters to kernels that compute the same in several passes,
-            faster than the kernel alone; for a kernel with one input.
-
-    Returns:
-        The decorator, which returns its argument unchanged.
-
-    ::
-
-        @picture_filter("Color", example="amount=0.3")
-        def fade(px: Pixel, *, amount: Within[float, 0.0, 1.0] = 0.5):
-            \"\"\"Mix every color with white.\"\"\"
-            return rgba(mix(px.rgb, 1.0, amount), px.a)
-    """
-
-    def declare(source: _Source) -> _Source:
-        spec = FilterSpec(
-            source, category, kind, keeps_alpha, resizes, channels, example, dict(inputs or {}),
-            options, needs, is_recipe, reach, passes,
-        )  # fmt: skip
-        FILTERS[spec.name] = spec
-        return source
-
-    return declare
+picture_filter = FilterSpec
 
 
 def parameter_of(declared: Parameter | ParamDecl) -> FilterParam:
     """Convert a kernel's parameter to a :class:`FilterParam`, without a description."""
+    facts = {**vars(declared), "required": declared.required}
+    if isinstance(declared, ParamDecl):
+        del facts["exact"]
+        facts["type"] = "floats" if declared.size else declared.type
     default = declared.default
-    spread = isinstance(declared, Parameter) and declared.spread
-    if spread and isinstance(default, tuple) and len(set(default)) == 1:
-        default = default[0]  # a single number is repeated
-    return FilterParam(
-        declared.name,
-        declared.type if isinstance(declared, Parameter) or not declared.size else "floats",
-        default,
-        declared.low,
-        declared.high,
-        getattr(declared, "choices", ()),
-        declared.size,
-        spread,
-        declared.required,
-    )
+    if facts.get("spread") and isinstance(default, tuple) and len(set(default)) == 1:
+        facts["default"] = default[0]  # a single number is repeated
+    return FilterParam(**facts)

@@ -72,8 +72,7 @@ def light_to_pq(light: NDArray | float) -> Light:
     """Return the PQ values of light, where 1.0 is 10,000 cd/m2: the inverse EOTF."""
     x = np.asarray(light, np.float64)
     p = np.abs(x) ** PQ_M1
-    made: Light = np.sign(x) * ((PQ_C1 + PQ_C2 * p) / (1.0 + PQ_C3 * p)) ** PQ_M2
-    return made
+    return np.asarray(np.sign(x) * ((PQ_C1 + PQ_C2 * p) / (1.0 + PQ_C3 * p)) ** PQ_M2)
 
 
 # light ------------------------------------------------------------------------------------------
@@ -83,8 +82,7 @@ def coded_to_light(rgb: NDArray, transfer: str) -> Light:
         return pq_to_light(rgb) * (PQ_PEAK / WHITE)
     scene = hlg_to_scene(rgb)
     luma = np.maximum(scene @ np.array(LUMA), DARK)[..., None]
-    made: Light = scene * luma**SYSTEM_GAMMA * (HLG_PEAK / WHITE)
-    return made
+    return np.asarray(scene * luma**SYSTEM_GAMMA * (HLG_PEAK / WHITE))
 
 
 def light_to_coded(light: NDArray, transfer: str) -> Light:
@@ -98,14 +96,12 @@ def light_to_coded(light: NDArray, transfer: str) -> Light:
 
 def light_to_display(light: NDArray) -> Light:
     """Return display values of light: SDR white is 1.0, and negative values keep their sign."""
-    made: Light = np.sign(light) * np.abs(light) ** (1.0 / DISPLAY_GAMMA)
-    return made
+    return np.asarray(np.sign(light) * np.abs(light) ** (1.0 / DISPLAY_GAMMA))
 
 
 def display_to_light(display: NDArray) -> Light:
     """Return the light of display values."""
-    made: Light = np.sign(display) * np.abs(display) ** DISPLAY_GAMMA
-    return made
+    return np.asarray(np.sign(display) * np.abs(display) ** DISPLAY_GAMMA)
 
 
 # the tone curve ---------------------------------------------------------------------------------
@@ -134,8 +130,7 @@ def compressed(light: NDArray, peak: float) -> Light:
     t2, t3 = t * t, t * t * t
     curve = (2 * t3 - 3 * t2 + 1) * knee + (t3 - 2 * t2 + t) * (1 - knee) + (3 * t2 - 2 * t3) * top
     target = pq_to_light(curve * code) * (PQ_PEAK / WHITE)
-    made: Light = light * np.where(e > knee, target / np.where(most > 0.0, most, 1.0), 1.0)
-    return made
+    return np.asarray(light * np.where(e > knee, target / np.where(most > 0.0, most, 1.0), 1.0))
 
 
 def light_to_sdr(light: NDArray, peak: float) -> Light:
@@ -145,6 +140,11 @@ def light_to_sdr(light: NDArray, peak: float) -> Light:
 
 
 # the same in the kernel language ----------------------------------------------------------------
+def _each(line: str) -> str:
+    """Return a line of a kernel for each of r, g and b, which replace ``@``."""
+    return "\n" + "".join(f"    {line.replace('@', c)}\n" for c in "rgb")
+
+
 _TO_SCENE = f"""
 def to_scene(x):
     high = (exp((x - {HLG_C}) * {1.0 / HLG_A}) + {HLG_B}) * {1.0 / 12.0}
@@ -176,11 +176,7 @@ _TO_LIGHT = {
     ootf = pow(scene, {SYSTEM_GAMMA}) * {HLG_PEAK / WHITE}
     r, g, b = r * ootf, g * ootf, b * ootf
 """,
-    "pq": f"""
-    r = from_pq(r) * {PQ_PEAK / WHITE}
-    g = from_pq(g) * {PQ_PEAK / WHITE}
-    b = from_pq(b) * {PQ_PEAK / WHITE}
-""",
+    "pq": _each(f"@ = from_pq(@) * {PQ_PEAK / WHITE}"),
 }
 
 _TO_CODED = {
@@ -190,20 +186,12 @@ _TO_CODED = {
     ootf = pow(shown, {-SYSTEM_GAMMA / (1.0 + SYSTEM_GAMMA)})
     r, g, b = from_scene(r * ootf), from_scene(g * ootf), from_scene(b * ootf)
 """,
-    "pq": f"""
-    r = to_pq(r * {WHITE / PQ_PEAK})
-    g = to_pq(g * {WHITE / PQ_PEAK})
-    b = to_pq(b * {WHITE / PQ_PEAK})
-""",
+    "pq": _each(f"@ = to_pq(@ * {WHITE / PQ_PEAK})"),
 }
 
-_TO_DISPLAY = f"""
-    r = sign(r) * pow(abs(r), {1.0 / DISPLAY_GAMMA})
-    g = sign(g) * pow(abs(g), {1.0 / DISPLAY_GAMMA})
-    b = sign(b) * pow(abs(b), {1.0 / DISPLAY_GAMMA})
-"""
+_TO_DISPLAY = _each(f"@ = sign(@) * pow(abs(@), {1.0 / DISPLAY_GAMMA})")
 
-_FROM_DISPLAY = _TO_DISPLAY.replace(str(1.0 / DISPLAY_GAMMA), str(DISPLAY_GAMMA))
+_FROM_DISPLAY = _each(f"@ = sign(@) * pow(abs(@), {DISPLAY_GAMMA})")
 
 _TO_SDR = f"""
     most = max(r, g, b)

@@ -18,8 +18,6 @@ from dala.gpu.compute.language import (
     vec3,
 )
 
-__all__ = ["chroma_key"]
-
 #: Cb and Cr of BT.601, (b - luma) / 1.772 and (r - luma) / 1.402, as sums of r, g and b.
 _CB: Final = (-0.299 / 1.772, -0.587 / 1.772, 0.886 / 1.772)
 _CR: Final = (0.701 / 1.402, -0.587 / 1.402, -0.114 / 1.402)
@@ -43,6 +41,9 @@ def chroma_key(
     is the extent of a pixel's chroma along the key's, minus 0.6 times its extent across, where
     positive; ``despill`` is the share of it that is removed. Luma is kept, and so are yellow and
     cyan in front of a green screen. The result has four channels.
+
+    u8 colors are computed in f32 on values of 0 to 255, in the order of the formula, none fused,
+    and rounded once, halves up.
 
     Args:
         key: r, g, b of 0 to 1, best taken from the screen; a gray key has no spill.

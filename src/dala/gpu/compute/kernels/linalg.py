@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dala.errors import ParameterError, ShapeMismatch
 from dala.gpu.compute.engines.base import Task, Tensor
-from dala.gpu.compute.operation import Operation, OperationValues
+from dala.gpu.compute.operation import Inputs, Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
 
@@ -33,7 +32,7 @@ class Matmul(Operation):
     takes = ("a", "b")
     options = (Parameter("transpose_a", "bool", False), Parameter("transpose_b", "bool", False))
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
         dtype = self.same_dtype(inputs)
         a = self._matrix(inputs, 0, values["transpose_a"])
         b = self._matrix(inputs, 1, values["transpose_b"])
@@ -54,35 +53,28 @@ class Matmul(Operation):
             ) from None
         return Tensor((*batch, *rows, *columns), "s32" if dtype == "u8" else dtype)
 
-    def _matrix(self, inputs: tuple[Tensor, ...], index: int, transposed: bool) -> tuple[int, ...]:
+    def _matrix(self, inputs: Inputs, index: int, transposed: bool) -> tuple[int, ...]:
         shape, name = inputs[index].shape, self.takes[index]
         if not shape:
-            raise ShapeMismatch.invalid(
-                self.name, name, "of 1 or more axes", shape, "Use 'scalar_mul'."
-            )
+            raise self.wrong_shape(name, "of 1 or more axes", shape, "Use 'scalar_mul'.")
         if not transposed:
             return shape
         if len(shape) == 1:
-            raise ParameterError.invalid(
-                self.name, f"transpose_{name}", f"False for {name!r} of shape {shape}", True
+            raise self.wrong_value(
+                f"transpose_{name}", f"False for {name!r} of shape {shape}", True
             )
         return (*shape[:-2], shape[-1], shape[-2])
 
-    def _described(self, inputs: tuple[Tensor, ...], values: OperationValues) -> str:
+    def _described(self, inputs: Inputs, values: OperationValues) -> str:
         return " and ".join(
             f"{name!r} of shape {t.shape}{' transposed' if values[f'transpose_{name}'] else ''}"
             for name, t in zip(self.takes, inputs, strict=True)
         )
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        a, b = arrays
+    def define(self, task: Task, a: NDArray, b: NDArray) -> NDArray:
         if task["transpose_a"]:
             a = np.swapaxes(a, -1, -2)
         if task["transpose_b"]:
             b = np.swapaxes(b, -1, -2)
         wide = {"f32": np.float64, "u8": np.int32}.get(task.inputs[0].dtype, a.dtype)
-        product: NDArray = np.matmul(a.astype(wide, copy=False), b.astype(wide, copy=False))
-        return product
-
-
-OPERATIONS = (Matmul,)
+        return np.asarray(np.matmul(a.astype(wide, copy=False), b.astype(wide, copy=False)))

@@ -8,7 +8,6 @@ from functools import cache
 
 import numpy as np
 
-from dala.errors import DtypeMismatch, ParameterError, ShapeMismatch
 from dala.gpu.compute.cube import SIZES
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.engines.lookup import (
@@ -19,11 +18,9 @@ from dala.gpu.compute.engines.lookup import (
     byte_places,
     curved,
 )
-from dala.gpu.compute.kernel import Kernel
+from dala.gpu.compute.kernel import Kernel, text_kernel
 from dala.gpu.compute.kernels.filter import picture_filter
-from dala.gpu.compute.lang import source as sources
-from dala.gpu.compute.lang.parser import declare
-from dala.gpu.compute.operation import Operation, OperationValues
+from dala.gpu.compute.operation import Inputs, Lowered, Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
 
@@ -75,18 +72,10 @@ class LutApply(Operation):
         Parameter("shaper_max", "floats", (1.0, 1.0, 1.0), -FAR, FAR, size=3, spread=True),
     )
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
         image, lut = inputs
-        if len(image.shape) != 3 or image.shape[2] not in (3, 4):
-            raise ShapeMismatch.invalid(
-                self.name,
-                "image",
-                "of shape (height, width, 3) or (height, width, 4)",
-                image.shape,
-                "Convert a gray picture to three channels first.",
-            )
-        if lut.dtype != "f32":
-            raise DtypeMismatch.invalid(self.name, "lut", "of dtype 'f32'", lut.dtype)
+        self.want_color(inputs, "Convert a gray picture to three channels first.")
+        self.want_f32(inputs, 1)
         if values["shaper"]:
             self._check_packed(lut.shape, values["shaper"])
         else:
@@ -95,33 +84,25 @@ class LutApply(Operation):
             lows, highs = values[f"{name}_min"], values[f"{name}_max"]
             for low, high in zip(lows, highs, strict=True):
                 if not low < high or np.float32(low) == np.float32(high):
-                    raise ParameterError.invalid(
-                        self.name, f"{name}_min", f"below {name}_max, {highs}", lows
-                    )
+                    raise self.wrong_value(f"{name}_min", f"below {name}_max, {highs}", lows)
         return image
 
     def _check_table(self, shape: tuple[int, ...]) -> None:
         axes, size = len(shape) - 1, shape[0] if shape else 0
         if axes not in SIZES or shape != (size,) * axes + (3,):
-            raise ShapeMismatch.invalid(
-                self.name, "lut", "of shape (n, n, n, 3), or (n, 3) for curves", shape
-            )
+            raise self.wrong_shape("lut", "of shape (n, n, n, 3), or (n, 3) for curves", shape)
         least, most = SIZES[axes]
         if not least <= size <= most:
-            raise ShapeMismatch.invalid(
-                self.name, "lut", f"of {least} to {most} entries along each axis", size
-            )
+            raise self.wrong_shape("lut", f"of {least} to {most} entries along each axis", size)
 
     def _check_packed(self, shape: tuple[int, ...], shaper: int) -> None:
         size = cube_side(shape[0] - shaper) if len(shape) == 2 and shape[1:] == (3,) else 0
         if shaper < SIZES[1][0] or not SIZES[3][0] <= size <= SIZES[3][1]:
-            raise ShapeMismatch.invalid(
-                self.name, "lut", f"of shape ({shaper} + n * n * n, 3), as shaper={shaper}", shape
+            raise self.wrong_shape(
+                "lut", f"of shape ({shaper} + n * n * n, 3), as shaper={shaper}", shape
             )
 
-    def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
-    ) -> OperationValues:
+    def fit(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         wanted = self.result(inputs, values)
         many = output.shape[2] if len(output.shape) == 3 else 0
         if output.shape[:2] != wanted.shape[:2] or many not in (3, 4):
@@ -130,11 +111,10 @@ class LutApply(Operation):
             self.want(Tensor(wanted.shape, output.dtype), wanted)
         return values
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        image, lut = arrays
+    def define(self, task: Task, image: NDArray, lut: NDArray) -> NDArray:
         if (numbers := byte_lookup(task)) is not None:
-            return _bytes(task, image, lut, numbers)
-        pixels = image.astype(np.float64) / (255.0 if task.inputs[0].dtype == "u8" else 1.0)
+            return self._bytes(task, image, lut, numbers)
+        pixels = self.as_unit(image)
         color = shaped = pixels[..., :3]
         table = lut.astype(np.float64)
         if count := task["shaper"]:
@@ -151,11 +131,30 @@ class LutApply(Operation):
         amount = task["amount"]
         if amount != 1.0:
             found = color + (found - color) * amount
-        alpha = pixels[..., 3:] if pixels.shape[2] == 4 else np.ones_like(pixels[..., :1])
-        made = np.concatenate([found, alpha], axis=-1)[..., : task.output.shape[2]]
-        return made * 255.0 if task.output.dtype == "u8" else made
+        return self.from_unit(task, self.with_alpha(task, found, pixels))
 
-    def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
+    def _bytes(self, task: Task, image: NDArray, lut: NDArray, numbers: ByteLookup) -> NDArray:
+        """Look up bytes in integers; see ``engines/lookup.py``."""
+        count = task["shaper"]
+        if lut.ndim == 2 and not count:
+            curves = byte_curves(task, lut, numbers)
+            color = np.stack([curves[c][image[..., c]] for c in range(3)], axis=-1)
+            return self.with_alpha(task, color, image, 255)
+        entries = byte_entries(lut[count:] if count else lut, numbers)
+        if count:
+            side = cube_side(len(entries))
+            entries = entries.reshape(side, side, side, 3)
+        size = entries.shape[0]
+        places = byte_places(task, size, lut[:count] if count else None).astype(np.int64)
+        place = np.stack([places[c][image[..., c]] for c in range(3)], axis=-1)
+        cell = np.minimum(place >> 16, size - 2)
+        part = place - (cell << 16)
+        find = _trilinear if task["method"] == "trilinear" else _tetrahedral
+        found = find(entries, cell, part, 1 << 16) + numbers.keep * image[..., :3].astype(np.int64)
+        color = np.clip((found >> numbers.shift) - numbers.below, 0, 255)
+        return self.with_alpha(task, color, image, 255)
+
+    def lower(self, task: Task) -> Lowered:
         lut = task.inputs[1]
         if byte_lookup(task) is not None:
             return None  # engines have code for it
@@ -165,11 +164,11 @@ class LutApply(Operation):
         values = {"low": low, "scale": scale, "amount": task["amount"]}
         if not count:
             method = task["method"] if len(lut.shape) == 4 else "curves"
-            return _lookup_kernel(method), values
+            return _lookup_kernel(method, False), values
         shaper_low, shaper_scale = _scaled(task["shaper_min"], task["shaper_max"], count)
         values |= {"count": count, "size": size}
         values |= {"shaper_low": shaper_low, "shaper_scale": shaper_scale}
-        return _shaped_kernel(task["method"]), values
+        return _lookup_kernel(task["method"], True), values
 
 
 def cube_side(entries: int) -> int:
@@ -239,29 +238,6 @@ def _tetrahedral(table: NDArray, cell: NDArray, part: NDArray, one: int = 1) -> 
         left = sizes[..., step : step + 1] - (sizes[..., step + 1 : step + 2] if step < 2 else 0)
         found = found + table[at[..., 0], at[..., 1], at[..., 2]] * left
     return np.asarray(found)
-
-
-def _bytes(task: Task, image: NDArray, lut: NDArray, numbers: ByteLookup) -> NDArray:
-    """Look up bytes in integers; see ``engines/lookup.py``."""
-    count = task["shaper"]
-    alpha = image[..., 3:] if image.shape[2] == 4 else np.full_like(image[..., :1], 255)
-    if lut.ndim == 2 and not count:
-        curves = byte_curves(task, lut, numbers)
-        color = np.stack([curves[c][image[..., c]] for c in range(3)], axis=-1)
-        return np.concatenate([color, alpha], axis=-1)[..., : task.output.shape[2]]
-    entries = byte_entries(lut[count:] if count else lut, numbers)
-    if count:
-        side = cube_side(len(entries))
-        entries = entries.reshape(side, side, side, 3)
-    size = entries.shape[0]
-    places = byte_places(task, size, lut[:count] if count else None).astype(np.int64)
-    place = np.stack([places[c][image[..., c]] for c in range(3)], axis=-1)
-    cell = np.minimum(place >> 16, size - 2)
-    part = place - (cell << 16)
-    find = _trilinear if task["method"] == "trilinear" else _tetrahedral
-    found = find(entries, cell, part, 1 << 16) + numbers.keep * image[..., :3].astype(np.int64)
-    color = np.clip((found >> numbers.shift) - numbers.below, 0, 255)
-    return np.concatenate([color, alpha], axis=-1)[..., : task.output.shape[2]]
 
 
 def _positions(
@@ -338,13 +314,6 @@ _MIX = """
 """
 
 
-@cache
-def _lookup_kernel(method: str) -> Kernel:
-    """Return the look-up as a kernel of the language, which can be fused."""
-    text = (_PLACE + _METHODS[method] + _MIX).strip().replace("\n\n", "\n")
-    return Kernel("lut_apply", declare(sources.from_text(text, "lut_apply")))
-
-
 #: The same with the position behind curves, in a packed table.
 _SHAPED_PLACE = (
     """
@@ -364,15 +333,11 @@ def lut_apply(px: Pixel, lut: Array, *, low: vec3, scale: vec3, amount: float, c
 
 
 @cache
-def _shaped_kernel(method: str) -> Kernel:
-    """Return the look-up behind curves as a kernel of the language."""
-    cube = re.sub(
-        r"lut\[([^,\]]+), ([^,\]]+), ([^,\]]+), (\d)\]",
-        r"lut[count + ((\1) * size + (\2)) * size + (\3), \4]",
-        _METHODS[method],
-    )
-    text = (_SHAPED_PLACE + cube + _MIX).strip().replace("\n\n", "\n")
-    return Kernel("lut_apply", declare(sources.from_text(text, "lut_apply")))
-
-
-OPERATIONS = (LutApply,)
+def _lookup_kernel(method: str, shaped: bool) -> Kernel:
+    """Return the look-up as a kernel of the language, which can be fused."""
+    place, cube = _PLACE, _METHODS[method]
+    if shaped:
+        entry = r"lut\[([^,\]]+), ([^,\]]+), ([^,\]]+), (\d)\]"
+        packed = r"lut[count + ((\1) * size + (\2)) * size + (\3), \4]"
+        place, cube = _SHAPED_PLACE, re.sub(entry, packed, cube)
+    return text_kernel("lut_apply", (place + cube + _MIX).strip().replace("\n\n", "\n"))

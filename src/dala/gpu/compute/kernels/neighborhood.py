@@ -13,12 +13,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from dala.errors import ShapeMismatch
 from dala.gpu.compute.engines.base import Task, Tensor
-from dala.gpu.compute.kernel import Kernel, declare_function
+from dala.gpu.compute.kernel import Kernel, declare_function, text_kernel
 from dala.gpu.compute.kernels.filter import picture_filter
-from dala.gpu.compute.lang import source as sources
-from dala.gpu.compute.lang.parser import declare
 from dala.gpu.compute.language import (
     Image,
     IntOrFloat,
@@ -36,11 +33,9 @@ from dala.gpu.compute.language import (
     sqrt,
     vec3,
 )
-from dala.gpu.compute.operation import Operation, OperationValues
+from dala.gpu.compute.operation import Inputs, Lowered, Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
-
-__all__ = ["beauty", "denoise", "dilate", "edge_detect", "emboss", "erode", "sharpen"]
 
 
 def _emboss_reach(values: dict[str, Any]) -> int:
@@ -52,6 +47,9 @@ def sharpen(img: Image, *, amount: Within[float, -inf, inf] = 0.5) -> Pixel:
     """Amplify the difference between a pixel and its four neighbors.
 
     ``center * (1 + 4 * amount) - amount * (sum of the four neighbors)``
+
+    u8 pictures are summed in integers: weights of 15 bits, or of up to 20 where those would move a
+    result by 1/32 of a step, and the sum is rounded once, halves up.
 
     Args:
         amount: 0 changes nothing; below 0 softens.
@@ -68,6 +66,9 @@ def edge_detect(img: Image, *, amount: Within[float, -inf, inf] = 1.0) -> Pixel:
     ``amount * sqrt(gx**2 + gy**2)`` in all three channels. gx is the 3x3 Sobel sum ``(-1 0 1; -2 0
     2; -1 0 1)`` of BT.601 luma, gy its transpose. Neither is divided: a step from black to white
     gives 4, which is stored as white.
+
+    Luma of u8 colors is an integer of 14 fraction bits, the rest is f32 on values of 0 to 255, in
+    the order of the formula, none fused, and rounded once, halves up.
 
     Args:
         amount: 0.25 keeps horizontal and vertical edges within 0..1.
@@ -102,6 +103,9 @@ def denoise(
     over r, g and b of the squared difference from the center. The cost grows with the square of the
     radius.
 
+    u8 pictures are computed in f32 on values of 0 to 255, in the order of the formula, none fused,
+    and rounded once, halves up.
+
     Args:
         radius (pixels): 0 changes nothing.
         sigma_space (pixels): the spatial standard deviation.
@@ -135,6 +139,9 @@ def beauty(
     not grow with the radius. skin is computed from smooth: 1 where BT.601 Cb is within -0.19..-0.03
     and Cr within 0.035..0.17, falling smoothly to 0 over 0.03. Other objects of such colors, like
     wood and sand, are smoothed too; gray pictures do not change.
+
+    u8 pictures are computed in f32 on values of 0 to 255, in the order of the formula, none fused,
+    and rounded once, halves up.
 
     Args:
         amount: 0 changes nothing.
@@ -191,7 +198,7 @@ def {name}(img: Image, *, radius: Within[int, 0, {most}] = 1):
         found = {kind}(found, img[{offset}].rgb)
     return rgba(found, img[0, 0].a)
 """
-        return Kernel(name, declare(sources.from_text(text.strip(), name)))
+        return text_kernel(name, text)
 
     return one("d, 0"), one("0, d")
 
@@ -213,6 +220,8 @@ def _separate(name: str, kind: str) -> Callable[[dict[str, Any]], tuple[Kernel, 
 def erode(img: Image, *, radius: Within[int, 0, 32] = 1) -> Pixel:
     """Compute the minimum of each channel over a square of 2 * radius + 1.
 
+    Values are copied: nothing is rounded.
+
     Args:
         radius (pixels): 0 changes nothing.
     """
@@ -231,6 +240,8 @@ def erode(img: Image, *, radius: Within[int, 0, 32] = 1) -> Pixel:
 )
 def dilate(img: Image, *, radius: Within[int, 0, 32] = 1) -> Pixel:
     """Compute the maximum of each channel over a square of 2 * radius + 1.
+
+    Values are copied: nothing is rounded.
 
     Args:
         radius (pixels): 0 changes nothing.
@@ -256,6 +267,9 @@ def emboss(
     """Show a picture as a relief, lit from one side.
 
     ``0.5 + amount * (c - c at (dx, dy))`` for each channel. Pillow's ``EMBOSS`` has dy = 1.
+
+    u8 pictures are summed in integers: weights of 15 bits, or of up to 20 where those would move a
+    result by 1/32 of a step, and the sum is rounded once, halves up.
 
     Args:
         amount: the depth; below 0 exchanges light and shadow.
@@ -348,7 +362,7 @@ def _median_kernel(radius: int, dtype: str) -> Kernel:
     if radius == 1:
         return Kernel("median", partial(declare_function, median_of_nine, "median"))
     text = _OF_BYTES if dtype == "u8" else _OF_FLOATS
-    return Kernel("median", declare(sources.from_text(text.strip(), "median")))
+    return text_kernel("median", text)
 
 
 @picture_filter("Neighborhoods", example="radius=2", reach="radius")
@@ -356,6 +370,8 @@ class Median(Operation):
     """Compute the median of each channel over a square of 2 * radius + 1.
 
     Exact: the middle one of the sorted values, as ``cv2.medianBlur``.
+
+    Values are copied: nothing is rounded.
 
     Args:
         radius (pixels): 0 changes nothing.
@@ -366,12 +382,11 @@ class Median(Operation):
     options = (Parameter("radius", "int", 1, 0, 7),)
     dtypes = ("f32", "u8")
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
         self.want_image(inputs)
         return inputs[0]
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        (img,) = arrays
+    def define(self, task: Task, img: NDArray) -> NDArray:
         radius = task["radius"]
         around = [(radius, radius)] * 2 + [(0, 0)] * (img.ndim - 2)
         windows = np.lib.stride_tricks.sliding_window_view(
@@ -382,15 +397,13 @@ class Median(Operation):
             made[..., 3] = img[..., 3]
         return made
 
-    def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
+    def lower(self, task: Task) -> Lowered:
         radius = task["radius"]
         if radius == 0:
-            return _SAME, {}
+            return text_kernel("median", "def median(px: Pixel): return px"), {}
         kernel = _median_kernel(radius, task.output.dtype)
         return kernel, {"radius": radius} if radius > 1 else {}
 
-
-_SAME = Kernel("median", declare(sources.from_text("def median(px: Pixel): return px", "median")))
 
 # any places ---------------------------------------------------------------------------------------
 _EXTREME = """
@@ -401,12 +414,6 @@ def extremes(img: Image, places: Array, *, reach: int):
         found = {kind}(found, img[x, y].rgb)
     return rgba(found, img[0, 0].a)
 """
-
-
-@cache
-def _extreme_kernel(kind: str) -> Kernel:
-    text = _EXTREME.format(kind=kind).strip()
-    return Kernel("extremes", declare(sources.from_text(text, "extremes")))
 
 
 class Extremes(Operation):
@@ -430,20 +437,16 @@ class Extremes(Operation):
         Parameter("reach", "int", required=True, low=0, high=1 << 12),
     )
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
         self.want_image(inputs)
         shape = self.want_rank(inputs, 1, 2)
         if inputs[1].dtype != "s32" or not shape[0] or shape[1] != 2:
-            raise ShapeMismatch.invalid(
-                self.name,
-                "places",
-                "an s32 array of shape (count, 2)",
-                f"{inputs[1].dtype} {shape}",
+            raise self.wrong_shape(
+                "places", "an s32 array of shape (count, 2)", f"{inputs[1].dtype} {shape}"
             )
         return inputs[0]
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        img, places = arrays
+    def define(self, task: Task, img: NDArray, places: NDArray) -> NDArray:
         reach = task["reach"]
         around = [(reach, reach)] * 2 + [(0, 0)] * (img.ndim - 2)
         wide = np.pad(img, around, "edge")
@@ -457,8 +460,5 @@ class Extremes(Operation):
             made[..., 3] = img[..., 3]
         return made
 
-    def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
-        return _extreme_kernel(task["kind"]), {"reach": task["reach"]}
-
-
-OPERATIONS = (Extremes, Median)
+    def lower(self, task: Task) -> Lowered:
+        return text_kernel("extremes", _EXTREME.format(kind=task["kind"])), {"reach": task["reach"]}

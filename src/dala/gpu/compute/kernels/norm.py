@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dala.errors import ShapeMismatch
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.kernels.reduce import layout, one_axis
-from dala.gpu.compute.operation import Operation, OperationValues
+from dala.gpu.compute.operation import Inputs, Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
 
@@ -32,25 +31,20 @@ class Softmax(Operation):
     options = (Parameter("axis", "int", -1),)
     dtypes = ("f32", "f64")
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
         one_axis(self.name, inputs[0].shape, values["axis"])
         return inputs[0]
 
-    def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
-    ) -> OperationValues:
-        self.want(output, self.result(inputs, values))
+    def derived(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         shape = inputs[0].shape
         axis = one_axis(self.name, shape, values["axis"])
         return {"axis": axis, "layout": layout(shape, axis, axis + 1)}
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        (a,) = arrays
+    def define(self, task: Task, a: NDArray) -> NDArray:
         axis = task["axis"]
         x = a.astype(np.float64)
         e = np.exp(x - x.max(axis=axis, keepdims=True))
-        shares: NDArray = e / e.sum(axis=axis, keepdims=True)
-        return shares
+        return np.asarray(e / e.sum(axis=axis, keepdims=True))
 
 
 class LayerNorm(Operation):
@@ -75,27 +69,22 @@ class LayerNorm(Operation):
     options = (Parameter("epsilon", "float", 1e-5, 0.0, 1e30),)
     dtypes = ("f32", "f64")
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
         a = inputs[0]
         self.same_dtype(inputs)
         if not a.shape:
-            raise ShapeMismatch.invalid(self.name, "a", "of 1 or more axes", a.shape)
+            raise self.wrong_shape("a", "of 1 or more axes", a.shape)
         for name, t in zip(self.takes[1:], inputs[1:], strict=False):
             if t.shape != a.shape[-1:]:
-                raise ShapeMismatch.invalid(
-                    self.name, name, f"of shape {a.shape[-1:]}, as the last axis of 'a'", t.shape
+                raise self.wrong_shape(
+                    name, f"of shape {a.shape[-1:]}, as the last axis of 'a'", t.shape
                 )
         return a
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        a = arrays[0]
-        gamma = arrays[1] if len(arrays) > 1 else 1.0
-        beta = arrays[2] if len(arrays) > 2 else 0.0
+    def define(
+        self, task: Task, a: NDArray, gamma: NDArray | float = 1.0, beta: NDArray | float = 0.0
+    ) -> NDArray:
         x = a.astype(np.float64)
         x = x - x.mean(axis=-1, keepdims=True)
         variance = np.mean(x * x, axis=-1, keepdims=True)
-        normal: NDArray = x / np.sqrt(variance + task["epsilon"]) * gamma + beta
-        return normal
-
-
-OPERATIONS = (LayerNorm, Softmax)
+        return np.asarray(x / np.sqrt(variance + task["epsilon"]) * gamma + beta)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import ClassVar
 
 import numpy as np
 
-from dala.errors import DtypeMismatch, ParameterError, ShapeMismatch
-from dala.gpu.compute.convert import count_of
+from dala.errors import DtypeMismatch, ParameterError
 from dala.gpu.compute.engines.base import Task, Tensor
-from dala.gpu.compute.operation import Operation, OperationValues
+from dala.gpu.compute.operation import Inputs, Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
 
@@ -36,7 +36,7 @@ def one_axis(kernel: str, shape: tuple[int, ...], axis: int) -> int:
 
 def layout(shape: tuple[int, ...], first: int, last: int) -> tuple[int, int, int]:
     """Return the sizes (outer, n, inner) before, in and after the axes ``first:last``."""
-    return count_of(shape[:first]), count_of(shape[first:last]), count_of(shape[last:])
+    return prod(shape[:first]), prod(shape[first:last]), prod(shape[last:])
 
 
 def passes(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[tuple[int, int, int], ...]:
@@ -72,7 +72,7 @@ def saturated(result: NDArray, dtype: str) -> NDArray:
 class _Reduction(Operation):
     """Base class of reductions over axes."""
 
-    several: ClassVar[bool] = True
+    options: ClassVar[tuple[Parameter, ...]] = (Parameter("axis", "ints"),)
     #: True if an empty input has a result.
     accepts_empty: ClassVar[bool] = False
 
@@ -84,16 +84,14 @@ class _Reduction(Operation):
         named = axis if isinstance(axis, tuple) else (axis,)
         found = sorted({one_axis(self.name, shape, a) for a in named})
         if not found or len(found) < len(named):
-            raise ParameterError.invalid(
-                self.name, "axis", "one or more axes, each once, or None for all", named
-            )
+            raise self.wrong_value("axis", "one or more axes, each once, or None for all", named)
         return tuple(found)
 
     def stored(self, dtype: str) -> tuple[str, ...]:
         """Return the dtypes of outputs, the default first."""
         return (dtype,)
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
         shape = inputs[0].shape
         axes = self.axes(shape, values)
         left = tuple(n for i, n in enumerate(shape) if i not in axes)
@@ -103,17 +101,14 @@ class _Reduction(Operation):
             )
         return Tensor(left, self.stored(inputs[0].dtype)[0])
 
-    def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
-    ) -> OperationValues:
+    def fit(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         shape, plain = inputs[0].shape, self.result(inputs, values)
         axes = self.axes(shape, values)
         kept = tuple(1 if i in axes else n for i, n in enumerate(shape))
         fitting = {plain.shape, kept} | ({(1,)} if not plain.shape else set())
         if output.shape not in fitting:
             listed = " or ".join(str(s) for s in sorted(fitting, key=len))
-            raise ShapeMismatch.invalid(
-                self.name,
+            raise self.wrong_shape(
                 "output",
                 f"of shape {listed}",
                 output.shape,
@@ -140,14 +135,12 @@ class ReduceSum(_Reduction):
     """
 
     title = "reduce_sum"
-    options = (Parameter("axis", "ints"),)
     accepts_empty = True
 
     def stored(self, dtype: str) -> tuple[str, ...]:
         return SUMS[dtype]
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        (a,) = arrays
+    def define(self, task: Task, a: NDArray) -> NDArray:
         wide = np.float64 if a.dtype.kind == "f" else np.int64
         return saturated(np.sum(a, axis=task["axes"], dtype=wide), task.output.dtype)
 
@@ -165,12 +158,9 @@ class ReduceMax(_Reduction):
     """
 
     title = "reduce_max"
-    options = (Parameter("axis", "ints"),)
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        (a,) = arrays
-        largest: NDArray = np.max(a, axis=task["axes"])
-        return largest
+    def define(self, task: Task, a: NDArray) -> NDArray:
+        return np.asarray(np.max(a, axis=task["axes"]))
 
 
 class ReduceMin(_Reduction):
@@ -186,12 +176,9 @@ class ReduceMin(_Reduction):
     """
 
     title = "reduce_min"
-    options = (Parameter("axis", "ints"),)
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        (a,) = arrays
-        smallest: NDArray = np.min(a, axis=task["axes"])
-        return smallest
+    def define(self, task: Task, a: NDArray) -> NDArray:
+        return np.asarray(np.min(a, axis=task["axes"]))
 
 
 class ArgMax(_Reduction):
@@ -213,21 +200,15 @@ class ArgMax(_Reduction):
     def stored(self, dtype: str) -> tuple[str, ...]:
         return ("s32", "u32", "s64")
 
-    def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
-    ) -> OperationValues:
+    def fit(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         found = super().fit(inputs, output, values)
-        count = count_of(tuple(inputs[0].shape[a] for a in found["axes"]))
+        count = prod(inputs[0].shape[a] for a in found["axes"])
         if count > 1 << {"s32": 31, "u32": 32, "s64": 63}[output.dtype]:
             raise self.shape_error(
                 f"indices up to {count - 1} do not fit into {output.dtype}. Use 's64'."
             )
         return found
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        (a,) = arrays
+    def define(self, task: Task, a: NDArray) -> NDArray:
         axes = task["axes"]
         return np.asarray(np.argmax(a, axis=axes[0] if len(axes) < a.ndim else None))
-
-
-OPERATIONS = (ArgMax, ReduceMax, ReduceMin, ReduceSum)

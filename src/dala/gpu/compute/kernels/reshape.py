@@ -6,12 +6,9 @@ from functools import cache
 
 import numpy as np
 
-from dala.errors import DtypeMismatch, ParameterError, ShapeMismatch
 from dala.gpu.compute.engines.base import Task, Tensor
-from dala.gpu.compute.kernel import Kernel
-from dala.gpu.compute.lang import source as sources
-from dala.gpu.compute.lang.parser import declare
-from dala.gpu.compute.operation import Operation, OperationValues, elements
+from dala.gpu.compute.kernel import Kernel, text_kernel
+from dala.gpu.compute.operation import Inputs, Lowered, Operation, OperationValues, elements
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
 
@@ -32,16 +29,15 @@ class Reshape(Operation):
     """
 
     title = "reshape"
-    takes = ("a",)
     options = (Parameter("shape", "ints"),)
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor | None:
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor | None:
         shape = values["shape"]
         if shape is None:
             return None
         if shape.count(-1) > 1 or any(n < -1 for n in shape):
-            raise ParameterError.invalid(
-                self.name, "shape", "sizes of 0 or more, with at most one -1 for the rest", shape
+            raise self.wrong_value(
+                "shape", "sizes of 0 or more, with at most one -1 for the rest", shape
             )
         count = elements(inputs[0])
         if -1 in shape:
@@ -50,9 +46,7 @@ class Reshape(Operation):
             shape = tuple(left if n == -1 else n for n in shape)
         return Tensor(shape, inputs[0].dtype)
 
-    def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
-    ) -> OperationValues:
+    def fit(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         wanted = self.result(inputs, values) or output
         self.want(output, Tensor(wanted.shape, inputs[0].dtype))
         if elements(output) != elements(inputs[0]):
@@ -62,8 +56,7 @@ class Reshape(Operation):
             )
         return {}
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        (a,) = arrays
+    def define(self, task: Task, a: NDArray) -> NDArray:
         return a.reshape(task.output.shape)
 
 
@@ -81,7 +74,6 @@ class Transpose(Operation):
     """
 
     title = "transpose"
-    takes = ("a",)
     options = (Parameter("axes", "ints"), Parameter("reverse", "ints"))
 
     def _axes(self, rank: int, axes: tuple[int, ...] | None) -> tuple[int, ...]:
@@ -89,31 +81,27 @@ class Transpose(Operation):
             return tuple(reversed(range(rank)))
         turned = tuple(a + rank if a < 0 else a for a in axes)
         if sorted(turned) != list(range(rank)):
-            raise ParameterError.invalid(self.name, "axes", f"each of the {rank} axes once", axes)
+            raise self.wrong_value("axes", f"each of the {rank} axes once", axes)
         return turned
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
         shape = self.want_rank(inputs, 0, *range(MAX_RANK + 1))
         axes = self._axes(len(shape), values["axes"])
         return Tensor(tuple(shape[a] for a in axes), inputs[0].dtype)
 
-    def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
-    ) -> OperationValues:
-        self.want(output, self.result(inputs, values))
+    def derived(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         rank = len(inputs[0].shape)
         reverse = sorted(a + rank if a < 0 else a for a in values["reverse"] or ())
         if len(set(reverse)) < len(reverse) or any(not 0 <= a < rank for a in reverse):
-            raise ParameterError.invalid(
-                self.name, "reverse", f"some of the {rank} axes, each once", values["reverse"]
+            raise self.wrong_value(
+                "reverse", f"some of the {rank} axes, each once", values["reverse"]
             )
         return {"axes": self._axes(rank, values["axes"]), "reverse": tuple(reverse)}
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        (a,) = arrays
+    def define(self, task: Task, a: NDArray) -> NDArray:
         return np.flip(a.transpose(task["axes"]), task["reverse"])
 
-    def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
+    def lower(self, task: Task) -> Lowered:
         axes, reverse = task["axes"], task["reverse"]
         return (_transpose_kernel(axes, reverse), {}) if len(axes) > 1 or reverse else None
 
@@ -136,42 +124,31 @@ class Gather(Operation):
     takes = ("a", "index")
     options = (Parameter("axis", "int", 0),)
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
         a, index = inputs
         if index.dtype not in ("s32", "u32", "s64"):
-            raise DtypeMismatch.invalid(self.name, "index", "of dtype s32, s64 or u32", index.dtype)
+            raise self.wrong_dtype("index", "of dtype s32, s64 or u32", index.dtype)
         if not index.shape:
-            raise ShapeMismatch.invalid(self.name, "index", "of 1 or more axes", index.shape)
+            raise self.wrong_shape("index", "of 1 or more axes", index.shape)
         axis = values["axis"] + (len(a.shape) if values["axis"] < 0 else 0)
         if not 0 <= axis < len(a.shape):
-            raise ParameterError.invalid(
-                self.name, "axis", f"an axis of 'a' of shape {a.shape}", values["axis"]
-            )
+            raise self.wrong_value("axis", f"an axis of 'a' of shape {a.shape}", values["axis"])
         shape = a.shape[:axis] + index.shape + a.shape[axis + 1 :]
         if not 1 <= len(shape) <= MAX_RANK:
-            raise ShapeMismatch.invalid(self.name, "output", f"of 1 to {MAX_RANK} axes", shape)
+            raise self.wrong_shape("output", f"of 1 to {MAX_RANK} axes", shape)
         if 0 in a.shape and 0 not in shape:
-            raise ShapeMismatch.invalid(self.name, "a", "an array with entries", a.shape)
+            raise self.wrong_shape("a", "an array with entries", a.shape)
         return Tensor(shape, a.dtype)
 
-    def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
-    ) -> OperationValues:
-        self.want(output, self.result(inputs, values))
+    def derived(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         return {"axis": values["axis"] % len(inputs[0].shape)}
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        a, index = arrays
-        taken: NDArray = np.take(a, index.astype(np.int64), axis=task["axis"], mode="clip")
-        return taken
+    def define(self, task: Task, a: NDArray, index: NDArray) -> NDArray:
+        return np.asarray(np.take(a, index.astype(np.int64), axis=task["axis"], mode="clip"))
 
-    def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
+    def lower(self, task: Task) -> Lowered:
         a, index = task.inputs
         return _gather_kernel(len(a.shape), len(index.shape), task["axis"]), {}
-
-
-def _from_text(name: str, text: str) -> Kernel:
-    return Kernel(name, declare(sources.from_text(text, name), lookup=lambda free: None))
 
 
 @cache
@@ -187,7 +164,7 @@ def _transpose_kernel(axes: tuple[int, ...], reverse: tuple[int, ...]) -> Kernel
         f"    {', '.join(names)}{',' if len(axes) == 1 else ''} = position()",
         f"    return a[{read}]",
     ]
-    return _from_text("transpose", "\n".join(lines))
+    return text_kernel("transpose", "\n".join(lines))
 
 
 @cache
@@ -202,7 +179,4 @@ def _gather_kernel(rank: int, index_rank: int, axis: int) -> Kernel:
         f"    k = index[{at}]",
         f"    return a[{', '.join(read)}]",
     ]
-    return _from_text("gather", "\n".join(lines))
-
-
-OPERATIONS = (Gather, Reshape, Transpose)
+    return text_kernel("gather", "\n".join(lines))

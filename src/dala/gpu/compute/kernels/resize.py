@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dala.errors import DtypeMismatch, ParameterError, ShapeMismatch
+from dala.errors import ParameterError
 from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.engines.sampling.byte_taps import byte_taps
@@ -16,7 +16,7 @@ from dala.gpu.compute.engines.sampling.coordinates import stored_fill
 from dala.gpu.compute.engines.sampling.taps import METHODS as METHODS
 from dala.gpu.compute.engines.sampling.taps import task_axes
 from dala.gpu.compute.kernels.filter import picture_filter
-from dala.gpu.compute.operation import Operation, OperationValues
+from dala.gpu.compute.operation import Inputs, Operation, OperationValues
 from dala.gpu.compute.params import CheckedParams, CheckedValues, Parameter
 from dala.typing import NDArray, Params
 
@@ -40,13 +40,14 @@ class _Resampling(Operation):
     takes = ("image",)
     dtypes = ("f32", "u8")
 
-    def _image(self, inputs: tuple[Tensor, ...]) -> tuple[int, int, int]:
-        height, width, channels = self.want_image(inputs)
-        if not height or not width:
-            raise ShapeMismatch.invalid(
-                self.name, "image", "a picture with pixels", inputs[0].shape
-            )
-        return height, width, channels
+    def _fitted(
+        self, inputs: Inputs, values: OperationValues, size: tuple[int, int], fit: str
+    ) -> OperationValues:
+        """Return how a picture is resampled to a size."""
+        source = self.want_image(inputs, empty=False)[:2]
+        full, offset = placed(source, size, fit, values.get("keep", 1.0), self.name)
+        named = {name: values[name] for name in ("method", "antialias")}
+        return {**named, "full": full, "offset": offset, "size": size}
 
     def _resampled(self, task: Task, image: NDArray) -> NDArray:
         """Return the part of the output that the picture covers, (height, width, channels).
@@ -95,28 +96,26 @@ class Resize(_Resampling):
         Parameter("fill", "floats", (0.0,) * 4, size=4, spread=True, low=-1e6, high=1e6),
     )
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor | None:
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor | None:
         image = inputs[0]
-        source = self._image(inputs)[:2]
+        source = self.want_image(inputs, empty=False)[:2]
         size = self._size(inputs, values)
         if size is not None and values.get("fit") == "contain":
             size = placed(source, size, "contain", 1.0, self.name)[0]
         return None if size is None else Tensor((*size, *image.shape[2:]), image.dtype)
 
-    def _size(self, inputs: tuple[Tensor, ...], values: OperationValues) -> tuple[int, int] | None:
+    def _size(self, inputs: Inputs, values: OperationValues) -> tuple[int, int] | None:
         size: tuple[int, int] | None = values["size"]
         return size
 
-    def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
-    ) -> OperationValues:
+    def fit(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         image = inputs[0]
         wanted = self.result(inputs, values)
         if wanted is None:
             if len(output.shape) != len(image.shape) or output.shape[2:] != image.shape[2:]:
                 channels = "".join(f", {n}" for n in image.shape[2:])
-                raise ShapeMismatch.invalid(
-                    self.name, "output", f"of shape (height, width{channels})", output.shape
+                raise self.wrong_shape(
+                    "output", f"of shape (height, width{channels})", output.shape
                 )
             wanted = Tensor(output.shape, image.dtype)
         self.want(output, wanted)
@@ -124,19 +123,10 @@ class Resize(_Resampling):
         fit = values.get("fit", "stretch")
         if fit == "contain" and values.get("size") is None:
             fit = "pad"  # the output's size is given
-        source = (image.shape[0], image.shape[1])
-        full, offset = placed(source, size, "stretch" if fit == "contain" else fit, 1.0, self.name)
-        return {
-            "method": values["method"],
-            "antialias": values["antialias"],
-            "full": full,
-            "offset": offset,
-            "size": size,
-            "fill": stored_fill(values.get("fill", (0.0,) * 4), image.dtype),
-        }
+        fitted = self._fitted(inputs, values, size, "stretch" if fit == "contain" else fit)
+        return fitted | {"fill": stored_fill(values.get("fill", (0.0,) * 4), image.dtype)}
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        (image,) = arrays
+    def define(self, task: Task, image: NDArray) -> NDArray:
         channels = image.shape[2] if image.ndim == 3 else 1
         found = np.empty((*task["size"], channels))
         found[...] = task["fill"][:channels]
@@ -163,16 +153,14 @@ class BicubicScale(Resize):
         Parameter("antialias", "bool", True),
     )
 
-    def _size(self, inputs: tuple[Tensor, ...], values: OperationValues) -> tuple[int, int] | None:
+    def _size(self, inputs: Inputs, values: OperationValues) -> tuple[int, int] | None:
         scale = values["scale"]
         if scale is None:
             return None
         height, width = (max(1, math.floor(n * scale + 0.5)) for n in inputs[0].shape[:2])
         return height, width
 
-    def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
-    ) -> OperationValues:
+    def fit(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         return super().fit(inputs, output, {**values, "method": "bicubic"})
 
 
@@ -231,31 +219,22 @@ class Preprocess(_Resampling):
         """Return all parameters with checked values; ``normalize`` may be True or False."""
         return super().check_params(_named(params))
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
-        source = self._image(inputs)[:2]
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
+        source = self.want_image(inputs, empty=False)[:2]
         height, width = values["size"] or (224, 224)
         if values["fit"] == "contain":
             height, width = placed(source, (height, width), "contain", 1.0)[0]
         nchw = values["layout"] == "nchw"
         return Tensor((1, 3, height, width) if nchw else (1, height, width, 3), "f32")
 
-    def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
-    ) -> OperationValues:
+    def fit(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         size = self._output_size(inputs, output, values)
-        full, offset = placed(self._image(inputs)[:2], size, values["fit"], values["keep"])
         mean, std = NORMALIZE[values["normalize"]]
         mean, std = values["mean"] or mean, values["std"] or std
         unit = 255.0 if inputs[0].dtype == "u8" else 1.0
         channels = (0, 1, 2) if len(inputs[0].shape) == 3 and inputs[0].shape[2] > 1 else (0, 0, 0)
-        bgr = values["order"] == "bgr"
-        turn = (2, 1, 0) if bgr else (0, 1, 2)
-        return {
-            "method": values["method"],
-            "antialias": values["antialias"],
-            "full": full,
-            "offset": offset,
-            "size": size,
+        turn = (2, 1, 0) if values["order"] == "bgr" else (0, 1, 2)
+        return self._fitted(inputs, values, size, values["fit"]) | {
             "layout": values["layout"],
             "channels": tuple(channels[c] for c in turn),
             "gain": tuple(1.0 / (unit * std[c]) for c in turn),
@@ -264,7 +243,7 @@ class Preprocess(_Resampling):
         }
 
     def _output_size(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
+        self, inputs: Inputs, output: Tensor, values: OperationValues
     ) -> tuple[int, int]:
         wanted = self.result(inputs, values).shape
         shape = output.shape[1:] if len(output.shape) == 4 else output.shape
@@ -277,15 +256,14 @@ class Preprocess(_Resampling):
             shown = str(wanted)
         fitting = (3, *size) if height else (*size, 3)
         if shape != fitting or (len(output.shape) == 4 and output.shape[0] != 1):
-            raise ShapeMismatch.invalid(
-                self.name, "output", f"of shape {shown}, with or without the 1", output.shape
+            raise self.wrong_shape(
+                "output", f"of shape {shown}, with or without the 1", output.shape
             )
         if output.dtype != "f32":
-            raise DtypeMismatch.invalid(self.name, "output", "of dtype 'f32'", output.dtype)
+            raise self.wrong_dtype("output", "of dtype 'f32'", output.dtype)
         return size
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        (image,) = arrays
+    def define(self, task: Task, image: NDArray) -> NDArray:
         found = np.empty((*task["size"], 3))
         found[...] = task["pad"]
         (top, bottom), (left, right) = (axis.window for axis in task_axes(task))
@@ -342,6 +320,3 @@ def placed(
             argument="fit",
         )
     return (full[0], full[1]), (offset[0], offset[1])
-
-
-OPERATIONS = (BicubicScale, Preprocess, Resize)

@@ -7,26 +7,18 @@ from functools import cache
 
 import numpy as np
 
-from dala.errors import DtypeMismatch, ParameterError, ShapeMismatch
 from dala.gpu.compute.dtypes import NUMPY
 from dala.gpu.compute.engines.base import Task, Tensor
-from dala.gpu.compute.kernel import Kernel
+from dala.gpu.compute.engines.sampling.levels import bytes_through_tables, dropped_bits
+from dala.gpu.compute.kernel import Kernel, text_kernel
 from dala.gpu.compute.kernels.reduce import SUMS, layout, one_axis, saturated, want_dtype
-from dala.gpu.compute.lang import source as sources
-from dala.gpu.compute.lang.parser import declare
-from dala.gpu.compute.operation import Operation, OperationValues
+from dala.gpu.compute.lang.scalars import RANGES
+from dala.gpu.compute.operation import Inputs, Lowered, Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
 
 #: The most bins of a histogram.
 MAX_BINS = 1 << 20
-
-_LIMITS = {
-    "s32": (-(1 << 31), (1 << 31) - 1),
-    "s64": (-(1 << 63), (1 << 63) - 1),
-    "u32": (0, (1 << 32) - 1),
-    "u8": (0, 255),
-}
 
 
 class CumSum(Operation):
@@ -45,21 +37,18 @@ class CumSum(Operation):
     title = "cumsum"
     options = (Parameter("axis", "int", -1),)
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
         one_axis(self.name, inputs[0].shape, values["axis"])
         return Tensor(inputs[0].shape, SUMS[inputs[0].dtype][0])
 
-    def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
-    ) -> OperationValues:
+    def fit(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         a = inputs[0]
         axis = one_axis(self.name, a.shape, values["axis"])
         want_dtype(self.name, a.dtype, output.dtype, SUMS[a.dtype])
         self.want(output, Tensor(a.shape, output.dtype))
         return {"axis": axis, "layout": layout(a.shape, axis, axis + 1)}
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        (a,) = arrays
+    def define(self, task: Task, a: NDArray) -> NDArray:
         wide = np.float64 if a.dtype.kind == "f" else np.int64
         return saturated(np.cumsum(a, axis=task["axis"], dtype=wide), task.output.dtype)
 
@@ -90,25 +79,22 @@ class Histogram(Operation):
         usual = 1.0 if dtype in ("f32", "f64") else 256.0
         high = usual if values["high"] is None else values["high"]
         if not (low < high and math.isfinite(high - low)):
-            raise ParameterError.invalid(self.name, "low", f"finite and below high, {high:g}", low)
+            raise self.wrong_value("low", f"finite and below high, {high:g}", low)
         return low, high
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
         self._range(inputs[0].dtype, values)
         return Tensor((values["bins"],), "u32")
 
-    def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
-    ) -> OperationValues:
+    def fit(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         low, high = self._range(inputs[0].dtype, values)
         if output.dtype not in ("u32", "s32"):
-            raise DtypeMismatch.invalid(self.name, "output", "of dtype u32 or s32", output.dtype)
+            raise self.wrong_dtype("output", "of dtype u32 or s32", output.dtype)
         self.want(output, Tensor((values["bins"],), output.dtype))
         edges = edges_of(inputs[0].dtype, low, high, values["bins"])
         return {"bins": values["bins"], "low": low, "high": high, "edges": edges.tobytes()}
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        (a,) = arrays
+    def define(self, task: Task, a: NDArray) -> NDArray:
         edges = np.frombuffer(task["edges"], a.dtype)
         x = a.reshape(-1)
         if len(edges) > 1:
@@ -116,8 +102,7 @@ class Histogram(Operation):
         else:
             x = x[:0]
         at = np.searchsorted(edges[:-1], x, side="right") - 1
-        counts: NDArray = np.bincount(at, minlength=task["bins"])
-        return counts
+        return np.asarray(np.bincount(at, minlength=task["bins"]))
 
 
 def edges_of(dtype: str, low: float, high: float, bins: int) -> NDArray:
@@ -137,7 +122,7 @@ def edges_of(dtype: str, low: float, high: float, bins: int) -> NDArray:
             below = np.nextafter(near[-1], np.float32(-math.inf))
         top = below if float(near[-1]) > high else near[-1]
         return np.append(np.where(near[:-1] < true, above, near[:-1]), top)
-    first, last = _LIMITS[dtype]
+    first, last = RANGES[dtype]
     top = min(math.floor(high), last)
     starts = [max(math.ceil(x), first) for x in true.tolist() if math.ceil(x) <= top]
     return np.array([*starts, top] if starts and top >= first else [0], NUMPY[dtype])
@@ -175,15 +160,12 @@ class TileHistogram(Operation):
         Parameter("of", "choice", "channels", choices=("channels", "luma")),
     )
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
         channels = self.want_image(inputs)[2]
         planes = 1 if channels == 1 or values["of"] == "luma" else 3
         return Tensor((*values["tiles"], planes, 256), "u32")
 
-    def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
-    ) -> OperationValues:
-        self.want(output, self.result(inputs, values))
+    def derived(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         height, width, channels = self.want_image(inputs)
         luma = values["of"] == "luma" and channels > 1
         return {
@@ -192,8 +174,7 @@ class TileHistogram(Operation):
             "luma": luma,
         }
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        (image,) = arrays
+    def define(self, task: Task, image: NDArray) -> NDArray:
         rows, columns, planes, _ = task.output.shape
         counts = np.zeros(task.output.shape, np.uint32)
         if not image.size:
@@ -212,6 +193,7 @@ class TileHistogram(Operation):
 
 #: The weights of red, green and blue in a level of luma, of 32768 together.
 LUMA_WEIGHTS = (9798, 19235, 3735)
+LUMA = (0.299, 0.587, 0.114)
 
 
 def levels_of(colors: NDArray) -> NDArray:
@@ -219,8 +201,7 @@ def levels_of(colors: NDArray) -> NDArray:
     if colors.dtype == np.uint8:
         return colors.astype(np.int64)
     clamped = np.clip(np.nan_to_num(colors, nan=0.0), 0.0, 1.0).astype(np.float32)
-    levels: NDArray = np.floor(clamped * np.float32(255) + np.float32(0.5)).astype(np.int64)
-    return levels
+    return np.asarray(np.floor(clamped * np.float32(255) + np.float32(0.5)).astype(np.int64))
 
 
 def tile_size(shape: tuple[int, int], tiles: tuple[int, int]) -> tuple[int, int]:
@@ -246,6 +227,9 @@ class MapLevels(Operation):
     tiles whose centers are nearest. In f32 pictures luma is not rounded to a level, and values
     between two levels are interpolated. Alpha is kept.
 
+    Of bytes this is in integers: results in the tables are rounded to 7 bits of fraction, shares of
+    tiles to 15. Tables are mixed down, then across, each rounded to 7 bits, then to a byte.
+
     Args:
         of: "channels" or "luma".
 
@@ -262,7 +246,7 @@ class MapLevels(Operation):
     dtypes = ("f32", "u8")
     options = (Parameter("of", "choice", "channels", choices=("channels", "luma")),)
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
         image, tables = inputs
         channels = self.want_image(inputs)[2]
         planes = (1,) if channels == 1 or values["of"] == "luma" else (1, 3)
@@ -270,43 +254,42 @@ class MapLevels(Operation):
         if len(shape) != 4 or 0 in shape or shape[2] not in planes or shape[3] != 256:
             many = " or ".join(map(str, planes))
             expected = f"of shape (rows, columns, {many}, 256)"
-            raise ShapeMismatch.invalid(self.name, "tables", expected, shape)
-        if tables.dtype != "f32":
-            raise DtypeMismatch.invalid(self.name, "tables", "of dtype 'f32'", tables.dtype)
+            raise self.wrong_shape("tables", expected, shape)
+        self.want_f32(inputs, 1)
         return image
 
-    def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
-    ) -> OperationValues:
-        self.want(output, self.result(inputs, values))
+    def derived(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         height, width, channels = self.want_image(inputs)
         rows, columns = inputs[1].shape[:2]
         size = tile_size((height, width), (rows, columns))
         return {"size": size, "luma": values["of"] == "luma" and channels > 1}
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        image, tables = arrays
-        pixels = image.reshape(*image.shape[:2], -1).astype(np.float64)
-        scale = 1.0 if image.dtype == np.uint8 else 255.0
-        made = pixels * scale
+    def define(self, task: Task, image: NDArray, tables: NDArray) -> NDArray:
+        is_bytes = image.dtype == np.uint8
+        pixels = image.reshape(*image.shape[:2], -1)
+        made = pixels.astype(np.int64) if is_bytes else pixels.astype(np.float64) * 255.0
+        through = bytes_through_tables if is_bytes else _through_tables
         colors = made[..., :3]
         if task["luma"]:
-            luma = (colors @ np.array([0.299, 0.587, 0.114]))[..., None]
-            if image.dtype == np.uint8:
-                luma = (colors.astype(np.int64) @ np.array(LUMA_WEIGHTS) + (1 << 14) >> 15)[
-                    ..., None
-                ]
-            made[..., :3] = colors + _through_tables(luma, tables, task["size"]) - luma
+            luma = (colors @ np.array(LUMA_WEIGHTS if is_bytes else LUMA))[..., None]
+            if is_bytes:
+                luma = luma + (1 << 14) >> 15
+            made[..., :3] = colors + through(luma, tables, task["size"]) - luma
         else:
-            made[..., :3] = _through_tables(colors, tables, task["size"])
-        return (made / scale).reshape(image.shape)
+            made[..., :3] = through(colors, tables, task["size"])
+        found = np.clip(made, 0, 255) if is_bytes else made / 255.0
+        return np.asarray(found.reshape(image.shape))
 
-    def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
+    def lower(self, task: Task) -> Lowered:
         tall, wide = task["size"]
         gray = len(task.inputs[0].shape) == 2 or task.inputs[0].shape[2] == 1
         tiled = task.inputs[1].shape[:2] != (1, 1)
-        kernel = map_levels_kernel(task.inputs[0].dtype, gray, task["luma"], tiled)
-        values = {"down": max(tall, 1) ** -1.0, "across": max(wide, 1) ** -1.0}
+        dtype = task.inputs[0].dtype
+        kernel = map_levels_kernel(dtype, gray, task["luma"], tiled)
+        values: OperationValues = {"down": max(tall, 1) ** -1.0, "across": max(wide, 1) ** -1.0}
+        if dtype == "u8":
+            drop = dropped_bits((tall, wide))
+            values = {"tall": max(tall, 1), "wide": max(wide, 1), "drop": drop}
         return kernel, values if tiled else {}
 
 
@@ -333,22 +316,12 @@ def _through_tables(values: NDArray, tables: NDArray, size: tuple[int, int]) -> 
     return made
 
 
-#: Luma in levels, by dtype. Bytes are rounded as ``tile_histogram`` does it; the sums are exact.
-_LEVEL_OF_LUMA = {
-    "u8": (
-        "floor((floor(px.r * 255.0 + 0.5) * 9798.0 + floor(px.g * 255.0 + 0.5) * 19235.0"
-        " + floor(px.b * 255.0 + 0.5) * 3735.0 + 16384.0) / 32768.0)"
-    ),
-    "f32": "dot(px.rgb, (0.299, 0.587, 0.114)) * 255.0",
-}
-
-
 @cache
 def map_levels_kernel(dtype: str, gray: bool, luma: bool, tiled: bool) -> Kernel:
     """Return ``map_levels`` as a kernel of the language."""
-    look = "tables[{0}, c, k]"
-    if dtype == "f32":
-        look = "mix(tables[{0}, c, k], tables[{0}, c, k + 1], at - float(k))"
+    if dtype == "u8":
+        return _map_bytes_kernel(gray, luma, tiled)
+    look = "mix(tables[{0}, c, k], tables[{0}, c, k + 1], at - float(k))"
     found = f"return {look.format('0, 0')}"
     if tiled:
         near, right, below, far = (
@@ -360,7 +333,7 @@ def map_levels_kernel(dtype: str, gray: bool, luma: bool, tiled: bool) -> Kernel
         low = {below} * (1.0 - s) + {far} * s
         return top * (1.0 - t) + low * t"""
     if luma:
-        result = f"""y = {_LEVEL_OF_LUMA[dtype]}
+        result = """y = dot(px.rgb, (0.299, 0.587, 0.114)) * 255.0
     made = px.rgb + (mapped(y, 0, v, u, tables) - y) / 255.0"""
     elif gray:
         result = "one = mapped(px.r * 255.0, 0, v, u, tables) / 255.0\n    made = (one, one, one)"
@@ -374,13 +347,56 @@ def map_levels_kernel(dtype: str, gray: bool, luma: bool, tiled: bool) -> Kernel
     text = f"""def map_levels(px: Pixel, tables: Array{params}):
     def mapped(level, c, v, u, tables: Array):
         at = clamp(level, 0.0, 255.0)
-        k = int(at{" + 0.5" if dtype == "u8" else ""})
+        k = int(at)
         {found}
     y0, x0 = position()
     v, u = {place}
     {result}
     return rgba(made.r, made.g, made.b, px.a)"""
-    return Kernel("map_levels", declare(sources.from_text(text, "map_levels")))
+    return text_kernel("map_levels", text)
 
 
-OPERATIONS = (CumSum, Histogram, MapLevels, TileHistogram)
+def _map_bytes_kernel(gray: bool, luma: bool, tiled: bool) -> Kernel:
+    """Return ``map_levels`` of bytes as a kernel of the language, in integers."""
+    found = "value = level_at(0, 0, c, k, tables)"
+    place, params = "i, j, t, s = 0, 0, 0, 0", ""
+    if tiled:
+        found = """left = mixed(level_at(i, j, c, k, tables), level_at(i + 1, j, c, k, tables), t)
+        right = mixed(level_at(i, j + 1, c, k, tables), level_at(i + 1, j + 1, c, k, tables), t)
+        value = mixed(left, right, s)"""
+        place, params = (
+            """v, u = 2 * y0 + tall, 2 * x0 + wide
+    i, j = v // (2 * tall) - 1, u // (2 * wide) - 1
+    t = share_of(v % (2 * tall), 2 * tall, drop)
+    s = share_of(u % (2 * wide), 2 * wide, drop)""",
+            ", *, tall: int, wide: int, drop: int",
+        )
+    byte = "int(px.{} * 255.0 + 0.5)"
+    red, green, blue = (byte.format(name) for name in "rgb")
+    call = "mapped({}, {}, i, j, t, s, tables)"
+    if luma:
+        result = f"""r, g, b = {red}, {green}, {blue}
+    y = (r * 9798 + g * 19235 + b * 3735 + 16384) >> 15
+    d = {call.format("y", 0)} - y
+    r, g, b = r + d, g + d, b + d"""
+    elif gray:
+        result = f"r = {call.format(red, 0)}\n    g, b = r, r"
+    else:
+        each = ", ".join(call.format(c, n) for n, c in enumerate((red, green, blue)))
+        result = f"r, g, b = {each}"
+    text = f"""def map_levels(px: Pixel, tables: Array{params}):
+    def level_at(i, j, c, k, tables: Array):
+        return int(clamp(floor(tables[i, j, c, k] * 128.0 + 0.5), 0.0, 32640.0))
+    def mixed(a, b, share):
+        return a + (((b - a) * share + 16384) >> 15)
+    def share_of(rest, size, drop):
+        of = u32(size >> drop)
+        return int((u32(rest >> drop) * u32(32768) + (of >> 1)) // of)
+    def mapped(k, c, i, j, t, s, tables: Array):
+        {found}
+        return (value + 64) >> 7
+    y0, x0 = position()
+    {place}
+    {result}
+    return rgba(float(r) / 255.0, float(g) / 255.0, float(b) / 255.0, px.a)"""
+    return text_kernel("map_levels", text)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dala.errors import ShapeMismatch
 from dala.gpu.compute.engines.base import Task, Tensor
-from dala.gpu.compute.operation import Operation, OperationValues
+from dala.gpu.compute.operation import Inputs, Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
 
@@ -33,12 +32,12 @@ class Convolve1d(Operation):
     dtypes = ("f32", "f64")
     options = (Parameter("mode", "choice", "same", choices=("same", "full", "valid")),)
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
         dtype = self.same_dtype(inputs)
         shape = inputs[0].shape
         taps = self.want_rank(inputs, 1, 1)[0]
         if not shape:
-            raise ShapeMismatch.invalid(self.name, "a", "of 1 or more axes", shape)
+            raise self.wrong_shape("a", "of 1 or more axes", shape)
         if not taps or not shape[-1]:
             raise self.shape_error(
                 f"'a' and 'kernel' must not be empty along the last axis, got {shape[-1]} and "
@@ -48,16 +47,12 @@ class Convolve1d(Operation):
         size = {"full": long + short - 1, "same": long, "valid": long - short + 1}[values["mode"]]
         return Tensor((*shape[:-1], size), dtype)
 
-    def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
-    ) -> OperationValues:
+    def derived(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         """Return the values with ``first``, the index of the output's start in the full result."""
-        self.want(output, self.result(inputs, values))
         short = min(inputs[0].shape[-1], inputs[1].shape[0])
         return {"first": {"full": 0, "same": (short - 1) // 2, "valid": short - 1}[values["mode"]]}
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        a, kernel = arrays
+    def define(self, task: Task, a: NDArray, kernel: NDArray) -> NDArray:
         first, count = task["first"], task.output.shape[-1]
         rows = a.reshape(-1, a.shape[-1]).astype(np.float64)
         taps = kernel.astype(np.float64)
@@ -65,6 +60,3 @@ class Convolve1d(Operation):
         for row, target in zip(rows, out, strict=True):
             target[:] = np.convolve(row, taps)[first : first + count]
         return out
-
-
-OPERATIONS = (Convolve1d,)

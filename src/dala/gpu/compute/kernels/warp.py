@@ -9,15 +9,13 @@ from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dala.errors import DtypeMismatch, ParameterError, ShapeMismatch
+from dala.errors import ParameterError
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.engines.sampling import byte_samples, coordinates
 from dala.gpu.compute.engines.sampling.coordinates import BORDERS, METHODS, stored_fill
-from dala.gpu.compute.kernel import Kernel
+from dala.gpu.compute.kernel import Kernel, text_kernel
 from dala.gpu.compute.kernels.filter import picture_filter
-from dala.gpu.compute.lang import source as sources
-from dala.gpu.compute.lang.parser import declare
-from dala.gpu.compute.operation import Operation, OperationValues
+from dala.gpu.compute.operation import Inputs, Lowered, Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
 
@@ -38,26 +36,20 @@ class _Warp(Operation):
     takes: ClassVar[tuple[str, ...]] = ("image",)
     dtypes = ("f32", "u8")
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
         image = inputs[0]
-        if 0 in self.want_image(inputs):
-            raise ShapeMismatch.invalid(self.name, "image", "a picture with pixels", image.shape)
+        self.want_image(inputs, empty=False)
         return Tensor((*self._size(inputs, values), *image.shape[2:]), image.dtype)
 
-    def _size(self, inputs: tuple[Tensor, ...], values: OperationValues) -> tuple[int, ...]:
+    def _size(self, inputs: Inputs, values: OperationValues) -> tuple[int, ...]:
         return values["size"] or inputs[0].shape[:2]
 
-    def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
-    ) -> OperationValues:
+    def fit(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         if "size" in values and values["size"] is None and len(output.shape) >= 2:
             values = {**values, "size": output.shape[:2]}
         self.want(output, self.result(inputs, values))
-        fitted = {name: values[name] for name in ("method", "border")}
-        fitted["fill"] = stored_fill(values["fill"], output.dtype)
-        if "matrix" in values:
-            fitted["matrix"] = values["matrix"]
-        return fitted
+        fitted = {name: values[name] for name in ("method", "border", "matrix") if name in values}
+        return fitted | {"fill": stored_fill(values["fill"], output.dtype)}
 
     @abstractmethod
     def _coordinates(self, task: Task, arrays: tuple[NDArray, ...]) -> Coordinates:
@@ -73,9 +65,8 @@ class _Warp(Operation):
             return found.astype(np.int64) if image.dtype == np.uint8 else found
 
         if image.dtype == np.uint8 and task["method"] != "nearest":
-            sample = byte_samples.bilinear
-            if task["method"] == "bicubic":
-                sample = byte_samples.bicubic
+            is_cubic = task["method"] == "bicubic"
+            sample = byte_samples.bicubic if is_cubic else byte_samples.bilinear
             return sample(read, y, part_y, x, part_x).reshape(task.output.shape)
         steps_x, weights_x = _weights(task["method"], part_x / 2.0**coordinates.BITS)
         steps_y, weights_y = _weights(task["method"], part_y / 2.0**coordinates.BITS)
@@ -207,14 +198,13 @@ class Remap(_Warp):
     takes = ("image", "map")
     options = _SAMPLING
 
-    def _size(self, inputs: tuple[Tensor, ...], values: OperationValues) -> tuple[int, ...]:
+    def _size(self, inputs: Inputs, values: OperationValues) -> tuple[int, ...]:
         shape = self.want_rank(inputs, 1, 3)
         if shape[2] != 2:
-            raise ShapeMismatch.invalid(
-                self.name, "map", "of shape (height, width, 2): x and y of each pixel", shape
+            raise self.wrong_shape(
+                "map", "of shape (height, width, 2): x and y of each pixel", shape
             )
-        if inputs[1].dtype != "f32":
-            raise DtypeMismatch.invalid(self.name, "map", "of dtype 'f32'", inputs[1].dtype)
+        self.want_f32(inputs, 1)
         return shape[:2]
 
     def _coordinates(self, task: Task, arrays: tuple[NDArray, ...]) -> Coordinates:
@@ -242,17 +232,12 @@ class _Placed(Operation):
     def _place(self, height: int, width: int, values: OperationValues) -> _Placement:
         """Return which rows and columns of a picture the output has."""
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
-        height, width, _ = self.want_image(inputs)
-        if not height or not width:
-            raise ShapeMismatch.invalid(self.name, "img", "a picture with pixels", inputs[0].shape)
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
+        height, width, _ = self.want_image(inputs, empty=False)
         size = self._place(height, width, values).size
         return Tensor((*size, *inputs[0].shape[2:]), inputs[0].dtype)
 
-    def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
-    ) -> OperationValues:
-        self.want(output, self.result(inputs, values))
+    def derived(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         height, width = inputs[0].shape[:2]
         placed = self._place(height, width, values)
         fill = stored_fill(values.get("fill", (0.0,) * 4), output.dtype)
@@ -273,7 +258,7 @@ class _Placed(Operation):
         made = _read(image, rows, columns, task["border"], task["fill"])
         return made.reshape(task.output.shape)
 
-    def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
+    def lower(self, task: Task) -> Lowered:
         (top, left), (down, across) = task["first"], task["step"]
         kernel = _place_kernel(len(task.output.shape), task["border"], task.output.dtype)
         params = {"top": top, "left": left, "down": down, "across": across}
@@ -316,7 +301,7 @@ def _place_kernel(rank: int, border: str, dtype: str) -> Kernel:
     else:
         lines += [f"    return a[i, j{channel}]"]
     text = "\n".join(lines)
-    return Kernel("place", declare(sources.from_text(text, "place"), lookup=lambda free: None))
+    return text_kernel("place", text)
 
 
 @picture_filter("Geometry", keeps_alpha=False, resizes=True, example="box=(40, 20, 200, 140)")
@@ -324,6 +309,8 @@ class Crop(_Placed):
     """Cut a rectangle out of a picture.
 
     Give ``box``, or ``size`` for the center. Pixels are copied.
+
+    Values are copied: nothing is rounded.
 
     Args:
         box (pixels): (left, top, right, bottom) as in Pillow; right and bottom are not included.
@@ -347,24 +334,16 @@ class Crop(_Placed):
             )
         if box is None:
             if size[0] > height or size[1] > width:
-                raise ParameterError.invalid(
-                    "crop",
-                    "size",
-                    f"(height, width) within {_whole(height, width)}",
-                    size,
-                    "pad() adds pixels.",
-                )
+                expected = f"(height, width) within {_whole(height, width)}"
+                raise self.wrong_value("size", expected, size, "pad() adds pixels.")
             return _Placement(size, ((height - size[0]) // 2, (width - size[1]) // 2))
         left, top, right, bottom = box
         if not (left < right <= width and top < bottom <= height):
-            raise ParameterError.invalid(
-                "crop",
-                "box",
+            expected = (
                 f"(left, top, right, bottom) within {_whole(height, width)}, with left < right and "
-                "top < bottom",
-                box,
-                "pad() adds pixels.",
+                "top < bottom"
             )
+            raise self.wrong_value("box", expected, box, "pad() adds pixels.")
         return _Placement((bottom - top, right - left), (top, left))
 
 
@@ -381,6 +360,8 @@ def _whole(height: int, width: int) -> str:
 )
 class Pad(_Placed):
     """Add pixels around a picture.
+
+    Pixels are copied; in u8 pictures ``fill`` is rounded to bytes.
 
     Args:
         padding (pixels): one number for all sides, or (left, top, right, bottom).
@@ -405,6 +386,8 @@ class Pad(_Placed):
 class Flip(_Placed):
     """Mirror a picture.
 
+    Values are copied: nothing is rounded.
+
     Args:
         direction: "horizontal" exchanges left and right; "vertical" exchanges top and bottom;
             "both" does both.
@@ -420,6 +403,3 @@ class Flip(_Placed):
         across = values["direction"] != "vertical"
         first = height - 1 if down else 0, width - 1 if across else 0
         return _Placement((height, width), first, (-1 if down else 1, -1 if across else 1))
-
-
-OPERATIONS = (Crop, Flip, Pad, Remap, WarpAffine, WarpPerspective)

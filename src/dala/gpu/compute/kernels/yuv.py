@@ -14,18 +14,14 @@ fraction is rounded (``multiplied``), and so is their sum.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 
 import numpy as np
 
-from dala.errors import DtypeMismatch, ParameterError, ShapeMismatch
 from dala.gpu.compute.engines.base import Task, Tensor
-from dala.gpu.compute.kernel import Kernel
+from dala.gpu.compute.kernel import text_kernel
 from dala.gpu.compute.kernels import yuv_text
 from dala.gpu.compute.kernels.filter import picture_filter
-from dala.gpu.compute.lang import source as sources
-from dala.gpu.compute.lang.parser import declare
-from dala.gpu.compute.operation import Operation, OperationValues
+from dala.gpu.compute.operation import Inputs, Lowered, Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray
 
@@ -97,18 +93,13 @@ def fixed_encoding(numbers: Sequence[float], planes: bool) -> tuple[int, ...]:
 def multiplied(a: NDArray, b: int | NDArray) -> NDArray:
     """Return ``a * b / 2**15``, rounded, halves up."""
     product: NDArray = a * b
-    made: NDArray = (product + (1 << 14)) >> 15
-    return made
+    return np.asarray((product + (1 << 14)) >> 15)
 
 
 class _Video(Operation):
     """Base class of both conversions."""
 
     dtypes = ("f32", "u8")
-
-    def format_error(self, expected: str, got: str | None) -> ParameterError:
-        """Return the error for a format that does not match the inputs."""
-        return ParameterError.invalid(self.name, "format", expected, got)
 
     def want_even(self, height: int, width: int) -> None:
         """Raise unless height and width are even, as 4:2:0 chroma requires."""
@@ -121,18 +112,9 @@ class _Video(Operation):
     def want_rgb(self, t: Tensor, size: tuple[int, int], name: str) -> None:
         """Raise unless a tensor is an RGB or RGBA image of this size."""
         if t.shape not in ((*size, 3), (*size, 4)):
-            raise ShapeMismatch.invalid(
-                self.name, name, f"of shape {(*size, 3)} or {(*size, 4)}", t.shape
-            )
+            raise self.wrong_shape(name, f"of shape {(*size, 3)} or {(*size, 4)}", t.shape)
         if t.dtype not in self.dtypes:
-            raise DtypeMismatch.invalid(self.name, name, "of dtype 'u8' or 'f32'", t.dtype)
-
-    def want_bytes(self, name: str, t: Tensor) -> None:
-        """Raise unless a plane of 4:2:0 is u8."""
-        if t.dtype != "u8":
-            raise DtypeMismatch.invalid(
-                self.name, name, "of dtype 'u8' for 4:2:0", t.dtype, "Only 'yuv444' may be 'f32'."
-            )
+            raise self.wrong_dtype(name, "of dtype 'u8' or 'f32'", t.dtype)
 
 
 @picture_filter(
@@ -147,6 +129,9 @@ class YuvToRgb(_Video):
     (height / 2, width / 2, 2). Three: Y, Cb and Cr of I420. 4:2:0 is u8 with even height and width;
     yuv444 is u8 or f32. Alpha, where the output has it, is 1. Reads of chroma beyond the border are
     clamped.
+
+    u8 is converted in integers: yuv444 with weights of 15 fractional bits and one rounding, 4:2:0
+    with values of 7 fractional bits, each product by a 15-bit weight rounded, and the sum rounded.
 
     Args:
         matrix: "bt601", "bt709" or "bt2020".
@@ -166,32 +151,31 @@ class YuvToRgb(_Video):
         Parameter("chroma", "choice", "bilinear", choices=("bilinear", "nearest")),
     )
 
-    def _format(self, inputs: tuple[Tensor, ...], given: str | None) -> str:
+    def _format(self, inputs: Inputs, given: str | None) -> str:
         if len(inputs) > 1:
             found = "nv12" if len(inputs) == 2 else "i420"
             if given not in (None, found):
-                raise self.format_error(f"{found!r} with {len(inputs)} inputs", given)
+                raise self.wrong_value("format", f"{found!r} with {len(inputs)} inputs", given)
             return found
         if given is not None:
             return given
         if len(inputs[0].shape) == 2:
-            raise self.format_error("'nv12' or 'i420' for planes one after another", None)
+            raise self.wrong_value("format", "'nv12' or 'i420' for planes one after another", None)
         return "yuv444"
 
-    def _size(self, inputs: tuple[Tensor, ...], form: str) -> tuple[int, int]:
+    def _size(self, inputs: Inputs, form: str) -> tuple[int, int]:
         """Return height and width; raise if the inputs' shapes do not match."""
         first = inputs[0]
         if form == "yuv444":
             if len(first.shape) != 3 or first.shape[2] != 3:
-                raise ShapeMismatch.invalid(
-                    self.name, "yuv", "of shape (height, width, 3) for yuv444", first.shape
-                )
+                raise self.wrong_shape("yuv", "of shape (height, width, 3) for yuv444", first.shape)
             return first.shape[0], first.shape[1]
         for name, t in zip(self.takes, inputs, strict=False):
-            self.want_bytes(name, t)
+            if t.dtype != "u8":
+                advice = "Only 'yuv444' may be 'f32'."
+                raise self.wrong_dtype(name, "of dtype 'u8' for 4:2:0", t.dtype, advice)
         if len(first.shape) != 2:
-            raise ShapeMismatch.invalid(
-                self.name,
+            raise self.wrong_shape(
                 "yuv",
                 f"of shape (height * 3 / 2, width) for {form}, or its planes one by one",
                 first.shape,
@@ -199,8 +183,8 @@ class YuvToRgb(_Video):
         height, width = first.shape
         if len(inputs) == 1:
             if height % 3:
-                raise ShapeMismatch.invalid(
-                    self.name, "yuv", f"of shape (height * 3 / 2, width) for {form}", first.shape
+                raise self.wrong_shape(
+                    "yuv", f"of shape (height * 3 / 2, width) for {form}", first.shape
                 )
             self.want_even(height // 3 * 2, width)
             return height // 3 * 2, width
@@ -210,18 +194,14 @@ class YuvToRgb(_Video):
         for name, t in zip(self.takes[1:], inputs[1:], strict=False):
             if t.shape not in fitting:
                 wanted = " or ".join(map(str, fitting))
-                raise ShapeMismatch.invalid(
-                    self.name, name, f"of shape {wanted} with Y of {first.shape}", t.shape
-                )
+                raise self.wrong_shape(name, f"of shape {wanted} with Y of {first.shape}", t.shape)
         return height, width
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
         size = self._size(inputs, self._format(inputs, values["format"]))
         return Tensor((*size, 3), inputs[0].dtype)
 
-    def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
-    ) -> OperationValues:
+    def fit(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         form = self._format(inputs, values["format"])
         self.want_rgb(output, self._size(inputs, form), "output")
         numbers = decoding(values["matrix"], values["range"] == "limited")
@@ -236,29 +216,23 @@ class YuvToRgb(_Video):
     def define(self, task: Task, *arrays: NDArray) -> NDArray:
         if _of_bytes(task):
             made = _decoded_bytes(task, *_planes(task, [a.astype(np.int64) for a in arrays]))
-            made = np.concatenate([made, np.full_like(made[..., :1], 255)], axis=-1)
-            return made[..., : task.output.shape[2]]
+            return self.with_alpha(task, made, made, 255)
         y, u, v = _planes(task, [a.astype(np.float64) for a in arrays])
         unit = 255.0 if task.inputs[0].dtype == "u8" else 1.0
         if task["format"] != "yuv444":
-            u, v = (_upsampled(c, task["siting"], task["chroma"]) for c in (u, v))
+            u, v = (_chroma(task, c) for c in (u, v))
         black, gain, middle, rv, gu, gv, bu = task["numbers"]
         luma, u, v = (y / unit - black) * gain, u / unit - middle, v / unit - middle
         made = np.stack([luma + rv * v, luma + gu * u + gv * v, luma + bu * u], axis=-1)
-        if task.output.shape[2] == 4:
-            made = np.concatenate([made, np.ones_like(made[..., :1])], axis=-1)
-        return made * 255.0 if task.output.dtype == "u8" else made
+        return self.from_unit(task, self.with_alpha(task, made, made))
 
-    def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
-        form, ranks = task["format"], tuple(len(t.shape) for t in task.inputs)
-        fixed = _of_bytes(task)
+    def lower(self, task: Task) -> Lowered:
+        ranks, fixed = tuple(len(t.shape) for t in task.inputs), _of_bytes(task)
         names = "gain bias rv gu gv bu" if fixed else "black gain middle rv gu gv bu"
         given = task["fixed" if fixed else "numbers"]
         numbers: OperationValues = dict(zip(names.split(), given, strict=True))
-        if form == "yuv444":
-            return _kernel(self.name, yuv_text.decode_pixels(fixed)), numbers
-        text = yuv_text.decode_planes(form, ranks, task["siting"], task["chroma"], fixed)
-        return _kernel(self.name, text), numbers
+        text = yuv_text.decode(task["format"], ranks, task["siting"], task["chroma"], fixed)
+        return text_kernel(self.name, text), numbers
 
 
 @picture_filter(
@@ -273,6 +247,9 @@ class RgbToYuv(_Video):
     both rows, with "center" over the 2x2 square. Reads beyond the border are clamped. Alpha is
     dropped.
 
+    u8 is converted in integers: yuv444 with weights of 16 fractional bits and one rounding, 4:2:0
+    with values of 7 fractional bits, each product by a 15-bit weight rounded, and the sum rounded.
+
     Args:
         matrix: "bt601", "bt709" or "bt2020".
         range: "limited" or "full".
@@ -285,29 +262,27 @@ class RgbToYuv(_Video):
     takes = ("rgb",)
     options = _OPTIONS
 
-    def _size(self, inputs: tuple[Tensor, ...], form: str) -> tuple[int, int]:
+    def _size(self, inputs: Inputs, form: str) -> tuple[int, int]:
         shape = self.want_rank(inputs, 0, 3)
         self.want_rgb(inputs[0], (shape[0], shape[1]), "rgb")
         if form != "yuv444":
             self.want_even(shape[0], shape[1])
         return shape[0], shape[1]
 
-    def _made(self, inputs: tuple[Tensor, ...], form: str) -> Tensor:
+    def _made(self, inputs: Inputs, form: str) -> Tensor:
         height, width = self._size(inputs, form)
         if form == "yuv444":
             return Tensor((height, width, 3), inputs[0].dtype)
         return Tensor((height * 3 // 2, width), "u8")
 
-    def result(self, inputs: tuple[Tensor, ...], values: OperationValues) -> Tensor:
+    def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
         return self._made(inputs, values["format"] or "yuv444")
 
-    def fit(
-        self, inputs: tuple[Tensor, ...], output: Tensor, values: OperationValues
-    ) -> OperationValues:
+    def fit(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         form = values["format"]
         if form is None:
             if len(output.shape) == 2:
-                raise self.format_error("'nv12' or 'i420' for an output of two axes", None)
+                raise self.wrong_value("format", "'nv12' or 'i420' for an output of two axes", None)
             form = "yuv444"
         wanted = self._made(inputs, form)
         if form == "yuv444" and output.dtype in self.dtypes:
@@ -321,36 +296,29 @@ class RgbToYuv(_Video):
             "fixed": fixed_encoding(numbers, form != "yuv444"),
         }
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        (rgb,) = arrays
+    def define(self, task: Task, rgb: NDArray) -> NDArray:
         if _of_bytes(task):
             return _layout(task, *_encoded_bytes(task, rgb[..., :3].astype(np.int64)))
-        color = rgb[..., :3].astype(np.float64) / (255.0 if rgb.dtype == np.uint8 else 1.0)
+        color = self.as_unit(rgb[..., :3])
         black, middle = task["numbers"][:2]
         shares = np.array(task["numbers"][2:]).reshape(3, 3)
         luma = color @ shares[0] + black
         if task["format"] != "yuv444":
-            color = _downsampled(color, task["siting"])
+            color = downsampled(color, (2, 2), task["siting"])
         made = _layout(task, luma, color @ shares[1] + middle, color @ shares[2] + middle)
-        return made * 255.0 if task.output.dtype == "u8" else made
+        return self.from_unit(task, made)
 
-    def lower(self, task: Task) -> tuple[Kernel, OperationValues] | None:
-        if _of_bytes(task):
+    def lower(self, task: Task) -> Lowered:
+        form, fixed = task["format"], _of_bytes(task)
+        kernel = text_kernel(self.name, yuv_text.encode(form, task["siting"], fixed))
+        if fixed:
             names = ("black", *(f"{p}{c}" for p in "yuv" for c in "rgb"))
-            integers: OperationValues = dict(zip(names, task["fixed"], strict=True))
-            if task["format"] == "yuv444":
-                return _kernel(self.name, yuv_text.encode_pixels(True)), integers
-            text = yuv_text.encode_planes(task["format"], task["siting"], True)
-            return _kernel(self.name, text), integers
-        black, middle, *shares = task["numbers"]
-        rows = {"y": shares[:3], "u": shares[3:6], "v": shares[6:]}
-        form = task["format"]
-        if form == "yuv444":
-            text, unit = yuv_text.encode_pixels(False), 1.0
-        else:  # elements are stored unscaled, so the weights are those of bytes
-            text, unit = yuv_text.encode_planes(form, task["siting"], False), 255.0
-        values = {name: tuple(s * unit for s in row) for name, row in rows.items()}
-        return _kernel(self.name, text), {**values, "black": black * unit, "middle": middle * unit}
+            return kernel, dict(zip(names, task["fixed"], strict=True))
+        # Elements of planes are stored unscaled, so the weights are those of bytes.
+        unit = 1.0 if form == "yuv444" else 255.0
+        black, middle, *shares = (number * unit for number in task["numbers"])
+        rows = {name: tuple(shares[at : at + 3]) for name, at in (("y", 0), ("u", 3), ("v", 6))}
+        return kernel, {**rows, "black": black, "middle": middle}
 
 
 # definitions ------------------------------------------------------------------------------
@@ -365,8 +333,7 @@ def _decoded_bytes(task: Task, y: NDArray, u: NDArray, v: NDArray) -> NDArray:
         made = np.stack([luma + v * rv, luma + u * gu + v * gv, luma + u * bu], axis=-1)
         return np.asarray(np.clip((made >> 15) + 128, 0, 255))
     # Interpolated bytes are multiples of 1/16, so the floats are exact.
-    chroma = [_upsampled(c.astype(np.float64), task["siting"], task["chroma"]) for c in (u, v)]
-    u, v = ((c * 256.0).astype(np.int64) - 32768 for c in chroma)
+    u, v = ((_chroma(task, c) * 256.0).astype(np.int64) - 32768 for c in (u, v))
     luma = y * 128 + multiplied(y * 128, gain) + bias
     red, blue = luma + multiplied(v, rv), luma + 2 * multiplied(u, bu)
     green = luma + multiplied(u, gu) + multiplied(v, gv)
@@ -380,15 +347,14 @@ def _encoded_bytes(task: Task, rgb: NDArray) -> tuple[NDArray, NDArray, NDArray]
         middle = (128 << 16) + (1 << 15)
         y, u, v = (rgb @ rows[k] + (middle if k else black) >> 16 for k in range(3))
     else:
-        mean = (_downsampled(rgb.astype(np.float64), task["siting"]) * 128.0).astype(np.int64)
+        mean = (downsampled(rgb, (2, 2), task["siting"]) * 128.0).astype(np.int64)
         y = _weighted(rgb * 128, rows[0]) + black >> 7
         u, v = ((_weighted(mean, row) + 64 >> 7) + 128 for row in rows[1:])
     return np.clip(y, 0, 255), np.clip(u, 0, 255), np.clip(v, 0, 255)
 
 
 def _weighted(rgb: NDArray, row: NDArray) -> NDArray:
-    total: NDArray = multiplied(rgb, row).sum(axis=-1)
-    return total
+    return np.asarray(multiplied(rgb, row).sum(axis=-1))
 
 
 def _layout(task: Task, y: NDArray, u: NDArray, v: NDArray) -> NDArray:
@@ -408,45 +374,50 @@ def _planes(task: Task, arrays: list[NDArray]) -> tuple[NDArray, NDArray, NDArra
     if len(arrays) == 1:
         flat = arrays[0].reshape(-1)
         y, rest = flat[: height * width].reshape(height, width), flat[height * width :]
-        if task["format"] == "nv12":
-            pairs = rest.reshape(*half, 2)
-            return y, pairs[..., 0], pairs[..., 1]
-        return y, rest[: rest.size // 2].reshape(half), rest[rest.size // 2 :].reshape(half)
+        arrays = [y, rest] if task["format"] == "nv12" else [y, *np.split(rest, 2)]
     if len(arrays) == 2:
         pairs = arrays[1].reshape(*half, 2)
         return arrays[0], pairs[..., 0], pairs[..., 1]
-    return arrays[0], arrays[1], arrays[2]
+    return arrays[0], arrays[1].reshape(half), arrays[2].reshape(half)
 
 
-def _doubled(c: NDArray, axis: int, centered: bool) -> NDArray:
-    """Upsample by two along an axis; samples are centered between pixels, or on every second."""
-    count = c.shape[axis]
-    place = np.arange(2 * count) / 2.0 - (0.25 if centered else 0.0)
-    low = np.floor(place).astype(np.int64)
-    shape = [1] * c.ndim
-    shape[axis] = -1
-    part = (place - low).reshape(shape)
-    a, b = (np.take(c, np.clip(low + k, 0, count - 1), axis=axis) for k in (0, 1))
-    return a * (1.0 - part) + b * part
-
-
-def _upsampled(c: NDArray, siting: str, chroma: str) -> NDArray:
-    if chroma == "nearest":
+def _chroma(task: Task, c: NDArray) -> NDArray:
+    """Return chroma of 4:2:0 at every pixel."""
+    if task["chroma"] == "nearest":
         return c.repeat(2, axis=0).repeat(2, axis=1)
-    return _doubled(_doubled(c, 1, siting == "center"), 0, True)
+    return upsampled(c, task.output.shape, task["siting"])
 
 
-def _downsampled(color: NDArray, siting: str) -> NDArray:
-    rows = (color[0::2] + color[1::2]) / 2.0
-    if siting == "center":
-        return (rows[:, 0::2] + rows[:, 1::2]) / 2.0
-    before = np.concatenate([rows[:, :1], rows[:, 1:-1:2]], axis=1)
-    return (before + 2.0 * rows[:, 0::2] + rows[:, 1::2]) / 4.0
+def _is_between(siting: str, axis: int) -> bool:
+    """Return whether chroma samples are between the pixels of an axis, not on every second."""
+    return siting == "center" or (siting == "left" and axis == 0)
 
 
-@cache
-def _kernel(name: str, text: str) -> Kernel:
-    return Kernel(name, declare(sources.from_text(text, name)))
+def upsampled(c: NDArray, shape: tuple[int, ...], siting: str) -> NDArray:
+    """Interpolate chroma at every pixel of a picture."""
+    for axis, size in enumerate(shape[:2]):
+        if c.shape[axis] != size:
+            place = (np.arange(size) - (0.5 if _is_between(siting, axis) else 0.0)) / 2.0
+            low = np.floor(place).astype(np.int64)
+            part = (place - low).reshape((-1, 1) if axis == 0 else (1, -1))
+            last = c.shape[axis] - 1
+            a, b = (np.take(c, np.clip(low + k, 0, last), axis=axis) for k in (0, 1))
+            c = a * (1.0 - part) + b * part
+    return c
 
 
-OPERATIONS = (RgbToYuv, YuvToRgb)
+def downsampled(color: NDArray, steps: tuple[int, int], siting: str) -> NDArray:
+    """Average colors around chroma samples; ``steps`` are columns and rows of a sample."""
+    for axis in (0, 1):
+        if steps[1 - axis] > 1:
+            count = color.shape[axis]
+            first = np.arange(0, count, 2)
+            weights = {-1: 0.25, 0: 0.5, 1: 0.25}
+            if _is_between(siting, axis):
+                weights = {0: 0.5, 1: 0.5}
+            near = [
+                np.take(color, np.clip(first + k, 0, count - 1), axis=axis) * weight
+                for k, weight in weights.items()
+            ]
+            color = np.sum(near, axis=0)
+    return color

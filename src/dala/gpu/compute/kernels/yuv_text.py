@@ -145,14 +145,11 @@ _PLACE = {
 }
 
 
-def decode_pixels(fixed: bool) -> str:
-    """Return the kernel from yuv444 to RGB."""
-    return (_DECODE_FIXED_PIXELS if fixed else _DECODE_PIXELS).strip()
-
-
 @cache
-def decode_planes(form: str, ranks: tuple[int, ...], siting: str, chroma: str, fixed: bool) -> str:
-    """Return the kernel from 4:2:0 to RGB; ``ranks`` are the numbers of axes of the inputs."""
+def decode(form: str, ranks: tuple[int, ...], siting: str, chroma: str, fixed: bool) -> str:
+    """Return the kernel from a format to RGB; ``ranks`` are the numbers of axes of the inputs."""
+    if form == "yuv444":
+        return (_DECODE_FIXED_PIXELS if fixed else _DECODE_PIXELS).strip()
     names = ("a", "b", "c")[: len(ranks)]
     at = _samples(form, ranks)
     lines = []
@@ -160,12 +157,11 @@ def decode_planes(form: str, ranks: tuple[int, ...], siting: str, chroma: str, f
         beside, weights = _BESIDE[siting]
         lines.append(f"    i1 = {beside}")
         lines.append("    j1 = clamp(j + y % 2 * 2 - 1, 0, rows - 1)")
+        near = (("j", "i"), ("j", "i1"), ("j1", "i"), ("j1", "i1"))
         for name, sample in zip("uv", at, strict=True):
-            terms = []
-            for w, (row, column) in zip(
-                weights, (("j", "i"), ("j", "i1"), ("j1", "i"), ("j1", "i1")), strict=True
-            ):
-                terms.append(f"{sample.format(j=row, i=column)} * {w}")
+            terms = [
+                f"{sample.format(j=j, i=i)} * {w}" for w, (j, i) in zip(weights, near, strict=True)
+            ]
             lines.append(f"    {name}s = {' + '.join(terms)}")
         total = sum(weights)
     else:
@@ -197,16 +193,12 @@ def _samples(form: str, ranks: tuple[int, ...]) -> tuple[str, str]:
     )
 
 
-def encode_pixels(fixed: bool) -> str:
-    """Return the kernel from RGB to yuv444."""
-    if not fixed:
-        return _ENCODE_PIXELS.strip()
-    return _ENCODE_FIXED_PIXELS.format(weights=_WEIGHTS.format("float")).strip()
-
-
 @cache
-def encode_planes(form: str, siting: str, fixed: bool) -> str:
-    """Return the kernel from RGB to 4:2:0."""
+def encode(form: str, siting: str, fixed: bool) -> str:
+    """Return the kernel from RGB to a format."""
+    if form == "yuv444":
+        text = _ENCODE_FIXED_PIXELS if fixed else _ENCODE_PIXELS
+        return text.format(weights=_WEIGHTS.format("float")).strip()
     place = _PLACE[form]
     taps = [("i", 1), ("i + 1", 1)]
     if siting == "left":

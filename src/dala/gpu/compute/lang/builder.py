@@ -7,6 +7,7 @@ without a type yet), or a :class:`Vec` of two to four of those.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias
@@ -84,38 +85,32 @@ def _mod(a: float, b: float) -> float:
 
 
 #: Functions that fold operations on constants.
-_FOLD: Final[dict[str, Callable[[float, float], float]]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "div": lambda a, b: a / b,
+FOLD: Final[dict[str, Callable[[float, float], float]]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
     "idiv": _idiv,
     "mod": _mod,
-    "min": lambda a, b: b if b < a or math.isnan(b) else a,
-    "max": lambda a, b: b if a < b or math.isnan(b) else a,
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
+    "min": lambda a, b: b if b < a or b != b else a,
+    "max": lambda a, b: b if a < b or b != b else a,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
 }
 #: The same for functions of floats.
 _FOLD_REAL: Final[dict[str, Callable[..., float]]] = {
-    "sqrt": math.sqrt,
-    "exp": math.exp,
-    "log": math.log,
-    "sin": math.sin,
-    "cos": math.cos,
-    "tan": math.tan,
-    "atan": math.atan,
-    "atan2": math.atan2,
+    name: getattr(math, name)
+    for name in ("sqrt", "exp", "log", "sin", "cos", "tan", "atan", "atan2")
 }
 _COMPARE: Final = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 _BITS: Final[dict[str, Callable[[int, int], int]]] = {
-    "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
-    "xor": lambda a, b: a ^ b,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
 }
 
 
@@ -230,17 +225,18 @@ class Builder:
         if op in _BITS:
             if isinstance(a, float) or isinstance(b, float):
                 refuse("bit operations require integers", "Cast with int(x).")
-            return self._checked(_BITS[op](a, b))
+            return self.checked(_BITS[op](a, b))
         try:
-            result = _FOLD[op](a, b)
+            result = FOLD[op](a, b)
         except ZeroDivisionError:
             refuse("this divides by zero", "Change the constant.")
         except OverflowError:
             refuse("this constant is too large", "Write a smaller number.")
-        return self._checked(result)
+        return self.checked(result)
 
     @staticmethod
-    def _checked(result: object) -> Scalar:
+    def checked(result: object) -> Number:
+        """Return a constant; raise if it does not fit in 64 bits."""
         if isinstance(result, complex):
             refuse("this constant is not a real number", "Change the constant.")
         if isinstance(result, int) and not -(2**63) <= result < 2**64:
@@ -255,7 +251,7 @@ class Builder:
                 refuse(
                     "shifts require an integer and an amount from 0 to 63", "Change the constant."
                 )
-            return self._checked(a << b if op == "shl" else a >> b)
+            return self.checked(a << b if op == "shl" else a >> b)
         if type_of(a) in FLOATS or type_of(b) in FLOATS:
             refuse("shifts require integers", "Cast with int(x).")
         type_ = type_of(a) if type_of(a) != "bool" else "s32"
@@ -264,18 +260,16 @@ class Builder:
     def negate(self, a: Scalar) -> Scalar:
         """Emit ``-a``."""
         if not isinstance(a, Value):
-            return self._checked(-a)
+            return self.checked(-a)
         type_: Type = "s32" if a.type == "bool" else a.type
         return self.emit("neg", type_, self.convert(a, type_))
 
     def invert(self, a: Scalar) -> Scalar:
         """Emit ``~a``."""
-        if not isinstance(a, Value):
-            if isinstance(a, float):
-                refuse("~ requires an integer", "Cast with int(x).")
-            return self._checked(~int(a))
-        if a.type in FLOATS:
+        if type_of(a) in FLOATS:
             refuse("~ requires an integer", "Cast with int(x).")
+        if not isinstance(a, Value):
+            return self.checked(~int(a))
         type_: Type = "s32" if a.type == "bool" else a.type
         return self.emit("not", type_, self.convert(a, type_))
 
@@ -335,11 +329,10 @@ class Builder:
             if abs(a) > 1 and abs(b) * math.log2(abs(a)) > 1023:
                 refuse("this constant is too large", "Write a smaller number.")
             try:
-                return self._checked(a**b)
+                return self.checked(a**b)
             except (ZeroDivisionError, OverflowError):
                 refuse("this power has no finite value", "Change the constant.")
-        whole = not isinstance(b, Value) and float(b).is_integer()
-        if whole and not isinstance(b, Value) and abs(b) <= 16:
+        if not isinstance(b, Value) and float(b).is_integer() and abs(b) <= 16:
             n = int(b)
             if n < 0:
                 return self.binary("div", 1.0, self._product(a, -n))

@@ -15,87 +15,60 @@ from dala.gpu.compute.lang.source import KernelSource
 SWIZZLE: Final = re.compile(r"[rgba]{1,4}|[xyzw]{1,4}")
 PROPERTIES: Final = frozenset({"shape", "width", "height"})
 
-_ALLOWED: Final = (
-    ast.Assign,
-    ast.AnnAssign,
-    ast.AugAssign,
-    ast.Return,
-    ast.If,
-    ast.For,
-    ast.Break,
-    ast.Continue,
-    ast.Pass,
-    ast.Expr,
-    ast.BinOp,
-    ast.UnaryOp,
-    ast.BoolOp,
-    ast.Compare,
-    ast.IfExp,
-    ast.Call,
-    ast.Name,
-    ast.Constant,
-    ast.Tuple,
-    ast.Subscript,
-    ast.Attribute,
-    ast.keyword,
-    ast.operator,
-    ast.unaryop,
-    ast.boolop,
-    ast.cmpop,
-    ast.expr_context,
-)
+#: Nodes of the syntax tree that may be in a kernel, and kinds of them.
+_ALLOWED: Final = frozenset({
+    "AnnAssign", "Assign", "Attribute", "AugAssign", "BinOp", "BoolOp", "Break", "Call", "Compare",
+    "Constant", "Continue", "Expr", "For", "If", "IfExp", "Name", "Pass", "Return", "Subscript",
+    "Tuple", "UnaryOp", "keyword",
+})  # fmt: skip
+_ALLOWED_KINDS: Final = (ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context)
 
-_ADVICE: Final[dict[type[ast.AST], tuple[str, str]]] = {
-    ast.While: ("while loops are not part of the language", "Write for i in range(n) with break."),
-    ast.Import: ("a kernel cannot import", "The functions of the language need no import."),
-    ast.ImportFrom: ("a kernel cannot import", "The functions of the language need no import."),
-    ast.Lambda: ("lambda is not part of the language", "Write a helper function with @kernel."),
-    ast.ListComp: ("comprehensions are not part of the language", "Write a for loop."),
-    ast.SetComp: ("comprehensions are not part of the language", "Write a for loop."),
-    ast.DictComp: ("comprehensions are not part of the language", "Write a for loop."),
-    ast.GeneratorExp: ("generators are not part of the language", "Write a for loop."),
-    ast.List: ("lists are not part of the language", "Write a tuple of two to four numbers."),
-    ast.Dict: ("dicts are not part of the language", "Use parameters or local variables."),
-    ast.Set: ("sets are not part of the language", "Use parameters or local variables."),
-    ast.JoinedStr: ("text is not part of the language", "A kernel computes numbers only."),
-    ast.FormattedValue: ("text is not part of the language", "A kernel computes numbers only."),
-    ast.Starred: ("* is not part of the language here", "Pass each argument by itself."),
-    ast.NamedExpr: (":= is not part of the language", "Assign on a separate line."),
-    ast.Slice: ("slices are not part of the language", "Read one value: a[i, j]."),
-    ast.Try: ("try is not part of the language", "A kernel raises nothing; use if."),
-    ast.With: ("with is not part of the language", "Remove it."),
-    ast.Raise: ("a kernel cannot raise", "Return a value for every case instead."),
-    ast.Assert: ("a kernel cannot assert", "Check before calling the kernel."),
-    ast.Delete: ("del is not part of the language", "Remove it."),
-    ast.Global: ("global is not part of the language", "Use a parameter."),
-    ast.Nonlocal: ("nonlocal is not part of the language", "Use a parameter."),
-    ast.ClassDef: ("classes are not part of the language", "Use tuples for vectors."),
-    ast.AsyncFunctionDef: ("async is not part of the language", "Write a plain def."),
-    ast.Await: ("await is not part of the language", "Remove it."),
-    ast.Yield: ("yield is not part of the language", "Return the value."),
-    ast.YieldFrom: ("yield is not part of the language", "Return the value."),
-    ast.Match: ("match is not part of the language", "Write if, elif, else."),
+_LISTED: Final = {
+    "While": ("while loops are", "Write for i in range(n) with break."),
+    "Lambda": ("lambda is", "Write a helper function with @kernel."),
+    "ListComp SetComp DictComp": ("comprehensions are", "Write a for loop."),
+    "GeneratorExp": ("generators are", "Write a for loop."),
+    "List": ("lists are", "Write a tuple of two to four numbers."),
+    "Dict": ("dicts are", "Use parameters or local variables."),
+    "Set": ("sets are", "Use parameters or local variables."),
+    "JoinedStr FormattedValue": ("text is", "A kernel computes numbers only."),
+    "NamedExpr": (":= is", "Assign on a separate line."),
+    "Slice": ("slices are", "Read one value: a[i, j]."),
+    "Try": ("try is", "A kernel raises nothing; use if."),
+    "With": ("with is", "Remove it."),
+    "Delete": ("del is", "Remove it."),
+    "Global": ("global is", "Use a parameter."),
+    "Nonlocal": ("nonlocal is", "Use a parameter."),
+    "ClassDef": ("classes are", "Use tuples for vectors."),
+    "AsyncFunctionDef": ("async is", "Write a plain def."),
+    "Await": ("await is", "Remove it."),
+    "Yield YieldFrom": ("yield is", "Return the value."),
+    "Match": ("match is", "Write if, elif, else."),
+    "MatMult": ("@ is", "Use the 'matmul' kernel, or dot(a, b)."),
+    "Is": ("'is' is", "Compare with ==."),
+    "IsNot": ("'is not' is", "Compare with !=."),
+    "In": ("'in' is", "Compare with == and or."),
+    "NotIn": ("'not in' is", "Compare with != and and."),
 }
 
-_OPERATORS: Final[dict[type[ast.AST], tuple[str, str]]] = {
-    ast.MatMult: ("@ is not part of the language", "Use the 'matmul' kernel, or dot(a, b)."),
-    ast.Is: ("'is' is not part of the language", "Compare with ==."),
-    ast.IsNot: ("'is not' is not part of the language", "Compare with !=."),
-    ast.In: ("'in' is not part of the language", "Compare with == and or."),
-    ast.NotIn: ("'not in' is not part of the language", "Compare with != and and."),
+#: What is wrong with other nodes, by name, and what to write instead.
+_ADVICE: Final = {
+    name: (f"{what} not part of the language", advice)
+    for names, (what, advice) in _LISTED.items()
+    for name in names.split()
+} | {
+    "Import": ("a kernel cannot import", "The functions of the language need no import."),
+    "ImportFrom": ("a kernel cannot import", "The functions of the language need no import."),
+    "Raise": ("a kernel cannot raise", "Return a value for every case instead."),
+    "Assert": ("a kernel cannot assert", "Check before calling the kernel."),
+    "Starred": ("* is not part of the language here", "Pass each argument by itself."),
 }
 
 
 def check_body(source: KernelSource, function: ast.FunctionDef) -> None:
     """Raise KernelSyntaxError for syntax in a kernel's body that is not in the language."""
-    body = function.body
-    first = body[0] if body else None
-    if (
-        isinstance(first, ast.Expr)
-        and isinstance(first.value, ast.Constant)
-        and isinstance(first.value.value, str)
-    ):
-        body = body[1:]
+    documented = ast.get_docstring(function, clean=False) is not None
+    body = function.body[1:] if documented else function.body
     for statement in body:
         _check(source, statement)
     if not always_returns(body):
@@ -106,36 +79,46 @@ def check_body(source: KernelSource, function: ast.FunctionDef) -> None:
         )
 
 
+def is_math(node: ast.expr) -> bool:
+    """Return True for a name of Python's module: ``math.sin`` means ``sin``."""
+    module = node.value if isinstance(node, ast.Attribute) else None
+    return isinstance(module, ast.Name) and module.id == "math"
+
+
+def inside(body: list[ast.stmt]) -> list[ast.AST]:
+    """Return all nodes in the statements, except those in nested functions."""
+    found: list[ast.AST] = []
+    todo: list[ast.AST] = list(body)
+    while todo:
+        node = todo.pop()
+        found.append(node)
+        if not isinstance(node, ast.FunctionDef):
+            todo.extend(ast.iter_child_nodes(node))
+    return found
+
+
 def always_returns(body: list[ast.stmt]) -> bool:
     """Return True if every path through the statements ends in a return."""
-    for statement in body:
-        if isinstance(statement, ast.Return):
-            return True
-        if (
-            isinstance(statement, ast.If)
-            and always_returns(statement.body)
-            and always_returns(statement.orelse)
-        ):
-            return True
-    return False
+    return any(
+        isinstance(s, ast.Return)
+        or (isinstance(s, ast.If) and always_returns(s.body) and always_returns(s.orelse))
+        for s in body
+    )
 
 
 def _check(source: KernelSource, node: ast.AST) -> None:
     if isinstance(node, ast.FunctionDef):
         return  # nested helpers are checked as kernels of their own
-    if isinstance(node, tuple(_OPERATORS)):
-        return  # the parent node reports it, with a line number
-    if not isinstance(node, _ALLOWED):
-        problem, advice = _ADVICE.get(
-            type(node),
-            (
-                f"{type(node).__name__} is not part of the language",
-                "See docs/compute/kernel-language.md.",
-            ),
+    name = type(node).__name__
+    if name not in _ALLOWED and not isinstance(node, _ALLOWED_KINDS):
+        other = f"{name} is not part of the language", "See docs/compute/kernel-language.md."
+        source.fail(node, *_ADVICE.get(name, other))
+    if isinstance(node, ast.Constant) and not isinstance(node.value, bool | int | float):
+        is_text = isinstance(node.value, str | bytes)
+        problem = (
+            "text is not part of the language" if is_text else f"{node.value!r} is not a number"
         )
-        source.fail(node, problem, advice)
-    if isinstance(node, ast.Constant):
-        _check_constant(source, node)
+        source.fail(node, problem, "A kernel computes numbers only.")
     elif isinstance(node, ast.Attribute):
         _check_attribute(source, node)
     elif isinstance(node, ast.Call):
@@ -157,9 +140,9 @@ def _check(source: KernelSource, node: ast.AST) -> None:
         operators = [node.op]
     elif isinstance(node, ast.Compare):
         operators = list(node.ops)
-    for operator in operators:
-        if type(operator) in _OPERATORS:
-            source.fail(node, *_OPERATORS[type(operator)])
+    for operator in operators:  # reported here: they have no line number
+        if type(operator).__name__ in _ADVICE:
+            source.fail(node, *_ADVICE[type(operator).__name__])
     for child in ast.iter_child_nodes(node):
         if isinstance(node, ast.AnnAssign) and child is node.annotation:
             continue
@@ -170,16 +153,8 @@ def _check(source: KernelSource, node: ast.AST) -> None:
         _check(source, child)
 
 
-def _check_constant(source: KernelSource, node: ast.Constant) -> None:
-    if isinstance(node.value, bool | int | float):
-        return
-    if isinstance(node.value, str | bytes):
-        source.fail(node, "text is not part of the language", "A kernel computes numbers only.")
-    source.fail(node, f"{node.value!r} is not a number", "A kernel computes numbers only.")
-
-
 def _check_attribute(source: KernelSource, node: ast.Attribute) -> None:
-    if isinstance(node.value, ast.Name) and node.value.id == "math":
+    if is_math(node):
         return  # math.sin means sin; names are resolved later
     if not (SWIZZLE.fullmatch(node.attr) or node.attr in PROPERTIES):
         source.fail(
@@ -191,12 +166,7 @@ def _check_attribute(source: KernelSource, node: ast.Attribute) -> None:
 
 def _check_call(source: KernelSource, node: ast.Call) -> None:
     function = node.func
-    named = isinstance(function, ast.Name) or (
-        isinstance(function, ast.Attribute)
-        and isinstance(function.value, ast.Name)
-        and function.value.id == "math"
-    )
-    if not named:
+    if not isinstance(function, ast.Name) and not is_math(function):
         source.fail(node, "only functions can be called, by name", "Write name(...).")
     for keyword in node.keywords:
         if keyword.arg is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NoReturn, TypeAlias
@@ -19,9 +20,10 @@ from dala.gpu.compute.lang.builder import (
     refuse,
     type_of,
 )
+from dala.gpu.compute.lang.check import inside, is_math
 from dala.gpu.compute.lang.declaration import CONSTANTS, KernelDecl
 from dala.gpu.compute.lang.functions import FUNCTIONS
-from dala.gpu.compute.lang.ir import FLOATS, LOADED, Arg, Slot, Type, Value
+from dala.gpu.compute.lang.ir import FLOATS, LOADED, Arg, Attr, Slot, Type, Value
 
 #: Identifies a variable: the call path of its function, its name, and the component's index.
 VariableKey: TypeAlias = tuple[object, ...]
@@ -95,6 +97,8 @@ _BINARY: dict[type[ast.operator], str] = {
     ast.BitAnd: "and",
     ast.BitOr: "or",
     ast.BitXor: "xor",
+    ast.LShift: "shl",
+    ast.RShift: "shr",
 }
 _COMPARE: dict[type[ast.cmpop], str] = {
     ast.Eq: "eq",
@@ -114,9 +118,12 @@ class Expressions(ABC):
         self.site = site
         self.typing = typing
         self.slots: dict[VariableKey, Slot] = {}
+        #: The functions that are being lowered, the innermost last, which is also ``frame``.
+        self.stack: list[FunctionScope] = []
+        self.frame: FunctionScope
 
     @abstractmethod
-    def _helper(self, frame: FunctionScope, node: ast.Call, decl: KernelDecl) -> Term:
+    def _helper(self, node: ast.Call, decl: KernelDecl) -> Term:
         """Lower a call of another kernel and return its result."""
 
     def _read(self, key: VariableKey) -> Term:
@@ -124,9 +131,9 @@ class Expressions(ABC):
         items = tuple(self.b.get(self.slots[(*key, index)]) for index in range(max(size, 1)))
         return Vec(items) if size else items[0]
 
-    def _term(self, frame: FunctionScope, node: ast.expr) -> Term:
+    def _term(self, node: ast.expr) -> Term:
         """Return the value of an expression; raise if it is a whole image or array."""
-        bound = self._binding(frame, node)
+        bound = self._binding(node)
         if isinstance(bound, Ref):
             arg = self.site.args[bound.arg]
             how = "img[dx, dy]" if arg.kind == "image" else "a[i, j]"
@@ -134,9 +141,9 @@ class Expressions(ABC):
         assert not isinstance(bound, Variable)
         return bound
 
-    def _binding(self, frame: FunctionScope, node: ast.expr) -> Binding:
+    def _binding(self, node: ast.expr) -> Binding:
         try:
-            return self._expression(frame, node)
+            return self._expression(node)
         except Refused as refused:
             if not hasattr(refused, "node"):
                 refused.node = node  # type: ignore[attr-defined]
@@ -147,61 +154,55 @@ class Expressions(ABC):
         refused.node = node  # type: ignore[attr-defined]
         raise refused
 
-    def _expression(self, frame: FunctionScope, node: ast.expr) -> Binding:
+    def _expression(self, node: ast.expr) -> Binding:
         b = self.b
-        if isinstance(node, ast.Constant):
-            if isinstance(node.value, int) and not -(2**63) <= node.value < 2**64:
-                refuse("this constant does not fit in 64 bits", "Write a float, such as 1e20.")
-            assert isinstance(node.value, bool | int | float)
-            return node.value
-        if isinstance(node, ast.Name):
-            return self._name(frame, node)
-        if isinstance(node, ast.BinOp):
-            return self._operate(
-                node.op, self._term(frame, node.left), self._term(frame, node.right)
-            )
-        if isinstance(node, ast.UnaryOp):
-            term = self._term(frame, node.operand)
-            if isinstance(node.op, ast.Not):
-                return b.negation(term)
-            if isinstance(node.op, ast.UAdd):
-                return term
-            return b.lift(b.negate if isinstance(node.op, ast.USub) else b.invert, term)
-        if isinstance(node, ast.BoolOp):
-            op = "and" if isinstance(node.op, ast.And) else "or"
-            result: Term = b.truth(self._term(frame, node.values[0]))
-            for part in node.values[1:]:
-                result = b.logical(op, result, self._term(frame, part))
-            return result
-        if isinstance(node, ast.Compare):
-            return self._compare(frame, node)
-        if isinstance(node, ast.IfExp):
-            condition = self._term(frame, node.test)
-            return b.select(condition, self._term(frame, node.body), self._term(frame, node.orelse))
-        if isinstance(node, ast.Tuple):
-            if not 2 <= len(node.elts) <= 4:
-                refuse(
-                    "a vector has two to four numbers", "Write (x, y), (x, y, z) or (r, g, b, a)."
-                )
-            items = components([self._term(frame, item) for item in node.elts])
-            return Vec(tuple(items))
-        if isinstance(node, ast.Subscript):
-            return self._subscript(frame, node)
-        if isinstance(node, ast.Attribute):
-            return self._attribute(frame, node)
+        match node:
+            case ast.Constant(value=bool() | int() | float() as number):
+                return b.checked(number)
+            case ast.Name():
+                return self._name(node)
+            case ast.BinOp():
+                return self._operate(node.op, self._term(node.left), self._term(node.right))
+            case ast.UnaryOp(op=ast.Not()):
+                return b.negation(self._term(node.operand))
+            case ast.UnaryOp(op=ast.UAdd()):
+                return self._term(node.operand)
+            case ast.UnaryOp():
+                apply = b.negate if isinstance(node.op, ast.USub) else b.invert
+                return b.lift(apply, self._term(node.operand))
+            case ast.BoolOp():
+                op = "and" if isinstance(node.op, ast.And) else "or"
+                result: Term = b.truth(self._term(node.values[0]))
+                for part in node.values[1:]:
+                    result = b.logical(op, result, self._term(part))
+                return result
+            case ast.Compare():
+                return self._compare(node)
+            case ast.IfExp():
+                terms = [self._term(part) for part in (node.test, node.body, node.orelse)]
+                return b.select(*terms)
+            case ast.Tuple():
+                if not 2 <= len(node.elts) <= 4:
+                    advice = "Write (x, y), (x, y, z) or (r, g, b, a)."
+                    refuse("a vector has two to four numbers", advice)
+                return Vec(tuple(components([self._term(item) for item in node.elts])))
+            case ast.Subscript():
+                return self._subscript(node)
+            case ast.Attribute():
+                return self._attribute(node)
         assert isinstance(node, ast.Call)
-        return self._call(frame, node)
+        return self._call(node)
 
-    def _name(self, frame: FunctionScope, node: ast.Name) -> Binding:
-        bound = frame.env.get(node.id)
+    def _name(self, node: ast.Name) -> Binding:
+        bound = self.frame.env.get(node.id)
         if isinstance(bound, Variable):
             return self._read(bound.key)
         if bound is not None:
             return bound
-        if node.id in frame.decl.constants:
-            constant = frame.decl.constants[node.id]
+        if node.id in self.frame.decl.constants:
+            constant = self.frame.decl.constants[node.id]
             return Vec(constant) if isinstance(constant, tuple) else constant
-        if node.id in CONSTANTS and not _is_local(frame.decl, node.id):
+        if node.id in CONSTANTS and not _is_local(self.frame.decl, node.id):
             return CONSTANTS[node.id]
         refuse(
             f"{node.id!r} may have no value here",
@@ -212,17 +213,15 @@ class Expressions(ABC):
         b = self.b
         if isinstance(op, ast.Pow):
             return b.lift(b.power, a, c)
-        if isinstance(op, ast.LShift | ast.RShift):
-            name = "shl" if isinstance(op, ast.LShift) else "shr"
-            return b.lift(lambda x, y: b.shift(name, x, y), a, c)
-        return b.lift(lambda x, y: b.binary(_BINARY[type(op)], x, y), a, c)
+        name = _BINARY[type(op)]
+        return b.lift(partial(b.shift if name in ("shl", "shr") else b.binary, name), a, c)
 
-    def _compare(self, frame: FunctionScope, node: ast.Compare) -> Term:
+    def _compare(self, node: ast.Compare) -> Term:
         b = self.b
-        left: Term = self._term(frame, node.left)
+        left: Term = self._term(node.left)
         result: Term | None = None
         for op, comparator in zip(node.ops, node.comparators, strict=True):
-            right = self._term(frame, comparator)
+            right = self._term(comparator)
             if isinstance(left, Vec) or isinstance(right, Vec):
                 refuse("vectors cannot be compared", "Compare one component: px.r > 0.5.")
             one: Term = b.binary(_COMPARE[type(op)], left, right)
@@ -236,12 +235,12 @@ class Expressions(ABC):
             refuse(f"{what} requires integers, got {describe(term)}", "Cast with int(x).")
         return term
 
-    def _subscript(self, frame: FunctionScope, node: ast.Subscript) -> Term:
-        bound = self._binding(frame, node.value)
+    def _subscript(self, node: ast.Subscript) -> Term:
+        bound = self._binding(node.value)
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if isinstance(bound, Ref):
             arg = self.site.args[bound.arg]
-            given = [self._whole(self._term(frame, part), "an index") for part in parts]
+            given = [self._whole(self._term(part), "an index") for part in parts]
             indexes = [self.b.index(g) for g in given]
             wanted = 2 if arg.kind == "image" else arg.rank
             if len(indexes) != wanted:
@@ -259,7 +258,7 @@ class Expressions(ABC):
                 "only arrays, images and vectors can be indexed",
                 "Annotate the input: a: Array, or img: Image.",
             )
-        chosen = self._term(frame, parts[0])
+        chosen = self._term(parts[0])
         if (
             len(parts) > 1
             or not isinstance(chosen, int)
@@ -274,20 +273,18 @@ class Expressions(ABC):
         items: list[Scalar] = []
         for channel in range(spec.channels):
             raw = b.emit(op, LOADED[spec.dtype], *offsets, attr=(arg, channel))
-            if spec.dtype == "u8":
-                items.append(b.binary("mul", b.convert(raw, "f32"), 1 / 255))
-            else:
-                items.append(raw)
+            is_byte = spec.dtype == "u8"
+            items.append(b.binary("mul", b.convert(raw, "f32"), 1 / 255) if is_byte else raw)
         if spec.channels == 1:
             return items[0]
         return Vec(tuple([*items, 1.0][:4]))
 
-    def _attribute(self, frame: FunctionScope, node: ast.Attribute) -> Binding:
-        if isinstance(node.value, ast.Name) and node.value.id == "math":
+    def _attribute(self, node: ast.Attribute) -> Binding:
+        if is_math(node):
             return CONSTANTS[node.attr]
         if node.attr in ("shape", "width", "height"):
-            return self._shape(frame, node.value, node.attr)
-        term = self._term(frame, node.value)
+            return self._shape(node.value, node.attr)
+        term = self._term(node.value)
         letters = ["rgba".find(c) if c in "rgba" else "xyzw".find(c) for c in node.attr]
         if not isinstance(term, Vec):
             if not self.site.pixels:
@@ -302,25 +299,25 @@ class Expressions(ABC):
             return term.items[letters[0]]
         return Vec(tuple(term.items[i] for i in letters))
 
-    def _shape(self, frame: FunctionScope, node: ast.expr, what: str) -> Term:
-        if not isinstance(node, ast.Name) or node.id not in frame.args:
+    def _shape(self, node: ast.expr, what: str) -> Term:
+        if not isinstance(node, ast.Name) or node.id not in self.frame.args:
             refuse(f"only inputs have .{what}", "Write it after the name of an input.")
-        index = frame.args[node.id]
+        index = self.frame.args[node.id]
         arg = self.site.args[index]
         if what == "shape":
-            axes = [self.b.emit("dim", "s32", attr=(index, axis)) for axis in range(arg.rank)]
-            return Vec(tuple(axes)) if len(axes) != 1 else axes[0]
+            return self._axes("dim", [(index, axis) for axis in range(arg.rank)])
         if arg.kind not in ("image", "pixel"):
             refuse(f"only images have .{what}", f"Write {node.id}.shape[0].")
         return self.b.emit("dim", "s32", attr=(index, 0 if what == "height" else 1))
 
-    def _call(self, frame: FunctionScope, node: ast.Call) -> Term:
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else None
+    def _call(self, node: ast.Call) -> Term:
         if isinstance(node.func, ast.Name):
             name = node.func.id
-            if name in frame.decl.helpers:
-                return self._helper(frame, node, frame.decl.helpers[name])
-        assert name is not None
+            if name in self.frame.decl.helpers:
+                return self._helper(node, self.frame.decl.helpers[name])
+        else:
+            assert isinstance(node.func, ast.Attribute)
+            name = node.func.attr
         function = FUNCTIONS[name]
         if node.keywords:
             refuse(f"{name} takes no named arguments", "Pass them in order.")
@@ -330,46 +327,31 @@ class Expressions(ABC):
                 count += f" to {function.most}"
             refuse(f"{name} takes {count} arguments, got {len(node.args)}", function.doc)
         if name == "position":
-            return self._position(frame, node)
+            return self._position(node)
         if name in ("shape", "len"):
-            return self._shape_call(frame, node, name)
-        terms = [self._term(frame, a) for a in node.args]
+            if not node.args:
+                return self._axes("dim", [(-1, axis) for axis in range(self.site.rank)])
+            term = self._shape(node.args[0], "shape")
+            return term.items[0] if name == "len" and isinstance(term, Vec) else term
+        terms = [self._term(a) for a in node.args]
         if function.whole:
             return function.build(self.b, *terms)
         build = partial(function.build, self.b)  # returns scalars for scalars
         return self.b.lift(build, *terms)  # type: ignore[arg-type]
 
-    def _position(self, frame: FunctionScope, node: ast.Call) -> Term:
+    def _position(self, node: ast.Call) -> Term:
         rank = self.site.rank
         if node.args:
-            axis = self._term(frame, node.args[0])
+            axis = self._term(node.args[0])
             if not isinstance(axis, int) or not -rank <= axis < rank:
                 refuse(f"position takes an axis below {rank}", "Write position(0).")
             return self.b.emit("position", "s32", attr=axis % rank)
-        axes = [self.b.emit("position", "s32", attr=axis) for axis in range(rank)]
-        return Vec(tuple(axes)) if rank > 1 else axes[0]
+        return self._axes("position", range(rank))
 
-    def _shape_call(self, frame: FunctionScope, node: ast.Call, name: str) -> Term:
-        if node.args:
-            term = self._shape(frame, node.args[0], "shape")
-            if name == "len":
-                return term.items[0] if isinstance(term, Vec) else term
-            return term
-        rank = self.site.rank
-        axes = [self.b.emit("dim", "s32", attr=(-1, axis)) for axis in range(rank)]
-        return Vec(tuple(axes)) if rank > 1 else axes[0]
-
-
-def inside(body: list[ast.stmt]) -> list[ast.AST]:
-    """Return all nodes in the statements, except those in nested functions."""
-    found: list[ast.AST] = []
-    todo: list[ast.AST] = list(body)
-    while todo:
-        node = todo.pop()
-        if not isinstance(node, ast.FunctionDef):
-            found.append(node)
-            todo.extend(ast.iter_child_nodes(node))
-    return found
+    def _axes(self, op: str, attrs: Iterable[Attr]) -> Term:
+        """Return a number for each axis: a vector, or one number for one axis."""
+        axes = tuple(self.b.emit(op, "s32", attr=attr) for attr in attrs)
+        return axes[0] if len(axes) == 1 else Vec(axes)
 
 
 def _is_local(decl: KernelDecl, name: str) -> bool:

@@ -22,6 +22,7 @@ from dala.gpu.compute.lang.ir import (
     make_program,
 )
 from dala.gpu.compute.lang.limits import MAX_TYPING
+from dala.gpu.compute.lang.scalars import as_float
 from dala.gpu.compute.lang.statements import Lowering
 
 #: Result types that fit in each dtype without loss.
@@ -154,10 +155,7 @@ def _natural(result: Term, signature: Signature) -> str:
     inputs = {a.dtype for a in signature.args if a.kind != "array"}
     if found == "bool" or (found == "s32" and inputs == {"u8"}):
         return "u8"
-    kinds = {a.kind for a in signature.args}
-    if kinds & {"pixel", "image"}:
-        return next(a.dtype for a in signature.args if a.kind in ("pixel", "image"))
-    return found
+    return next((a.dtype for a in signature.args if a.kind in ("pixel", "image")), found)
 
 
 def _store(
@@ -182,7 +180,7 @@ def _store(
 
 def _store_one(b: Builder, decl: KernelDecl, item: Scalar, dtype: str, pixels: bool) -> Value:
     if pixels and dtype == "u8":
-        return b.to_u8(b.binary("mul", b.convert(item, _real(item)), 255.0))
+        return b.to_u8(b.binary("mul", b.convert(item, as_float(type_of(item))), 255.0))
     if isinstance(item, Value | float):
         found = type_of(item)
         literal = not isinstance(item, Value) and dtype in FLOATS
@@ -197,8 +195,3 @@ def _store_one(b: Builder, decl: KernelDecl, item: Scalar, dtype: str, pixels: b
     if dtype == "u8":
         return b.to_u8(item)
     return b.convert(item, LOADED[dtype])
-
-
-def _real(item: Scalar) -> Type:
-    found = type_of(item)
-    return "f64" if found in ("f64", "s64") else "f32"

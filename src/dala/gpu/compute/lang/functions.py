@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial, reduce
 from typing import Final, TypeVar
 
 from dala.gpu.compute.lang.builder import (
@@ -49,21 +50,21 @@ def _row(
     return add
 
 
-def _real(name: str, arity: int, doc: str) -> None:
-    def build(b: Builder, *terms: Scalar) -> Scalar:
-        return b.real(name, *terms)
-
-    FUNCTIONS[name] = Function(name, arity, arity, build, doc)
+def _real(name: str, b: Builder, *terms: Scalar) -> Scalar:
+    return b.real(name, *terms)
 
 
-_real("sqrt", 1, "square root")
-_real("exp", 1, "e to the power x")
-_real("log", 1, "natural logarithm")
-_real("sin", 1, "sine, radians")
-_real("cos", 1, "cosine, radians")
-_real("tan", 1, "tangent, radians")
-_real("atan", 1, "arc tangent")
-_real("atan2", 2, "angle of the point (x, y): atan2(y, x)")
+for _name, _doc in {
+    "sqrt": "square root",
+    "exp": "e to the power x",
+    "log": "natural logarithm",
+    "sin": "sine, radians",
+    "cos": "cosine, radians",
+    "tan": "tangent, radians",
+    "atan": "arc tangent",
+    "atan2": "angle of the point (x, y): atan2(y, x)",
+}.items():
+    _row(_name, 2 if _name == "atan2" else 1, doc=_doc)(partial(_real, _name))
 
 
 @_row("pow", 2, doc="x to the power y")
@@ -73,42 +74,31 @@ def _pow(b: Builder, x: Scalar, y: Scalar) -> Scalar:
     return b.power(float(x) if not isinstance(x, Value) else b.convert(x, as_float(x.type)), y)
 
 
-def _rounding(name: str, fold: Callable[[float], float], doc: str) -> None:
-    def build(b: Builder, x: Scalar) -> Scalar:
-        if not isinstance(x, Value):
-            return float(fold(x)) if isinstance(x, float) else x
-        if x.type not in FLOATS:
-            return x
-        return b.emit(name, x.type, x)
-
-    FUNCTIONS[name] = Function(name, 1, 1, build, doc)
+def _rounded(name: str, b: Builder, x: Scalar) -> Scalar:
+    if type_of(x) not in FLOATS:
+        return x
+    return b.emit(name, x.type, x) if isinstance(x, Value) else float(_ROUND[name](x))
 
 
-def _ceil(x: float) -> float:
-    return -floor(-x)
+_ROUND: Final[dict[str, Callable[[float], float]]] = {
+    "floor": floor,
+    "ceil": lambda x: -floor(-x),
+    "round": lambda x: math.copysign(round(x), x) if math.isfinite(x) else x,
+}
+for _name, _doc in {
+    "floor": "the largest integer not above x",
+    "ceil": "the smallest integer not below x",
+    "round": "the nearest integer, halves to even",
+}.items():
+    _row(_name, 1, doc=f"{_doc}, as a float")(partial(_rounded, _name))
 
 
-def _round(x: float) -> float:
-    return math.copysign(round(x), x) if math.isfinite(x) else x
+def _joined(op: str, b: Builder, *terms: Scalar) -> Scalar:
+    return reduce(partial(b.binary, op), terms)
 
 
-_rounding("floor", floor, "the largest integer not above x, as a float")
-_rounding("ceil", _ceil, "the smallest integer not below x, as a float")
-_rounding("round", _round, "the nearest integer, halves to even, as a float")
-
-
-def _extreme(op: str, doc: str) -> None:
-    def build(b: Builder, *terms: Scalar) -> Scalar:
-        result = terms[0]
-        for t in terms[1:]:
-            result = b.binary(op, result, t)
-        return result
-
-    FUNCTIONS[op] = Function(op, 2, 64, build, doc)
-
-
-_extreme("min", "the smallest argument; NaN if any is NaN")
-_extreme("max", "the largest argument; NaN if any is NaN")
+_row("min", 2, 64, doc="the smallest argument; NaN if any is NaN")(partial(_joined, "min"))
+_row("max", 2, 64, doc="the largest argument; NaN if any is NaN")(partial(_joined, "max"))
 
 
 @_row("abs", 1, doc="the absolute value")
@@ -211,42 +201,32 @@ def _div(b: Builder, x: Scalar, y: Scalar) -> Scalar:
     return b.binary("div" if b.common(x, y) in FLOATS else "idiv", x, y)
 
 
-@_row("select", 3, doc="select(condition, a, b): a where the condition holds, else b", whole=True)
-def _select(b: Builder, condition: Term, x: Term, y: Term) -> Term:
-    return b.select(condition, x, y)
-
-
 # casts ----------------------------------------------------------------------------------------
-def _cast(name: str, pick: Callable[[Type], Type], doc: str) -> None:
-    def build(b: Builder, x: Scalar) -> Scalar:
-        target = pick(type_of(x))
-        if not isinstance(x, Value) and isinstance(x, int) and target == "u32":
-            x %= 2**32  # u32(-1) is all ones, as for values
-        return b.convert(x, target)
-
-    FUNCTIONS[name] = Function(name, 1, 1, build, doc)
+def _cast(target: Type, b: Builder, x: Scalar) -> Scalar:
+    if not isinstance(x, Value) and isinstance(x, int) and target == "u32":
+        x %= 2**32  # u32(-1) is all ones, as for values
+    return b.convert(x, target)
 
 
-def _always(target: Type) -> Callable[[Type], Type]:
-    return lambda source: target
+@_row("int", 1, doc="truncated and clamped to an int; NaN gives 0")
+def _int(b: Builder, x: Scalar) -> Scalar:
+    return b.convert(x, "s64" if type_of(x) == "s64" else "s32")
 
 
-_cast(
-    "int", lambda t: "s64" if t == "s64" else "s32", "truncated and clamped to an int; NaN gives 0"
-)
-_cast("float", as_float, "as a float")
+@_row("float", 1, doc="as a float")
+def _float(b: Builder, x: Scalar) -> Scalar:
+    return b.convert(x, as_float(type_of(x)))
+
+
 for _target in ("f32", "f64", "s32", "s64", "u32"):
-    _cast(_target, _always(_target), f"as {_target}")
+    _row(_target, 1, doc=f"as {_target}")(partial(_cast, _target))
 
 
-@_row("bool", 1, doc="True where x is not 0")
-def _bool(b: Builder, x: Scalar) -> Scalar:
-    return b.truth(x)
-
-
-@_row("u8", 1, doc="rounded and clamped to 0 to 255, as an s32")
-def _u8(b: Builder, x: Scalar) -> Scalar:
-    return b.to_u8(x)
+_row("bool", 1, doc="True where x is not 0")(Builder.truth)
+_row("u8", 1, doc="rounded and clamped to 0 to 255, as an s32")(Builder.to_u8)
+_row("select", 3, doc="select(condition, a, b): a where the condition holds, else b", whole=True)(
+    Builder.select
+)
 
 
 @_row("like", 2, doc="like(x, v): v in the type of x, rounded and clamped for integers")
@@ -260,12 +240,7 @@ def _like(b: Builder, x: Scalar, v: Scalar) -> Scalar:
 # vectors --------------------------------------------------------------------------------------
 @_row("dot", 2, doc="the dot product of two vectors", whole=True)
 def _dot(b: Builder, x: Term, y: Term) -> Term:
-    product = b.lift(lambda p, q: b.binary("mul", p, q), x, y)
-    terms = components([product])
-    result = terms[0]
-    for t in terms[1:]:
-        result = b.binary("add", result, t)
-    return result
+    return _joined("add", b, *components([b.lift(partial(b.binary, "mul"), x, y)]))
 
 
 @_row("length", 1, 4, doc="the length of a vector, or of the vector of the arguments", whole=True)
@@ -279,29 +254,29 @@ def _length(b: Builder, *terms: Term) -> Term:
     return b.real("sqrt", square)
 
 
-def _vector(name: str, size: int, doc: str) -> None:
-    def build(b: Builder, *terms: Term) -> Term:
-        parts = components(terms)
-        if len(parts) == 1:
-            parts = parts * size
-        if name == "rgba" and len(parts) == 3:
-            parts = [*parts, 1.0]
-        if len(parts) != size:
-            refuse(f"{name} takes {size} numbers, got {len(parts)}", f"Pass {size}, or one.")
-        return Vec(tuple(parts))
-
-    FUNCTIONS[name] = Function(name, 1, size, build, doc, whole=True)
+def _vector(name: str, size: int, b: Builder, *terms: Term) -> Term:
+    parts = components(terms)
+    if len(parts) == 1:
+        parts = parts * size
+    if name == "rgba" and len(parts) == 3:
+        parts = [*parts, 1.0]
+    if len(parts) != size:
+        refuse(f"{name} takes {size} numbers, got {len(parts)}", f"Pass {size}, or one.")
+    return Vec(tuple(parts))
 
 
-_vector("rgba", 4, "a pixel; alpha is 1 if three numbers are given")
-_vector("vec2", 2, "a vector of two numbers")
-_vector("vec3", 3, "a vector of three numbers")
-_vector("vec4", 4, "a vector of four numbers")
+for _name, _size, _doc in (
+    ("rgba", 4, "a pixel; alpha is 1 if three numbers are given"),
+    ("vec2", 2, "a vector of two numbers"),
+    ("vec3", 3, "a vector of three numbers"),
+    ("vec4", 4, "a vector of four numbers"),
+):
+    _row(_name, 1, _size, doc=_doc, whole=True)(partial(_vector, _name, _size))
 
 # The front end builds these itself, because they depend on the kernel's inputs and output.
-for _name, _most, _doc in (
-    ("position", 1, "the index in the output; (y, x) for pixels; position(axis) for one axis"),
-    ("shape", 1, "the shape of an input, or of the output; (height, width) for pixels"),
+for _name, _least, _doc in (
+    ("position", 0, "the index in the output; (y, x) for pixels; position(axis) for one axis"),
+    ("shape", 0, "the shape of an input, or of the output; (height, width) for pixels"),
     ("len", 1, "the length of an input's first axis"),
 ):
-    FUNCTIONS[_name] = Function(_name, 0 if _name != "len" else 1, _most, _dot, _doc, whole=True)
+    _row(_name, _least, 1, doc=_doc, whole=True)(_dot)

@@ -8,23 +8,18 @@ equals that of two passes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from dala.gpu.compute.lang.ir import (
     Arg,
     Block,
-    For,
-    If,
     Program,
-    SetSlot,
-    Slot,
     Statement,
     Value,
-    make_program,
     statements,
     values,
 )
+from dala.gpu.compute.lang.rewrite import Change, Copier, emit
 
 #: The maximum number of operations in a stencil after inlining.
 MAX_FUSED_VALUES = 4000
@@ -58,18 +53,11 @@ def can_inline(producer: Program, consumer: Program, readers: tuple[int, ...]) -
         return _size(producer) + _size(consumer) <= MAX_FUSED_SIZE
     if kinds != {"image"} or not all(a.kind == "pixel" for a in producer.args):
         return False
-    reads = {
-        (v.args[0], v.args[1])
-        for v in values(consumer.body)
-        if v.op == "image" and v.attr[0] in readers
-    }
-    offsets = {(_offset(dx), _offset(dy)) for dx, dy in reads}
-    cost = sum(1 for _ in statements(producer.body)) * len(offsets)
-    return None not in {o for pair in offsets for o in pair} and cost <= MAX_FUSED_VALUES
-
-
-def _offset(value: Value) -> int | None:
-    return int(value.attr) if value.op == "const" else None
+    reads = [v for v in values(consumer.body) if v.op == "image" and v.attr[0] in readers]
+    if any(a.op != "const" for v in reads for a in v.args):
+        return False
+    offsets = {tuple(a.attr for a in v.args) for v in reads}
+    return sum(1 for _ in statements(producer.body)) * len(offsets) <= MAX_FUSED_VALUES
 
 
 def inline(producer: Program, consumer: Program, readers: tuple[int, ...]) -> Program:
@@ -82,60 +70,48 @@ def inline(producer: Program, consumer: Program, readers: tuple[int, ...]) -> Pr
     places = {i: len(producer.args) + n for n, i in enumerate(kept)}
     first_param = len(producer.params)
     image = any(consumer.args[i].kind == "image" for i in readers)
-    target = Block()
+    body: list[Statement] = []
     computed: dict[tuple[int, int], tuple[Value, ...]] = {}
 
-    def produce(block: Block, dx: int, dy: int) -> tuple[Value, ...]:
-        leaf = _identity if not image else _at(dx, dy)
-        copier = _Copier(leaf)
-        copier.block(producer.body, block)
-        return tuple(copier.value(v) for v in producer.result)
+    def place(v: Value) -> tuple[int, int]:
+        return (int(v.args[0].attr), int(v.args[1].attr)) if v.op == "image" else (0, 0)
 
     # Compute all reads first: values in a branch could not be used outside it.
-    if image:
-        for v in values(consumer.body):
-            if v.op == "image" and v.attr[0] in readers:
-                at = (int(v.args[0].attr), int(v.args[1].attr))
-                if at not in computed:
-                    computed[at] = produce(target, *at)
-    else:
-        computed[0, 0] = produce(target, 0, 0)
+    for v in values(consumer.body):
+        if v.op != "dim" and _argument(v) in readers and place(v) not in computed:
+            copier = Copier(_at(*place(v)), fresh=True) if image else Copier(fresh=True)
+            body += copier.block(producer.body).body
+            computed[place(v)] = tuple(map(copier.of, producer.result))
 
-    def leaf(v: Value, args: tuple[Value, ...], emit: Callable[[Value], Value]) -> Value | None:
-        if v.op == "param":
-            return emit(Value("param", v.type, (), v.attr + first_param))
-        if v.op == "element":
-            if v.attr in readers:
-                return computed[0, 0][0]
-            return emit(Value("element", v.type, (), places[v.attr]))
-        if v.op in ("pixel", "image"):
-            arg, channel = v.attr
-            if arg not in readers:
-                return emit(Value(v.op, v.type, args, (places[arg], channel)))
-            at = (int(v.args[0].attr), int(v.args[1].attr)) if v.op == "image" else (0, 0)
-            found: Value = computed[at][channel]
-            return found
-        if v.op == "array":
-            return emit(Value("array", v.type, args, places[v.attr]))
-        if v.op == "dim":
-            arg, axis = v.attr
-            # The intermediate has the output's shape.
-            return emit(Value("dim", v.type, (), (places.get(arg, -1), axis)))
-        return None
+    def change(old: Value, new: Value, body: list[Statement]) -> Value | None:
+        if old.op == "param":
+            return emit(body, "param", old.type, attr=old.attr + first_param)
+        arg = _argument(old)
+        if arg in readers and old.op != "dim":
+            return computed[place(old)][0 if old.op == "element" else old.attr[1]]
+        # The intermediate has the output's shape.
+        return None if arg is None else _moved(new, places.get(arg, -1), body)
 
-    copier = _Copier(leaf)
-    copier.block(consumer.body, target)
-    result = tuple(copier.value(v) for v in consumer.result)
-    args = tuple(_as_image(a) if image else a for a in producer.args)
-    return make_program(
-        f"{producer.name}+{consumer.name}",
-        args + tuple(consumer.args[i] for i in kept),
-        consumer.out,
-        producer.params + consumer.params,
-        target,
-        result,
-        consumer.rank,
-    )
+    copier = Copier(change, fresh=True)
+    body += copier.block(consumer.body).body
+    args = tuple(replace(a, kind="image") if image else a for a in producer.args)
+    args += tuple(consumer.args[i] for i in kept)
+    params, name = producer.params + consumer.params, f"{producer.name}+{consumer.name}"
+    made = replace(consumer, name=name, args=args, params=params, derived=None)
+    return made.with_body(Block(body), tuple(map(copier.of, consumer.result)))
+
+
+def _argument(v: Value) -> int | None:
+    """Return the argument that a value is read from, or -1 for the output; None for others."""
+    if v.op in ("element", "array"):
+        return int(v.attr)
+    return int(v.attr[0]) if v.op in ("pixel", "image", "dim") else None
+
+
+def _moved(v: Value, arg: int, body: list[Statement]) -> Value:
+    """Append a read of another argument."""
+    attr = arg if v.op in ("element", "array") else (arg, v.attr[1])
+    return emit(body, v.op, v.type, *v.args, attr=attr)
 
 
 def share_args(program: Program, same: tuple[int, ...]) -> Program:
@@ -148,100 +124,29 @@ def share_args(program: Program, same: tuple[int, ...]) -> Program:
     for i, n in enumerate(same):
         args.setdefault(n, program.args[i])
 
-    def leaf(v: Value, operands: tuple[Value, ...], emit: Callable[[Value], Value]) -> Value | None:
-        if v.op == "element" or v.op == "array":
-            return emit(Value(v.op, v.type, operands, same[v.attr]))
-        if v.op in ("pixel", "image"):
-            return emit(Value(v.op, v.type, operands, (same[v.attr[0]], v.attr[1])))
-        if v.op == "dim" and v.attr[0] >= 0:
-            return emit(Value(v.op, v.type, (), (same[v.attr[0]], v.attr[1])))
+    def change(old: Value, new: Value, body: list[Statement]) -> Value | None:
+        arg = _argument(old)
+        return None if arg is None or arg < 0 else _moved(new, same[arg], body)
+
+    copier = Copier(change)
+    body = copier.block(program.body)
+    made = replace(program, args=tuple(args[n] for n in sorted(args)), derived=None)
+    return made.with_body(body, tuple(map(copier.of, program.result)))
+
+
+def _at(dx: int, dy: int) -> Change:
+    """Return a change that shifts the producer's pixel reads and positions by an offset."""
+
+    def change(old: Value, new: Value, body: list[Statement]) -> Value | None:
+        if old.op == "pixel":
+            offsets = (Value("const", "s32", (), n) for n in (dx, dy))
+            return emit(body, "image", old.type, *offsets, attr=old.attr)
+        if old.op == "position":
+            body.append(new)
+            moved = emit(body, "add", "s32", new, dy if old.attr == 0 else dx)
+            extent = emit(body, "dim", "s32", attr=(-1, old.attr))
+            last = emit(body, "sub", "s32", extent, 1)
+            return emit(body, "min", "s32", emit(body, "max", "s32", moved, 0), last)
         return None
 
-    body = Block()
-    copier = _Copier(leaf)
-    copier.block(program.body, body)
-    result = tuple(copier.value(v) for v in program.result)
-    chosen = tuple(args[n] for n in sorted(args))
-    return make_program(
-        program.name, chosen, program.out, program.params, body, result, program.rank
-    )
-
-
-def _as_image(arg: Arg) -> Arg:
-    return replace(arg, kind="image")
-
-
-def _identity(v: Value, args: tuple[Value, ...], emit: Callable[[Value], Value]) -> Value | None:
-    return None
-
-
-def _at(dx: int, dy: int) -> Callable[..., Value | None]:
-    """Return a leaf that shifts the producer's pixel reads and positions by an offset."""
-
-    def leaf(v: Value, args: tuple[Value, ...], emit: Callable[[Value], Value]) -> Value | None:
-        if v.op == "pixel":
-            return emit(Value("image", v.type, (_number(dx), _number(dy)), v.attr))
-        if v.op == "position":
-            here = emit(Value("position", "s32", (), v.attr))
-            moved = emit(Value("add", "s32", (here, _number(dy if v.attr == 0 else dx))))
-            extent = emit(Value("dim", "s32", (), (-1, v.attr)))
-            last = emit(Value("sub", "s32", (extent, _number(1))))
-            low = emit(Value("max", "s32", (moved, _number(0))))
-            return emit(Value("min", "s32", (low, last)))
-        return None
-
-    return leaf
-
-
-def _number(value: int) -> Value:
-    return Value("const", "s32", (), value)
-
-
-class _Copier:
-    """Copies blocks; ``leaf`` may replace values."""
-
-    def __init__(self, leaf: Callable[..., Value | None]) -> None:
-        self._leaf = leaf
-        self._values: dict[int, Value] = {}
-        self._slots: dict[int, Slot] = {}
-
-    def value(self, v: Value) -> Value:
-        """Return the copy of a value."""
-        return v if v.op == "const" else self._values[id(v)]
-
-    def _slot(self, s: Slot) -> Slot:
-        return self._slots.setdefault(id(s), Slot(s.name, s.type))
-
-    def block(self, source: Block, target: Block) -> None:
-        """Append a copy of a block to another."""
-
-        def emit(v: Value) -> Value:
-            target.body.append(v)
-            return v
-
-        for s in source.body:
-            copied: Statement
-            if isinstance(s, Value):
-                args = tuple(self.value(a) for a in s.args)
-                found = self._leaf(s, args, emit)
-                if found is None:
-                    attr = self._slot(s.attr) if s.op == "get" else s.attr
-                    found = emit(Value(s.op, s.type, args, attr))
-                self._values[id(s)] = found
-                continue
-            if isinstance(s, SetSlot):
-                copied = SetSlot(self._slot(s.slot), self.value(s.value))
-            elif isinstance(s, If):
-                then, otherwise = Block(), Block()
-                condition = self.value(s.condition)
-                self.block(s.then, then)
-                self.block(s.otherwise, otherwise)
-                copied = If(condition, then, otherwise)
-            elif isinstance(s, For):
-                body = Block()
-                start, stop = self.value(s.start), self.value(s.stop)
-                self.block(s.body, body)
-                copied = For(self._slot(s.index), start, stop, s.step, body)
-            else:
-                copied = type(s)()
-            target.body.append(copied)
+    return change

@@ -20,7 +20,8 @@ pixel              ``attr`` is ``(argument, channel)``; the stored number, u8 as
 image              ``args`` are dx, dy (s32), ``attr`` is ``(argument, channel)``; clamped at edges
 array              ``args`` are indexes (s32), ``attr`` is the argument; every index is clamped
 get                ``attr`` is the Slot
-add sub mul neg    ints wrap around; floats are IEEE
+add sub mul neg    ints wrap around; floats are IEEE; a product with ``attr == "exact"`` rounds
+                   nothing (``exact/products.py``)
 div                floats only
 idiv mod           ints only: floor division and its remainder (sign of the divisor);
                    dividing by zero gives 0, and the most negative number by -1 gives itself
@@ -38,7 +39,8 @@ cast               to ``type``: float to int truncates and clamps, NaN becomes 0
                    ``attr == "in_range"`` the value is known to be finite and in range, so
                    truncating is enough); int to int wraps; bool is 0 or 1; anything to bool
                    is ``!= 0``
-bits               reinterpret the same bits: f32 <-> s32/u32, f64 <-> s64, s32 <-> u32
+bits               reinterpret the same bits: f32 <-> s32/u32, f64 <-> s64, s32 <-> u32; ``attr ==
+                   "power"``: the result of ``exact/exponential.py``, whose range is known
 =================  ============================================================================
 
 ``pow(x, y)`` of a negative x is ``±pow(-x, y)`` for whole y and NaN otherwise; ``pow(x, 0)`` is 1.
@@ -46,9 +48,9 @@ bits               reinterpret the same bits: f32 <-> s32/u32, f64 <-> s64, s32 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 Type: TypeAlias = Literal["bool", "s32", "u32", "s64", "f32", "f64"]
 
@@ -97,25 +99,19 @@ class Value:
         return f"Value({self.op!r}, {self.type!r}, {len(self.args)} args, {self.attr!r})"
 
 
-class SetSlot:
+class SetSlot(NamedTuple):
     """Assigns a value to a slot of the same type."""
 
-    __slots__ = ("slot", "value")
-
-    def __init__(self, slot: Slot, value: Value) -> None:
-        self.slot = slot
-        self.value = value
+    slot: Slot
+    value: Value
 
 
-class If:
+class If(NamedTuple):
     """Runs ``then`` if the bool ``condition`` is true, else ``otherwise``."""
 
-    __slots__ = ("condition", "otherwise", "then")
-
-    def __init__(self, condition: Value, then: Block, otherwise: Block) -> None:
-        self.condition = condition
-        self.then = then
-        self.otherwise = otherwise
+    condition: Value
+    then: Block
+    otherwise: Block
 
 
 class For:
@@ -229,6 +225,11 @@ class Program:
         """True if it stores a picture of bytes, which must be the same on every engine."""
         return self.out.dtype == "u8" and self.out.pixels
 
+    def with_body(self, body: Block, result: tuple[Value, ...]) -> Program:
+        """Return a program with the same inputs, output and parameters and another body."""
+        made = make_program(self.name, self.args, self.out, self.params, body, result, self.rank)
+        return replace(made, derived=self.derived)
+
     @property
     def types(self) -> frozenset[str]:
         """All scalar types of the program, and all dtypes that it loads or stores."""
@@ -238,15 +239,33 @@ class Program:
         return frozenset(found)
 
 
+def operands(s: Statement) -> tuple[Value, ...]:
+    """Return the values that a statement reads itself."""
+    match s:
+        case Value():
+            return s.args
+        case SetSlot():
+            return (s.value,)
+        case If():
+            return (s.condition,)
+        case For():
+            return (s.start, s.stop)
+    return ()
+
+
+def _nested(s: Statement) -> tuple[Block, ...]:
+    """Return the blocks of a statement."""
+    if isinstance(s, If):
+        return s.then, s.otherwise
+    return (s.body,) if isinstance(s, For) else ()
+
+
 def statements(block: Block) -> Iterator[Statement]:
     """Yield every statement of a block, nested ones included."""
     for s in block.body:
         yield s
-        if isinstance(s, If):
-            yield from statements(s.then)
-            yield from statements(s.otherwise)
-        elif isinstance(s, For):
-            yield from statements(s.body)
+        for inner in () if isinstance(s, Value) else _nested(s):
+            yield from statements(inner)
 
 
 def values(block: Block) -> Iterator[Value]:
@@ -254,6 +273,23 @@ def values(block: Block) -> Iterator[Value]:
     for s in statements(block):
         if isinstance(s, Value):
             yield s
+
+
+def arguments_first(wanted: Iterable[Value], known: Container[Value] = ()) -> Iterator[Value]:
+    """Yield values and all that they are computed from, arguments first, but for those known.
+
+    It does not recurse: kernels of strangers may have expressions of thousands of operations.
+    """
+    seen: set[Value] = set()
+    open_ = [(v, False) for v in wanted]
+    while open_:
+        v, ready = open_.pop()
+        if ready:
+            yield v
+        elif v not in seen and v not in known:
+            seen.add(v)
+            open_.append((v, True))
+            open_.extend((a, False) for a in v.args)
 
 
 def format_program(body: Block, result: tuple[Value, ...]) -> str:
@@ -319,26 +355,7 @@ def make_program(
 
 def _remove_unused(root: Block, result: tuple[Value, ...]) -> None:
     """Remove unused values, for example the loads of unused channels."""
-    needed: set[int] = set()
-    todo: list[Value] = list(result)
-    for s in statements(root):
-        if isinstance(s, SetSlot):
-            todo.append(s.value)
-        elif isinstance(s, If):
-            todo.append(s.condition)
-        elif isinstance(s, For):
-            todo.extend((s.start, s.stop))
-    while todo:
-        value = todo.pop()
-        if id(value) not in needed:
-            needed.add(id(value))
-            todo.extend(value.args)
-    blocks = [root]
-    while blocks:
-        block = blocks.pop()
-        block.body = [s for s in block.body if not isinstance(s, Value) or id(s) in needed]
-        for s in block.body:
-            if isinstance(s, If):
-                blocks.extend((s.then, s.otherwise))
-            elif isinstance(s, For):
-                blocks.append(s.body)
+    others = [s for s in statements(root) if not isinstance(s, Value)]
+    needed = set(arguments_first([*result, *(v for s in others for v in operands(s))]))
+    for block in (root, *(inner for s in others for inner in _nested(s))):
+        block.body = [s for s in block.body if not isinstance(s, Value) or s in needed]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeGuard
+from typing import Final, NoReturn, TypeGuard
 
-from dala.errors import KernelSyntaxError, did_you_mean
-from dala.gpu.compute.lang.check import check_body
+from dala.errors import did_you_mean
+from dala.gpu.compute.lang.check import check_body, inside, is_math
 from dala.gpu.compute.lang.declaration import (
     CONSTANTS,
     EXACT_TYPES,
@@ -41,12 +41,7 @@ def declare(
         params: names of arguments before the ``*`` that are parameters.
     """
     tree = source.parse()
-    functions = []
-    for statement in tree.body:
-        if not isinstance(statement, ast.FunctionDef):
-            check_top(source, statement)
-        else:
-            functions.append(statement)
+    functions = [s if isinstance(s, ast.FunctionDef) else check_top(source, s) for s in tree.body]
     if not functions:
         source.fail_at(1, 0, "there is no function", "Write def name(x): return ...")
     helpers: dict[str, KernelDecl] = {}
@@ -55,7 +50,7 @@ def declare(
     return _declare(source, functions[-1], source.kernel, lookup, helpers, inputs, params)
 
 
-def check_top(source: KernelSource, statement: ast.stmt) -> None:
+def check_top(source: KernelSource, statement: ast.stmt) -> NoReturn:
     """Raise KernelSyntaxError for a statement outside a function."""
     if isinstance(statement, ast.Import | ast.ImportFrom):
         source.fail(
@@ -79,23 +74,21 @@ def _declare(
     inputs: int | None = None,
     params: Sequence[str] | None = None,
 ) -> KernelDecl:
-    _check_decorators(source, function)
+    for decorator in function.decorator_list:
+        if _label(decorator) not in ("kernel", "picture_filter"):
+            problem = "the only decorator of a kernel is @kernel"
+            source.fail(decorator, problem, "Remove the decorator.")
     args, parameters = _signature(source, function, inputs, params)
     check_body(source, function)
     helpers = dict(outer)
     for statement in function.body:
         if isinstance(statement, ast.FunctionDef):
             helpers[statement.name] = _declare(source, statement, statement.name, lookup, helpers)
-    for node in _walk(function):
+    for node in inside(function.body):
         if isinstance(node, ast.FunctionDef) and node not in function.body:
-            source.fail(
-                node,
-                "a helper function must be at the top of the body",
-                "Move it up and outdent it.",
-            )
-    constants: dict[str, Number | tuple[Number, ...]] = {}
-    _resolve(source, function, args, parameters, lookup, helpers, constants)
-    return KernelDecl(
+            problem = "a helper function must be at the top of the body"
+            source.fail(node, problem, "Move it up and outdent it.")
+    made = KernelDecl(
         name=name,
         source=source,
         function=function,
@@ -104,8 +97,9 @@ def _declare(
         doc=(ast.get_docstring(function) or "").strip(),
         returns_pixel=_label(function.returns) == "Pixel" or _returns_pixel(function),
         helpers=helpers,
-        constants=constants,
     )
+    _resolve(made, lookup)
+    return made
 
 
 def _returns_pixel(function: ast.FunctionDef) -> bool:
@@ -116,20 +110,8 @@ def _returns_pixel(function: ast.FunctionDef) -> bool:
             isinstance(node.value, ast.Tuple)
             or (isinstance(node.value, ast.Call) and _label(node.value) in ("rgba", "vec3", "vec4"))
         )
-        for node in _walk(function)
+        for node in inside(function.body)
     )
-
-
-def _walk(function: ast.FunctionDef) -> list[ast.AST]:
-    """Return the nodes of the body, except those in nested functions."""
-    found: list[ast.AST] = []
-    todo: list[ast.AST] = list(function.body)
-    while todo:
-        node = todo.pop()
-        found.append(node)
-        if not isinstance(node, ast.FunctionDef):
-            todo.extend(ast.iter_child_nodes(node))
-    return found
 
 
 def _label(node: ast.expr | None) -> str:
@@ -143,14 +125,6 @@ def _label(node: ast.expr | None) -> str:
     if isinstance(node, ast.Call):
         return _label(node.func)
     return ""
-
-
-def _check_decorators(source: KernelSource, function: ast.FunctionDef) -> None:
-    for decorator in function.decorator_list:
-        if _label(decorator) not in ("kernel", "picture_filter"):
-            source.fail(
-                decorator, "the only decorator of a kernel is @kernel", "Remove the decorator."
-            )
 
 
 def _signature(
@@ -335,21 +309,16 @@ def _literal(source: KernelSource, node: ast.expr) -> Number | tuple[Number, ...
     if isinstance(node, ast.Tuple) and 2 <= len(node.elts) <= 4:
         items = [_literal(source, item) for item in node.elts]
         return tuple(item for item in items if not isinstance(item, tuple))
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-        value = _literal(source, node.operand)
-        if not isinstance(value, tuple):
-            return -value if isinstance(node.op, ast.USub) else value
-    if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float):
-        return node.value
-    if isinstance(node, ast.Name) and node.id in CONSTANTS:
-        return CONSTANTS[node.id]
+    value = node.value if isinstance(node, ast.Constant) else _number(node)
+    if isinstance(value, bool | int | float):
+        return value
     source.fail(node, "a default must be a number or a tuple of numbers", "Write the number.")
 
 
 def _int_names(function: ast.FunctionDef) -> set[str]:
     """Return names used as loop bounds or indices; untyped parameters among them are ints."""
     found: set[str] = set()
-    for node in _walk(function):
+    for node in inside(function.body):
         places: list[ast.AST] = []
         if isinstance(node, ast.Subscript):
             places = [node.slice]
@@ -360,23 +329,16 @@ def _int_names(function: ast.FunctionDef) -> set[str]:
     return found
 
 
-def _resolve(
-    source: KernelSource,
-    function: ast.FunctionDef,
-    args: tuple[ArgDecl, ...],
-    params: tuple[ParamDecl, ...],
-    lookup: Lookup,
-    helpers: dict[str, KernelDecl],
-    constants: dict[str, Number | tuple[Number, ...]],
-) -> None:
-    """Resolve every free name of the body, or raise KernelSyntaxError."""
-    nodes = _walk(function)
-    local = {a.name for a in args} | {p.name for p in params}
+def _resolve(decl: KernelDecl, lookup: Lookup) -> None:
+    """Find the helpers and constants that a body names, or raise KernelSyntaxError."""
+    source, helpers, constants = decl.source, decl.helpers, decl.constants
+    nodes = inside(decl.function.body)
+    local = {a.name for a in decl.args} | decl.param_names
     local |= {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     called = {id(n.func) for n in nodes if isinstance(n, ast.Call)}
     for name in (*local, *helpers):
         if name.startswith("__"):
-            source.fail(function, f"the name {name!r} is not allowed", "Choose another name.")
+            source.fail(decl.function, f"the name {name!r} is not allowed", "Choose another name.")
     skip = {
         id(inner) for n in nodes if isinstance(n, ast.AnnAssign) for inner in ast.walk(n.annotation)
     }
@@ -387,7 +349,7 @@ def _resolve(
         if id(node) in skip:
             continue
         if isinstance(node, ast.Attribute):
-            if isinstance(node.value, ast.Name) and node.value.id == "math":
+            if is_math(node):
                 skip.add(id(node.value))
                 if "math" in local:
                     source.fail(node, "math is a variable here", "Rename the variable.")
@@ -457,6 +419,3 @@ def _is_number(value: object) -> TypeGuard[Number]:
     return isinstance(value, bool | int | float) and not (
         isinstance(value, float) and math.isnan(value)
     )
-
-
-__all__ = ["KernelSyntaxError", "declare"]

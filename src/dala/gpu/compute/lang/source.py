@@ -60,8 +60,7 @@ class KernelSource:
                 "Split it into several kernels that call one another.",
                 limit=MAX_SOURCE,
             )
-        self._check_characters()
-        self._check_brackets()
+        self._check_text()
         try:
             tree = ast.parse(self.text)
         except SyntaxError as error:
@@ -76,7 +75,9 @@ class KernelSource:
         self.check_depth(tree)
         return tree
 
-    def _check_characters(self) -> None:
+    def _check_text(self) -> None:
+        # Check before parsing: some Python versions crash on deeply nested brackets.
+        depth = 0
         for number, line in enumerate(self.text.splitlines(), 1):
             for column, char in enumerate(line):
                 if "\ud800" <= char <= "\udfff":
@@ -86,20 +87,10 @@ class KernelSource:
                         f"the character {char!a} is half of a pair and stands for nothing",
                         "Decode the text again from its bytes, with the encoding they are in.",
                     )
-
-    def _check_brackets(self) -> None:
-        # Check before parsing: some Python versions crash on deeply nested brackets.
-        depth = 0
-        for number, line in enumerate(self.text.splitlines(), 1):
-            for column, char in enumerate(line):
-                if char in "([{":
-                    depth += 1
-                    if depth > MAX_DEPTH:
-                        self.fail_at(
-                            number, column, "brackets are nested too deeply", _SPLIT, MAX_DEPTH
-                        )
-                elif char in ")]}":
-                    depth -= 1
+                depth += (char in "([{") - (char in ")]}")
+                if depth > MAX_DEPTH:
+                    problem = "brackets are nested too deeply"
+                    self.fail_at(number, column, problem, _SPLIT, MAX_DEPTH)
 
     def check_depth(self, tree: ast.AST) -> None:
         """Raise KernelSyntaxError for a tree in which recursion would be too deep."""

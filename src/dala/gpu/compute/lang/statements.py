@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ast
 import math
+from collections import Counter
 from collections.abc import Mapping
-from typing import NoReturn
 
 from dala.gpu.compute.lang.builder import (
     Builder,
@@ -23,7 +23,7 @@ from dala.gpu.compute.lang.builder import (
     refuse,
     type_of,
 )
-from dala.gpu.compute.lang.check import always_returns
+from dala.gpu.compute.lang.check import always_returns, inside
 from dala.gpu.compute.lang.declaration import KernelDecl, ParamDecl
 from dala.gpu.compute.lang.expressions import (
     Binding,
@@ -35,7 +35,6 @@ from dala.gpu.compute.lang.expressions import (
     Typing,
     Variable,
     VariableKey,
-    inside,
 )
 from dala.gpu.compute.lang.ir import LOADED, Block, Break, Continue, For, If, Slot, Value
 from dala.gpu.compute.lang.limits import MAX_BLOCKS_DEEP, MAX_CALLS_DEEP, MAX_LOOPS_DEEP
@@ -48,7 +47,6 @@ class Lowering(Expressions):
     def __init__(self, builder: Builder, site: Site, typing: Typing) -> None:
         super().__init__(builder, site, typing)
         self.calls = 0
-        self.stack: list[KernelDecl] = []
         #: Blocks and loops around the current statement, those of calling kernels included.
         self.blocks = 0
         self.loops = 0
@@ -76,29 +74,28 @@ class Lowering(Expressions):
         args: dict[str, int],
         path: VariableKey,
     ) -> Term:
-        if decl in self.stack or len(self.stack) >= MAX_CALLS_DEEP:
+        if any(f.decl is decl for f in self.stack) or len(self.stack) >= MAX_CALLS_DEEP:
             refuse("kernels call each other recursively or too deeply", "Use a loop instead.")
-        self.stack.append(decl)
         body = decl.function.body
         returns = [n for n in inside(body) if isinstance(n, ast.Return)]
         straight = len(returns) == 1 and body[-1] is returns[0]
         often = _assigned_often(decl)
-        frame = FunctionScope(decl, path, env, args, often, straight)
+        frame = self.frame = FunctionScope(decl, path, env, args, often, straight)
+        self.stack.append(frame)
         for name in sorted(often & set(env)):  # arguments that are assigned to become variables
             start = env[name]
             if not isinstance(start, Ref | Variable):
-                self._assign(frame, name, start)
+                self._assign(name, start)
         if not straight:
             frame.done = Slot("done", "bool")
             if path:  # reset the result: the helper may be called in a loop
                 self.b.set(frame.done, False)
-        self._block(frame, body)
+        self._block(body)
         self.stack.pop()
-        if frame.result is None:
-            frame.result = self._read((path, "return"))
-        return frame.result
+        self.frame = self.stack[-1] if self.stack else frame
+        return self._read((path, "return")) if frame.result is None else frame.result
 
-    def _helper(self, frame: FunctionScope, node: ast.Call, decl: KernelDecl) -> Term:
+    def _helper(self, node: ast.Call, decl: KernelDecl) -> Term:
         if len(node.args) != len(decl.args):
             refuse(
                 f"{decl.name} takes {len(decl.args)} inputs, got {len(node.args)}",
@@ -107,7 +104,7 @@ class Lowering(Expressions):
         env: dict[str, Binding] = {}
         args: dict[str, int] = {}
         for declared, given in zip(decl.args, node.args, strict=True):
-            term = self._binding(frame, given)
+            term = self._binding(given)
             if declared.kind in ("image", "array"):
                 if not isinstance(term, Ref) or self.site.args[term.arg].kind != declared.kind:
                     refuse(f"{declared.name!r} of {decl.name} must be an {declared.kind}")
@@ -121,7 +118,7 @@ class Lowering(Expressions):
         given_params = {k.arg: k.value for k in node.keywords}
         for p in decl.params:
             if p.name in given_params:
-                env[p.name] = self._within(p, self._term(frame, given_params.pop(p.name)))
+                env[p.name] = self._within(p, self._term(given_params.pop(p.name)))
             elif p.default is None:
                 refuse(f"{decl.name} requires the parameter {p.name!r}", f"Write {p.name}=...")
             else:
@@ -129,7 +126,7 @@ class Lowering(Expressions):
         if given_params:
             refuse(f"{decl.name} has no parameter {next(iter(given_params))!r}")
         self.calls += 1
-        path = (*frame.path, self.calls)
+        path = (*self.frame.path, self.calls)
         try:
             return self._function(decl, env, args, path)
         except Refused as refused:
@@ -149,75 +146,82 @@ class Lowering(Expressions):
         return self.b.lift(clamped, term)
 
     # statements -------------------------------------------------------------------------------
-    def _block(self, frame: FunctionScope, body: list[ast.stmt]) -> bool:
+    def _block(self, body: list[ast.stmt]) -> bool:
         """Lower statements; return True if control never reaches the end."""
         todo = list(reversed(body))  # a stack: text with hundreds of ifs in a row must not recurse
         while todo:
             statement = todo.pop()
-            if isinstance(statement, ast.If):
-                ended, rest = self._if(frame, statement, todo)
-                if ended:
-                    return True
-                todo = rest
-            elif isinstance(statement, ast.For):
-                self._for(frame, statement)
-                if _returns_inside([statement]):
-                    return self._unless_done(frame, todo[::-1])
-            else:
-                try:
-                    if self._statement(frame, statement):
+            try:
+                if isinstance(statement, ast.If):
+                    ended, todo = self._if(statement, todo)
+                    if ended:
                         return True
-                except Refused as refused:
-                    self._fail(frame, statement, refused)
+                elif isinstance(statement, ast.For):
+                    self._for(statement)
+                    if _returns_inside([statement]):
+                        return self._unless_done(todo[::-1])
+                elif self._statement(statement):
+                    return True
+            except Refused as refused:
+                # Of an if or a loop, its condition or range.
+                place = getattr(statement, "test", getattr(statement, "iter", statement))
+                place = getattr(refused, "node", place)
+                fail = self.frame.decl.source.fail
+                fail(place, refused.problem, refused.advice, limit=refused.limit)
         return False
 
-    def _nested(self, frame: FunctionScope, place: ast.AST, body: list[ast.stmt]) -> bool:
-        """Lower statements into a block of their own; return True if control leaves it."""
+    def _nested(
+        self, place: ast.AST, body: list[ast.stmt], index: Slot | None = None
+    ) -> tuple[Block, dict[str, Binding], bool]:
+        """Lower statements into a block of their own, which a loop begins with its index.
+
+        Return it, the names that are bound at its end, and True if control leaves it.
+        """
         self.blocks += 1
         if self.blocks > MAX_BLOCKS_DEEP:
-            self._fail(
-                frame,
+            self._refuse_at(
                 place,
-                Refused(
-                    f"blocks are nested more than {MAX_BLOCKS_DEEP} deep; each elif, and each if "
-                    "that returns, nests what follows it",
-                    "Read the values from an array, or use several kernels.",
-                ),
+                f"blocks are nested more than {MAX_BLOCKS_DEEP} deep; each elif, and each if "
+                "that returns, nests what follows it",
+                "Read the values from an array, or use several kernels.",
             )
-        ended = self._block(frame, body)
+        outer, before = self.b.block, self.frame.env
+        self.b.block, self.frame.env = Block(), dict(before)
+        if index is not None:
+            self._assign(index.name, self.b.get(index))
+        ended = self._block(body)
+        made = self.b.block, self.frame.env, ended
+        self.b.block, self.frame.env = outer, before
         self.blocks -= 1
-        return ended
+        return made
 
-    def _statement(self, frame: FunctionScope, node: ast.stmt) -> bool:
+    def _statement(self, node: ast.stmt) -> bool:
         if isinstance(node, ast.Return):
             assert node.value is not None
-            self._return(frame, self._term(frame, node.value))
-            if frame.loops:
+            self._return(self._term(node.value))
+            if self.frame.loops:
                 self.b.append(Break())
             return True
-        if isinstance(node, ast.Break):
-            self.b.append(Break())
-            return True
-        if isinstance(node, ast.Continue):
-            self.b.append(Continue())
+        if isinstance(node, ast.Break | ast.Continue):
+            self.b.append(Break() if isinstance(node, ast.Break) else Continue())
             return True
         if isinstance(node, ast.Assign):
-            if self._assign_tuple(frame, node):
+            if self._assign_tuple(node):
                 return False
-            term = self._term(frame, node.value)
+            term = self._term(node.value)
             for target in node.targets:
-                self._store(frame, target, term)
+                self._store(target, term)
         elif isinstance(node, ast.AnnAssign):
             assert node.value is not None
-            self._store(frame, node.target, self._term(frame, node.value))
+            self._store(node.target, self._term(node.value))
         elif isinstance(node, ast.AugAssign):
             assert isinstance(node.target, ast.Name)
-            before = self._term(frame, ast.copy_location(ast.Name(node.target.id), node.target))
-            after = self._operate(node.op, before, self._term(frame, node.value))
-            self._assign(frame, node.target.id, after)
+            before = self._term(ast.copy_location(ast.Name(node.target.id), node.target))
+            after = self._operate(node.op, before, self._term(node.value))
+            self._assign(node.target.id, after)
         return False  # pass, docstrings and nested functions emit nothing
 
-    def _assign_tuple(self, frame: FunctionScope, node: ast.Assign) -> bool:
+    def _assign_tuple(self, node: ast.Assign) -> bool:
         """Lower ``a, b = x, y``: compute all terms first; each may be a vector."""
         target, value = node.targets[0], node.value
         if not (
@@ -227,15 +231,14 @@ class Lowering(Expressions):
             and len(target.elts) == len(value.elts)
         ):
             return False
-        terms = [self._term(frame, item) for item in value.elts]
+        terms = [self._term(item) for item in value.elts]
         for name, term in zip(target.elts, terms, strict=True):
-            assert isinstance(name, ast.Name)
-            self._assign(frame, name.id, term)
+            self._store(name, term)
         return True
 
-    def _store(self, frame: FunctionScope, target: ast.expr, term: Term) -> None:
+    def _store(self, target: ast.expr, term: Term) -> None:
         if isinstance(target, ast.Name):
-            self._assign(frame, target.id, term)
+            self._assign(target.id, term)
             return
         assert isinstance(target, ast.Tuple)
         if len(target.elts) == 1 and not isinstance(term, Vec):
@@ -246,16 +249,15 @@ class Lowering(Expressions):
                 "Write one name per number.",
             )
         for name, item in zip(target.elts, term.items, strict=True):
-            assert isinstance(name, ast.Name)
-            self._assign(frame, name.id, item)
+            self._store(name, item)
 
-    def _assign(self, frame: FunctionScope, name: str, term: Term) -> None:
-        if name not in frame.often:
-            frame.env[name] = term
+    def _assign(self, name: str, term: Term) -> None:
+        if name not in self.frame.often:
+            self.frame.env[name] = term
             return
-        key = (frame.path, name)
+        key = (self.frame.path, name)
         self._write(key, term, name)
-        frame.env[name] = Variable(key)
+        self.frame.env[name] = Variable(key)
 
     def _write(self, key: VariableKey, term: Term, name: str) -> None:
         size = len(term.items) if isinstance(term, Vec) else 0
@@ -278,8 +280,8 @@ class Lowering(Expressions):
             slot = self.slots.setdefault(part, Slot(name, wide))
             self.b.set(slot, item)
 
-    def _return(self, frame: FunctionScope, term: Term) -> None:
-        outermost = not frame.path
+    def _return(self, term: Term) -> None:
+        outermost = not self.frame.path
         if outermost and isinstance(term, Vec) and not self.typing.pixels:
             if self.site.out_rank not in (2, 3):
                 refuse(
@@ -288,131 +290,91 @@ class Lowering(Expressions):
                 )
             self.typing.pixels = True
             raise Restart
-        if frame.straight:
-            frame.result = term
+        if self.frame.straight:
+            self.frame.result = term
             return
         if outermost and self.typing.pixels:
             # A pixel kernel may return gray values and vectors: convert all to pixels.
             items = components([term])
             items = [*items, *items, *items] if len(items) == 1 else items
             term = Vec(tuple([*items, 1.0][:4])) if len(items) >= 3 else term
-        self._write((frame.path, "return"), term, "the result")
-        assert frame.done is not None
-        self.b.set(frame.done, True)
+        self._write((self.frame.path, "return"), term, "the result")
+        assert self.frame.done is not None
+        self.b.set(self.frame.done, True)
 
-    def _if(
-        self, frame: FunctionScope, node: ast.If, later: list[ast.stmt]
-    ) -> tuple[bool, list[ast.stmt]]:
+    def _if(self, node: ast.If, later: list[ast.stmt]) -> tuple[bool, list[ast.stmt]]:
         """Lower an if; return whether control ends there, and the statements that remain.
 
         ``later`` and the returned list are stacks: the next statement is the last element.
         """
-        try:
-            condition = self.b.truth(self._term(frame, node.test))
-        except Refused as refused:
-            self._fail(frame, node.test, refused)
+        condition = self.b.truth(self._term(node.test))
         if condition.op == "const":
             return False, later + (node.body if condition.attr else node.orelse)[::-1]
         then, otherwise = node.body, node.orelse
         # If one branch returns, move the rest into the other branch; this avoids a flag.
-        if always_returns(then) and not frame.loops and not _returns_inside(otherwise):
+        if always_returns(then) and not self.frame.loops and not _returns_inside(otherwise):
             otherwise, later = otherwise + later[::-1], []
         elif (
             otherwise
             and always_returns(otherwise)
-            and not frame.loops
+            and not self.frame.loops
             and not _returns_inside(then)
         ):
             then, later = then + later[::-1], []
-        before = frame.env
-        outer = self.b.block
-        branches: list[tuple[Block, dict[str, Binding], bool]] = []
-        for body in (then, otherwise):
-            self.b.block = Block()
-            frame.env = dict(before)
-            ended = self._nested(frame, node, body)
-            branches.append((self.b.block, frame.env, ended))
-        self.b.block = outer
-        (b1, env1, end1), (b2, env2, end2) = branches
+        before = self.frame.env
+        b1, env1, end1 = self._nested(node, then)
+        b2, env2, end2 = self._nested(node, otherwise)
         self.b.append(If(condition, b1, b2))
         if end1 and end2:
             return True, []
         if end1 or end2:
-            frame.env = env2 if end1 else env1
+            self.frame.env = env2 if end1 else env1
         else:
-            frame.env = {name: env1[name] for name in env1 if name in env2}
+            self.frame.env = {name: env1[name] for name in env1 if name in env2}
         # Names assigned in only one branch are not visible after it.
-        frame.env = {
+        self.frame.env = {
             name: bound
-            for name, bound in frame.env.items()
+            for name, bound in self.frame.env.items()
             if isinstance(bound, Variable) or before.get(name) is bound
         }
         if later and _returns_inside([node]):
-            return self._unless_done(frame, later[::-1]), []
+            return self._unless_done(later[::-1]), []
         return False, later
 
-    def _unless_done(self, frame: FunctionScope, rest: list[ast.stmt]) -> bool:
+    def _unless_done(self, rest: list[ast.stmt]) -> bool:
         """Lower statements that must not run after a return."""
-        if not rest and not frame.loops:
+        if not rest and not self.frame.loops:
             return False
-        assert frame.done is not None
-        outer, before = self.b.block, frame.env
-        done = self.b.get(frame.done)
-        leave, go_on = Block(), Block()
-        if frame.loops:
-            leave.body.append(Break())
-        self.b.block, frame.env = go_on, dict(before)
-        ended = self._nested(frame, rest[0], rest) if rest else False
-        self.b.block, frame.env = outer, before
+        assert self.frame.done is not None
+        done = self.b.get(self.frame.done)
+        leave = Block([Break()] if self.frame.loops else [])
+        go_on, _, ended = self._nested(rest[0], rest) if rest else (Block(), {}, False)
         self.b.append(If(done, leave, go_on))
         return ended
 
-    def _for(self, frame: FunctionScope, node: ast.For) -> None:
+    def _for(self, node: ast.For) -> None:
         assert isinstance(node.target, ast.Name)
         assert isinstance(node.iter, ast.Call)
-        try:
-            bounds = [self._whole(self._term(frame, a), "a range") for a in node.iter.args]
-        except Refused as refused:
-            self._fail(frame, node.iter, refused)
-        start: Scalar = 0
-        step: Scalar = 1
-        if len(bounds) == 1:
-            stop = bounds[0]
-        else:
-            start, stop = bounds[0], bounds[1]
-            step = bounds[2] if len(bounds) == 3 else 1
+        bounds = [self._whole(self._term(a), "a range") for a in node.iter.args]
+        start, stop = (0, *bounds[:2])[-2:]
+        step = bounds[2] if len(bounds) == 3 else 1
         if isinstance(step, Value) or step == 0:
-            self._fail(
-                frame,
-                node.iter.args[2],
-                Refused("the step of a range must be a constant other than 0", "Write a number."),
-            )
+            problem = "the step of a range must be a constant other than 0"
+            self._refuse_at(node.iter.args[2], problem, "Write a number.")
         index = Slot(node.target.id, "s32")
-        outer, before = self.b.block, frame.env
         first, last = self.b.index(start), self.b.index(stop)
-        self.b.block, frame.env = Block(), dict(before)
-        frame.loops += 1
+        self.frame.loops += 1
         self.loops += 1
         if self.loops > MAX_LOOPS_DEEP:
-            self._fail(
-                frame,
+            self._refuse_at(
                 node,
-                Refused(
-                    f"loops are nested more than {MAX_LOOPS_DEEP} deep",
-                    "Compute several indices from one loop variable with // and %.",
-                ),
+                f"loops are nested more than {MAX_LOOPS_DEEP} deep",
+                "Compute several indices from one loop variable with // and %.",
             )
-        self._assign(frame, node.target.id, self.b.get(index))
-        self._nested(frame, node, node.body)
-        frame.loops -= 1
+        body, _, _ = self._nested(node, node.body, index)
+        self.frame.loops -= 1
         self.loops -= 1
-        body = self.b.block
-        self.b.block, frame.env = outer, before
         self.b.append(For(index, first, last, int(step), body))
-
-    def _fail(self, frame: FunctionScope, node: ast.AST, refused: Refused) -> NoReturn:
-        node = getattr(refused, "node", node)
-        frame.decl.source.fail(node, refused.problem, refused.advice, limit=refused.limit)
 
 
 def _returns_inside(body: list[ast.stmt]) -> bool:
@@ -421,11 +383,10 @@ def _returns_inside(body: list[ast.stmt]) -> bool:
 
 def _assigned_often(decl: KernelDecl) -> frozenset[str]:
     """Return names that are assigned more than once; arguments count as one assignment."""
-    counts: dict[str, int] = {a.name: 1 for a in decl.args}
-    counts.update({p.name: 1 for p in decl.params})
+    counts = Counter([*(a.name for a in decl.args), *(p.name for p in decl.params)])
     for node in inside(decl.function.body):
+        if isinstance(node, ast.AugAssign):
+            node = node.target  # counts twice: it is also a name that is stored
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            counts[node.id] = counts.get(node.id, 0) + 1
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            counts[node.target.id] = counts.get(node.target.id, 0) + 1
+            counts[node.id] += 1
     return frozenset(name for name, count in counts.items() if count > 1)

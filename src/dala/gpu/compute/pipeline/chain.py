@@ -39,12 +39,7 @@ class Chain(Pass):
     @property
     def values(self) -> tuple[int | float, ...]:
         """Parameters of all its programs, concatenated."""
-        found: tuple[int | float, ...] = ()
-        for node in self.nodes:
-            if node.program is not None:
-                for stage in node.stages:
-                    found += stage.values
-        return found
+        return tuple(v for node in self.nodes if node.program is not None for v in node.values)
 
     def rebind(self, old: Buffer, new: Buffer) -> None:
         """Replace one of its buffers."""

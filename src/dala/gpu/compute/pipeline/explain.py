@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dala.errors import counted
 from dala.gpu.compute.engines.base import Engine
 from dala.gpu.compute.pipeline.chain import Chain
-from dala.gpu.compute.pipeline.fuse import Pass
-from dala.gpu.compute.pipeline.stage import Stage
+from dala.gpu.compute.pipeline.fuse import Pass, Stage
 
 
 def explain(

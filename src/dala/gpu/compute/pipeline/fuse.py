@@ -15,18 +15,59 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from dala.budget import check_deadline
 from dala.gpu.compute.buffer import Buffer, overlap, settle
 from dala.gpu.compute.call.geometry import geometry
 from dala.gpu.compute.call.plans import BoundCall, Values
+from dala.gpu.compute.call.spec import Spec, read_spec
 from dala.gpu.compute.engines.base import Engine, Runner, Storage
 from dala.gpu.compute.lang.inline import can_inline, inline, pointwise, share_args
 from dala.gpu.compute.lang.ir import Program
+from dala.gpu.compute.params import check_mapping
+from dala.typing import ParamValue
 
-if TYPE_CHECKING:
-    from dala.gpu.compute.pipeline.stage import Stage
+
+class Stage:
+    """A checked stage of a pipeline: a kernel, a copy or a barrier."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.op, self.kernel, inputs, self.output, params = read_spec(spec, "Pipeline.add")
+        self.params: dict[str, ParamValue] = {}
+        self.call: BoundCall | None = None
+        self.values: Values = ()
+        if self.kernel is not None:
+            check_mapping(self.kernel.name, params)
+            self.params = dict(params)
+            bound = self.kernel.bind(inputs, self.output, self.params)  # type: ignore[arg-type]
+            self.call, self.values = bound
+        self.inputs = list(inputs)
+
+    @property
+    def name(self) -> str:
+        """The kernel's name, "copy_buffer" or "barrier"."""
+        return self.kernel.name if self.kernel is not None else self.op
+
+    def rebind(self, old: Buffer, new: Buffer) -> None:
+        """Replace one of its buffers."""
+        self.inputs = [new if b is old else b for b in self.inputs]
+        if self.output is old:
+            self.output = new
+
+    def spec(self) -> Spec:
+        """Return the stage as a dict that ``Pipeline.add`` accepts."""
+        if self.output is None:
+            return {"op": self.op}
+        if self.kernel is None:
+            return {"op": self.op, "src": self.inputs[0], "dst": self.output}
+        return {
+            "op": self.op,
+            "kernel": self.kernel.name,
+            "inputs": list(self.inputs),
+            "output": self.output,
+            "params": dict(self.params),
+        }
 
 
 class Pass:
@@ -164,11 +205,10 @@ def _fuse_one(nodes: list[Pass]) -> bool:
             continue
         consumer = nodes[j]
         readers = tuple(n for n, b in enumerate(consumer.inputs) if b is producer.output)
-        if not _fits(nodes, i, j, readers):
+        first, second = producer.program, consumer.program
+        if first is None or second is None or not _fits(nodes, i, j, readers, first, second):
             continue
-        assert producer.program is not None
-        assert consumer.program is not None
-        consumer.program = inline(producer.program, consumer.program, readers)
+        consumer.program = inline(first, second, readers)
         kept = [b for n, b in enumerate(consumer.inputs) if n not in readers]
         consumer.inputs = producer.inputs + kept
         consumer.stages = producer.stages + consumer.stages
@@ -193,17 +233,10 @@ def _reader(nodes: list[Pass], i: int) -> int | None:
     return readers[0]
 
 
-def _bindings(producer: Pass, consumer: Pass, readers: tuple[int, ...]) -> int:
-    """Return the number of buffers that two passes read if they are fused."""
-    assert producer.program is not None
-    assert consumer.program is not None
-    kept = [n for n in range(len(consumer.inputs)) if n not in readers]
-    read = {(id(b), a.kind) for b, a in zip(producer.inputs, producer.program.args, strict=True)}
-    read |= {(id(consumer.inputs[n]), consumer.program.args[n].kind) for n in kept}
-    return len(read)
-
-
-def _fits(nodes: list[Pass], i: int, j: int, readers: tuple[int, ...]) -> bool:
+def _fits(
+    nodes: list[Pass], i: int, j: int, readers: tuple[int, ...], first: Program, second: Program
+) -> bool:
+    """Return whether pass i can be fused into pass j, its only reader; the two have programs."""
     producer, consumer = nodes[i], nodes[j]
     between = nodes[i + 1 : j]
     if any(node.op == "barrier" for node in between):
@@ -213,22 +246,21 @@ def _fits(nodes: list[Pass], i: int, j: int, readers: tuple[int, ...]) -> bool:
         return False  # the producer's inputs would be overwritten before it runs
     assert producer.output is not None
     assert consumer.output is not None
-    assert producer.program is not None
-    assert consumer.program is not None
-    both = pointwise(producer.program) and pointwise(consumer.program)
+    both = pointwise(first) and pointwise(second)
     for b in producer.inputs:
         if overlap(b, consumer.output) and not (both and b is consumer.output):
             return False  # the consumer would overwrite values that it still has to read
-    pixels = consumer.program.out.pixels
     shape, wanted = producer.output.shape, consumer.output.shape
-    if (shape[:2] != wanted[:2]) if pixels else (shape != wanted):
+    if (shape[:2] != wanted[:2]) if second.out.pixels else (shape != wanted):
         return False
-    if not can_inline(producer.program, consumer.program, readers):
+    if not can_inline(first, second, readers):
         return False
     every = (*producer.inputs, *consumer.inputs)
     most = consumer.output.engine.max_bound_inputs
-    if most is not None and _bindings(producer, consumer, readers) > most:
+    kinds = zip(every, (*first.args, *second.args), strict=True)
+    read = {(id(b), a.kind) for b, a in kinds if b is not producer.output}
+    if most is not None and len(read) > most:
         return False
     if any(overlap(b, consumer.output) or b.shape[:2] != wanted[:2] for b in every):
         return True  # in-place passes and other sizes cannot be chained
-    return not consumer.output.engine.prefers_chain(producer.program, consumer.program)
+    return not consumer.output.engine.prefers_chain(first, second)

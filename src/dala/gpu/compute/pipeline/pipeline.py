@@ -23,9 +23,8 @@ from dala.gpu.compute.engines.base import Engine
 from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.pipeline.chain import chain
 from dala.gpu.compute.pipeline.explain import explain
-from dala.gpu.compute.pipeline.fuse import Pass, fuse
-from dala.gpu.compute.pipeline.stage import Stage
-from dala.gpu.compute.stream.job import Job
+from dala.gpu.compute.pipeline.fuse import Pass, Stage, fuse
+from dala.gpu.compute.stream.job import Job, memory_of
 from dala.resources import Closing
 from dala.typing import ParamValue
 
@@ -123,19 +122,18 @@ class Pipeline(Closing):
         """
         self._check_open("Pipeline.add")
         stage = Stage(spec)
-        if stage.output is not None:
-            engine = stage.output.engine
-            if self._engine is not None and engine is not self._engine:
-                raise DeviceMismatch.invalid(
-                    "Pipeline.add",
-                    f"stage {stage.name!r}",
-                    f"on the pipeline's device {self._engine.id!r}",
-                    engine.id,
-                    "Move its buffers, or make a second pipeline.",
-                )
+        engine = self._engine if stage.output is None else stage.output.engine
+        if self._engine is not None and engine is not self._engine:
+            assert engine is not None
+            raise DeviceMismatch.invalid(
+                "Pipeline.add",
+                f"stage {stage.name!r}",
+                f"on the pipeline's device {self._engine.id!r}",
+                engine.id,
+                "Move its buffers, or make a second pipeline.",
+            )
         self._check_cycle(stage)
-        if stage.output is not None:
-            self._engine = stage.output.engine
+        self._engine = engine
         self._stages.append(stage)
         self._passes = None
         return self
@@ -360,15 +358,9 @@ class Pipeline(Closing):
                 for step in steps:
                     step()
 
-        return Job(
-            f"pipeline of {self.stage_count} stages",
-            background,
-            engine,
-            run,
-            [b.storage("Pipeline.submit") for b in reads],
-            [b.storage("Pipeline.submit") for b in writes],
-            (reads, writes),
-        )
+        used = ([b.storage("Pipeline.submit") for b in buffers] for buffers in (reads, writes))
+        name = f"pipeline of {self.stage_count} stages"
+        return Job(name, background, engine, run, memory_of(*used), (reads, writes))
 
     def _plan(self) -> list[Pass]:
         if self._passes is None:

@@ -34,8 +34,6 @@ class CommandState:
     The result of the future is the command's error, or None.
     """
 
-    __slots__ = ("dropped", "future", "id", "name", "on_cancel", "reported")
-
     def __init__(self, name: str) -> None:
         self.id = next(_ids)
         self.name = name

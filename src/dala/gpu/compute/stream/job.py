@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
+from dataclasses import InitVar, dataclass, field
 from typing import Final
 
 from dala.budget import Limits, Token, capture, scope_of
@@ -17,60 +18,42 @@ FREED: Final = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class Job:
     """A submitted job: its work, the memory it uses, and the jobs that wait for it."""
 
-    __slots__ = (
-        "background",
-        "barriers",
-        "dependents",
-        "engine",
-        "keep",
-        "memory",
-        "name",
-        "progress",
-        "released",
-        "run",
-        "scope",
-        "spans",
-        "started",
-        "waiting",
-    )
+    name: str
+    background: bool
+    #: None for a barrier, which runs nothing.
+    engine: Engine | None = None
+    run: Callable[[], None] | None = None
+    #: The memory it uses, and whether it writes it.
+    memory: dict[Storage, bool] = field(default_factory=dict)
+    #: The buffers, kept alive until the job has ended.
+    keep: tuple[object, ...] | None = None
+    limits: InitVar[Limits | None] = None
+    progress: CommandState = field(init=False)
+    #: The number of jobs that this one still waits for.
+    waiting: int = 0
+    #: Jobs that wait until this one has ended, or is enqueued on a device that keeps the order.
+    dependents: list[Job] = field(default_factory=list)
+    #: Barriers that wait until this job has ended.
+    barriers: list[Job] = field(default_factory=list)
+    released: bool = False
+    #: True once a worker runs it.
+    started: bool = False
 
-    progress: CommandState
-
-    def __init__(
-        self,
-        name: str,
-        background: bool,
-        engine: Engine | None = None,
-        run: Callable[[], None] | None = None,
-        reads: Sequence[Storage] = (),
-        writes: Sequence[Storage] = (),
-        keep: tuple[object, ...] | None = None,
-        limits: Limits | None = None,
-    ) -> None:
-        self.name = name
-        self.background = background
-        #: None for a barrier, which runs nothing.
-        self.engine = engine
-        self.run = run
-        self.memory = dict.fromkeys(reads, False) | dict.fromkeys(writes, True)
+    def __post_init__(self, limits: Limits | None) -> None:
+        engine = self.engine
         #: Address ranges of its buffers in foreign memory.
         self.spans = {s: span(engine, s) for s in self.memory if engine and s.foreign}
-        #: The buffers, kept alive until the job has ended.
-        self.keep = keep
-        #: The number of jobs that this one still waits for.
-        self.waiting = 0
-        #: Jobs that wait until this one has ended, or is enqueued on a device that keeps the order.
-        self.dependents: list[Job] = []
-        #: Barriers that wait until this job has ended.
-        self.barriers: list[Job] = []
-        self.released = False
-        #: True once a worker runs it.
-        self.started = False
         #: The limits it was submitted with, and what cancels it.
         self.scope = scope_of(Token(), limits, capture())
+
+
+def memory_of(reads: Iterable[Storage], writes: Iterable[Storage]) -> dict[Storage, bool]:
+    """Return the memory of a job that reads and writes storages."""
+    return dict.fromkeys(reads, False) | dict.fromkeys(writes, True)
 
 
 def where(job: Job) -> str:

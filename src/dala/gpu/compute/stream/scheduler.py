@@ -14,6 +14,8 @@ import atexit
 import threading
 import time
 import weakref
+from dataclasses import dataclass, field
+from functools import cache
 from heapq import heappop, heappush
 from queue import SimpleQueue
 from typing import Final
@@ -35,15 +37,13 @@ GRACE: Final = 0.05
 DEPTH: Final = 16
 
 
+@dataclass(eq=False, slots=True)
 class _Use:
     """The pending jobs that use a piece of memory."""
 
-    __slots__ = ("readers", "span", "writer")
-
-    def __init__(self, span: tuple[int, int] | None) -> None:
-        self.writer: Job | None = None
-        self.readers: set[Job] = set()
-        self.span = span
+    span: tuple[int, int] | None
+    writer: Job | None = None
+    readers: set[Job] = field(default_factory=set)
 
 
 class Queue:
@@ -333,16 +333,13 @@ def _without_frame(error: BaseException) -> BaseException:
 # fork and exit -----------------------------------------------------------------------------------
 
 _queues: weakref.WeakSet[Queue] = weakref.WeakSet()
-_registered = False
 
 
+@cache
 def _register_exit() -> None:
     # Registered with the first worker, after the engines: atexit runs in reverse order, so workers
     # end before engines.
-    global _registered
-    if not _registered:
-        _registered = True
-        atexit.register(_drop_all)
+    atexit.register(_drop_all)
 
 
 def _drop_all() -> None:

@@ -12,17 +12,16 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from time import monotonic
 from typing import Final, Literal, TypeAlias
 
 from dala import forks, resources
 from dala.budget import Limits
 from dala.errors import ParameterError
-from dala.gpu.compute.buffer import Buffer
-from dala.gpu.compute.call.spec import Spec, check_copy, read_spec
-from dala.gpu.compute.kernel import get as find_kernel
+from dala.gpu.compute.call.spec import Spec, read_spec
 from dala.gpu.compute.stream.command import Command, seconds
-from dala.gpu.compute.stream.job import Job
+from dala.gpu.compute.stream.job import Job, memory_of
 from dala.gpu.compute.stream.scheduler import Queue
 from dala.resources import Closing
 
@@ -52,8 +51,6 @@ class Stream(Closing):
     (True, [1.0, 2.0])
     """
 
-    _queue: Queue | None = None
-
     def __init__(self, *, workers: int | None = None, limit: int = LIMIT) -> None:
         if workers is None:
             from dala.gpu.compute.engines.cpu.threads import usable_cores  # slow to import
@@ -71,7 +68,7 @@ class Stream(Closing):
 
     def begin(self, job: Job) -> Command:
         """Enqueue a checked job."""
-        self._open_queue().put(job)
+        self._queue.put(job)
         return Command(job.progress)
 
     async def run_async(self, spec: Spec, priority: Priority = "realtime") -> None:
@@ -82,7 +79,7 @@ class Stream(Closing):
         """Enqueue a checked job and await its end."""
         import asyncio
 
-        queue = self._open_queue()
+        queue = self._queue
         while not queue.put(job, block=False):
             for oldest in queue.pending()[:1]:
                 await asyncio.wrap_future(oldest.future)
@@ -91,12 +88,12 @@ class Stream(Closing):
     @property
     def pending(self) -> int:
         """The number of pending commands."""
-        return len(self._open_queue().pending())
+        return len(self._queue.pending())
 
     @property
     def closed(self) -> bool:
         """True if the stream was closed."""
-        return self._open_queue().closing
+        return self._queue.closing
 
     def synchronize(self, timeout: float | None = None) -> None:
         """Wait until all commands submitted so far have ended, with or without errors.
@@ -105,19 +102,14 @@ class Stream(Closing):
             CommandTimeout: some have not ended after ``timeout`` seconds; they continue.
         """
         until = None if timeout is None else monotonic() + seconds("Stream.synchronize", timeout)
-        for progress in self._open_queue().pending():
+        for progress in self._queue.pending():
             left = None if until is None else until - monotonic()
             progress.outcome("Stream.synchronize", left)
 
     def close(self) -> None:
         """Wait for the pending commands and stop the workers. ``submit`` raises afterwards."""
-        queue = self._open_queue()
-        queue.close()
+        self._queue.close()
         self._uncount()
-
-    def _open_queue(self) -> Queue:
-        assert self._queue is not None
-        return self._queue
 
     def _uncount(self) -> None:
         with suppress(IndexError):
@@ -125,14 +117,13 @@ class Stream(Closing):
             resources.untrack("stream", "host", 0)
 
     def __del__(self) -> None:
-        # Pending commands still run. The interpreter may be exiting.
+        # Pending commands still run. The interpreter may be exiting, or __init__ has failed.
         with suppress(Exception):
-            if self._queue is not None:
-                self._queue.close_soon()
-                self._uncount()
+            self._queue.close_soon()
+            self._uncount()
 
     def __repr__(self) -> str:
-        queue = self._open_queue()
+        queue = self._queue
         state = "closed" if queue.closing else f"{len(queue.pending())} pending"
         return f"<Stream {state}, workers={queue.workers}, limit={queue.limit}>"
 
@@ -195,39 +186,19 @@ def check(spec: Spec, priority: str = "realtime", timeout: float | None = None) 
     limits = None
     if timeout is not None:
         limits = Limits(time=max(seconds("submit", timeout), 1e-9))
-    given = read_spec(spec, "submit")
-    if given["op"] == "barrier":
-        return Job("barrier", background, limits=limits)
-    if given["op"] == "copy_buffer":
-        return _copy(given["src"], given["dst"], background, limits)
-    kernel = find_kernel(given["kernel"], "submit")
-    inputs, output = given["inputs"], given["output"]
-    plan, storages, target, values = kernel.plan(inputs, output, given["params"])
-    return Job(
-        f"run_kernel({kernel.name!r})",
-        background,
-        output.engine,
-        lambda: plan.run(storages, target, values),
-        storages,
-        [target],
-        (list(inputs), output),
-        limits,
-    )
-
-
-def _copy(source: Buffer, target: Buffer, background: bool, limits: Limits | None) -> Job:
-    check_copy(source, target, "submit")
-    engine, begin, end = source.engine, source.storage("submit"), target.storage_to_write("submit")
-    return Job(
-        "copy_buffer",
-        background,
-        engine,
-        lambda: engine.copy(begin, end),
-        [begin],
-        [end],
-        (source, target),
-        limits,
-    )
+    name, kernel, inputs, output, params = read_spec(spec, "submit")
+    if kernel is not None:
+        name = f"{name}({kernel.name!r})"
+        plan, storages, target, values = kernel.plan(inputs, output, params)  # type: ignore[arg-type]
+        run = partial(plan.run, storages, target, values)
+    elif output is not None:
+        storages, target = [b.storage("submit") for b in inputs], output.storage_to_write("submit")
+        run = partial(output.engine.copy, storages[0], target)
+    if output is None:
+        return Job(name, background, limits=limits)
+    keep = (list(inputs), output)
+    memory = memory_of(storages, [target])
+    return Job(name, background, output.engine, run, memory, keep, limits)
 
 
 def _count(name: str, value: int) -> int:

@@ -10,20 +10,20 @@ from typing import Final
 import numpy as np
 
 from dala.errors import AudioError, AudioNotFound, ParameterError, VideoError, VideoNotFound
-from dala.media.audio.checks import LAYOUTS, Samples
-from dala.media.audio.files.frames import FrameSamples
+from dala.media.audio.checks import LAYOUTS, USUAL, Samples, finite, joined, silent
+from dala.media.audio.graph import Converter, frame_samples
 from dala.media.notices import notify
-from dala.media.video.decoding.input import ffmpeg_message
 from dala.media.video.source import (
     AvObject,
     VideoFile,
     VideoSource,
-    open_container,
-    pyav,
+    av,
+    ffmpeg_errors,
+    ffmpeg_message,
     source_of,
     tags_of,
 )
-from dala.media.video.timing import SPLICE, is_broadcast, start_offset
+from dala.media.video.timing import SPLICE, first_start, is_broadcast, start_offset
 
 #: Stamps that are less than this beside the count of samples are rounded ones, in seconds.
 _JITTER: Final = Fraction(1, 100)
@@ -35,8 +35,6 @@ _RUN_UP: Final = Fraction(3, 10)
 _RUN_UP_OGG: Final = Fraction(2)
 #: Samples that encoders add at the end, at most.
 _PADDING: Final = 4096
-#: Seconds to wait for a host, to open and to read.
-_TIMEOUT: Final = (10.0, 10.0)
 #: Silence is made in parts of so many samples.
 _PART: Final = 1 << 16
 
@@ -93,15 +91,10 @@ class SoundDecoder:
     def __init__(
         self, source: VideoSource, track: int | str, call: str, *, pictures: bool = False
     ) -> None:
-        av = pyav()
         self.source = source
         self._call = call
-        try:
-            self._container = self._open()
-        except (av.FFmpegError, OSError, ValueError) as error:
-            raise AudioError(
-                f"{call}: cannot open {source.label!r}: {ffmpeg_message(error)}."
-            ) from error
+        with ffmpeg_errors(f"{call}: cannot open {source.label!r}", AudioError):
+            self._container = self.source.open()
         try:
             self._stream = self._chosen(track)
             context = self._stream.codec_context
@@ -121,29 +114,20 @@ class SoundDecoder:
         self._grid: int | None = None
         self._frames = self._decoded()
 
-    def _open(self) -> AvObject:
-        source = self.source
-        waits = {"timeout": _TIMEOUT} if source.url and source.stream is None else {}
-        return open_container(
-            source.handle, format=source.format, options=dict(source.options),
-            container_options=source.reach, **waits,
-        )  # fmt: skip
-
-    # the streams ------------------------------------------------------------------------------
     @property
     def tracks(self) -> list[AudioTrack]:
         """The sound tracks of the file."""
-        return [
-            AudioTrack(
-                number,
-                "" if s.codec_context is None else str(s.codec_context.codec.canonical_name),
-                s.codec_context.sample_rate or 0 if s.codec_context else 0,
-                str(s.codec_context.layout.name) if s.codec_context else "",
-                tags_of(s.metadata).get("language", ""),
-                tags_of(s.metadata).get("title", ""),
+        found = []
+        for number, stream in enumerate(self._container.streams.audio):
+            context, tags = stream.codec_context, tags_of(stream.metadata)
+            facts = ("", 0, "")
+            if context is not None:
+                codec, layout = str(context.codec.canonical_name), str(context.layout.name)
+                facts = codec, context.sample_rate or 0, layout
+            found.append(
+                AudioTrack(number, *facts, tags.get("language", ""), tags.get("title", ""))
             )
-            for number, s in enumerate(self._container.streams.audio)
-        ]
+        return found
 
     @property
     def codec(self) -> str:
@@ -198,17 +182,10 @@ class SoundDecoder:
 
     def _begin(self, pictures: bool) -> Fraction:
         """Return the stamp of the time 0."""
-        videos = self._container.streams.video
-        if pictures and videos and videos[0].start_time:
-            return Fraction(videos[0].start_time * videos[0].time_base)
-        if not videos:  # where the first sample is at 0; MP3 has its encoder's delay before it
-            starts = [
-                s.start_time * Fraction(s.time_base)
-                for s in self._container.streams.audio
-                if s.start_time is not None
-            ]
-            return min(starts, default=Fraction(0))
-        return start_offset(self._container)
+        streams = self._container.streams
+        if not streams.video:  # the first sample is at 0; MP3 has its encoder's delay before it
+            return first_start(streams.audio)
+        return start_offset(self._container, pictures)
 
     # the samples ------------------------------------------------------------------------------
     def blocks(self) -> Iterator[tuple[int, Samples]]:
@@ -244,8 +221,9 @@ class SoundDecoder:
                 if at is None:
                     at = place
                 if place != at:
-                    yield from self._silence(at, place)
                     if place > at and self._is_gap(place - at):
+                        for begin in range(at, place, _PART):
+                            yield begin, silent(min(_PART, place - begin), self.layout)
                         at = place
                     late = at - place
                     if late > jitter and late < len(block) + self.rate:
@@ -274,19 +252,8 @@ class SoundDecoder:
         limit = SPLICE if self._spliced else _LONGEST_GAP
         return _JITTER < seconds <= limit
 
-    def _silence(self, at: int, place: int) -> Iterator[tuple[int, Samples]]:
-        if place <= at or not self._is_gap(place - at):
-            return
-        channels = LAYOUTS[self.layout]
-        while at < place:
-            count = min(_PART, place - at)
-            yield at, np.zeros((count, channels), np.float32)
-            at += count
-
     def _decoded(self) -> Iterator[tuple[int | None, Samples]]:
         """Yield the place by its stamp and the samples of each frame."""
-        av = pyav()
-        places = _Places(self._origin, self.rate)
         try:
             for packet in self._container.demux(self._stream):
                 try:
@@ -295,16 +262,22 @@ class SoundDecoder:
                     self.damaged += 1
                     continue
                 for frame in frames:
-                    yield places.of(frame), self._samples_of.of(frame)
+                    yield self._place(frame), self._samples_of.of(frame)
         except (av.FFmpegError, OSError) as error:
             self.error = AudioError(
                 f"{self._call}: the sound of {self.source.label!r} is damaged: "
                 f"{ffmpeg_message(error)}."
             )
 
+    def _place(self, frame: AvObject) -> int | None:
+        """Return the sample at which a frame begins; None if it has no stamp, or a damaged one."""
+        stamp: int | None = frame.pts
+        if stamp is None or abs(stamp) >= 1 << 56:
+            return None
+        return round((stamp * Fraction(frame.time_base) - self._origin) * self.rate)
+
     def seek(self, place: int) -> None:
         """Continue at a place or before it."""
-        av = pyav()
         run_up = _RUN_UP_OGG if self.container == "ogg" else _RUN_UP
         time = Fraction(place, self.rate) + self._origin - run_up
         begin = self._stream.start_time
@@ -314,20 +287,16 @@ class SoundDecoder:
             return
         if self._grid is None:
             next(self._placed(), None)
-        try:
+        with ffmpeg_errors(f"{self._call}: cannot seek in {self.source.label!r}", AudioError):
             base = Fraction(self._stream.time_base)
             self._container.seek(round(time / base), stream=self._stream)
-        except (av.FFmpegError, OSError) as error:
-            raise AudioError(
-                f"{self._call}: cannot seek in {self.source.label!r}: {ffmpeg_message(error)}."
-            ) from error
         self._restart()
 
     def rewind(self) -> None:
         """Open the file again, at its beginning."""
         number = self._stream.index
         self._container.close()
-        self._container = self._open()
+        self._container = self.source.open()
         self._stream = self._container.streams[number]
         self._stream.codec_context.thread_type = "NONE"
         self._restart()
@@ -353,26 +322,85 @@ class SoundDecoder:
         self._container.close()
 
 
-class _Places:
-    """The places of frames by their stamps, in integers: fractions cost more than decoding."""
+class FrameSamples:
+    """Frames of one track as f32 samples in one rate and layout.
 
-    def __init__(self, origin: Fraction, rate: int) -> None:
-        self._origin = origin
-        self._rate = rate
-        self._base: Fraction | None = None
-        self._scale, self._offset, self._divisor = 0, 0, 1
+    Samples that are NaN or infinite are silence, and counted. Where the format changes on the way,
+    frames are converted back, which is said once.
 
-    def of(self, frame: AvObject) -> int | None:
-        """Return the place of a frame; None if it has no stamp, or a damaged one."""
-        pts: int | None = frame.pts
-        if pts is None or abs(pts) >= 1 << 56:
-            return None
-        base = frame.time_base
-        if base != self._base:
-            self._base = base
-            scale, offset = Fraction(base) * self._rate, self._origin * self._rate
-            self._divisor = scale.denominator * offset.denominator
-            self._scale = scale.numerator * offset.denominator
-            self._offset = offset.numerator * scale.denominator
-        whole, rest = divmod(pts * self._scale - self._offset, self._divisor)
-        return whole if not rest else round(whole + Fraction(rest, self._divisor))
+    Args:
+        call: the call for messages.
+        label: the source for messages.
+        rate: samples per second of the first frame, as FFmpeg gives them.
+        layout: the channels of the first frame, as PyAV gives them.
+
+    Raises:
+        AudioError: there is no rate, or there are too many channels.
+    """
+
+    def __init__(self, call: str, label: str, rate: int | None, layout: AvObject) -> None:
+        self._call = call
+        self._label = label
+        self.rate, self.layout = self._format(rate, layout)
+        #: Samples that were NaN or infinite.
+        self.invalid = 0
+        self._said = False
+        self._formatter: AvObject = None
+        self._changed: Converter | None = None
+        self._format_now = self.rate, self.layout
+
+    def of(self, frame: AvObject) -> Samples:
+        """Return the samples of the next frame, of shape (count, channels)."""
+        now = self._format(frame.sample_rate, frame.layout)
+        if self._formatter is None or now != self._format_now:
+            self._change(now)
+        kind = frame.format.name
+        if kind == "flt":
+            block = frame_samples(frame)
+        elif kind == "fltp":  # AAC, Opus, MP3: not worth a filter graph
+            planes = frame.planes
+            block = np.empty((frame.samples, len(planes)), np.float32)
+            for channel, plane in enumerate(planes):
+                block[:, channel] = np.frombuffer(plane, np.float32, frame.samples)
+        else:
+            parts = [frame_samples(made) for made in self._formatter.resample(frame)]
+            block = joined(parts, now[1])
+        if not finite(block):
+            self.invalid += int(np.count_nonzero(~np.isfinite(block)))
+            block = np.nan_to_num(block, nan=0.0, posinf=0.0, neginf=0.0)
+        return block if self._changed is None else self._changed.process(block)
+
+    def restart(self) -> None:
+        """Forget the last frame, after a seek."""
+        self._formatter = self._changed = None
+        self._format_now = self.rate, self.layout
+
+    def _format(self, rate: int | None, layout: AvObject) -> tuple[int, str]:
+        channels = len(layout.channels) if layout is not None else 0
+        if not rate or not channels:
+            raise AudioError(
+                f"{self._call}: the sound of {self._label!r} is damaged: its rate or its channels "
+                "are unknown."
+            )
+        if channels >= len(USUAL):
+            raise AudioError(
+                f"{self._call}: the sound of {self._label!r} has {channels} channels, and "
+                f"{len(USUAL) - 1} are supported."
+            )
+        name = str(layout.name)
+        return int(rate), name if LAYOUTS.get(name) == channels else USUAL[channels]
+
+    def _change(self, now: tuple[int, str]) -> None:
+        """Convert from here on what differs from the beginning."""
+        self._formatter = av.AudioResampler(format="flt")
+        if now != (self.rate, self.layout):
+            if not self._said:
+                notify(
+                    f"{self._label}: the sound changes from {self.rate} Hz {self.layout} to "
+                    f"{now[0]} Hz {now[1]}; it is converted back."
+                )
+            self._said = True
+            self._changed = Converter(self._call, *now, self.rate, self.layout)
+        else:
+            self._changed = None
+        self._format_now = now

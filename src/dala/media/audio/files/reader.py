@@ -7,24 +7,25 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Final, Self
 
-import numpy as np
-
 from dala import forks
-from dala.errors import AudioError, FreedError, ParameterError
+from dala.arguments import Integer
+from dala.errors import AudioError, FreedError
 from dala.media.audio.audio import Audio
 from dala.media.audio.checks import (
+    LAYOUT,
     LAYOUTS,
     Samples,
     Seconds,
-    check_layout,
     check_rate,
     check_room,
     check_time,
+    joined,
 )
-from dala.media.audio.convert import Converter
 from dala.media.audio.files.decode import AudioTrack, SoundDecoder, sound_source
+from dala.media.audio.graph import Converter
 from dala.media.video.source import VideoFile
-from dala.resources import Closing, track, untrack
+from dala.resources import Closing, untrack
+from dala.resources import track as count
 
 _CALL: Final = "audio.open"
 #: Samples of a block by default.
@@ -100,10 +101,9 @@ class AudioReader(Closing):
         pictures: bool = False,
         call: str = _CALL,
     ) -> None:
-        if isinstance(block, bool) or not isinstance(block, int) or not 1 <= block <= 1 << 24:
-            raise ParameterError.invalid(call, "block", "an int from 1 to 16777216", block)
+        Integer(1, 1 << 24).check(call, "block", block)
         wanted_rate = None if rate is None else check_rate(call, rate)
-        wanted_layout = None if layout is None else check_layout(call, layout)
+        wanted_layout = None if layout is None else LAYOUT.check(call, "layout", layout)
         self._decoder = SoundDecoder(
             sound_source(source, call, playlists=playlists), track, call, pictures=pictures
         )
@@ -113,17 +113,12 @@ class AudioReader(Closing):
         self.layout = wanted_layout or self._decoder.layout
         self._block = block
         self._waiting: list[Samples] = []
-        self._ready = 0
         self._at: int | None = None
         self._blocks: Iterator[Samples] = self._converted(None)
         self._finished = self._sought = False
         self._home = forks.Home()
-        _count(self._decoder, 1)
+        count("audio reader", "host", 0)
         self._finalizer = forks.finalize(self, _release, self._decoder)
-
-    def convert_to(self, layout: str) -> None:
-        """Choose the channels, before the first block was read."""
-        self.layout = layout
 
     # facts ------------------------------------------------------------------------------------
     @property
@@ -171,7 +166,7 @@ class AudioReader(Closing):
         return self
 
     def __next__(self) -> Audio:
-        made = self._take(self._block, "AudioReader")
+        made = self._take(self._block)
         if not len(made):
             self._end()
             raise StopIteration
@@ -204,22 +199,19 @@ class AudioReader(Closing):
             check_room(call, total, self.channels)
         if not parts:
             self._end()
-        samples = np.concatenate(parts or [np.empty((0, self.channels), np.float32)])
+        samples = joined(parts, self.layout)
         begin = Fraction(start or 0, self.rate)
         return Audio(samples, self.rate, layout=self.layout, start=begin)
 
     def seek(self, seconds: Seconds) -> None:
         """Continue at a time, exact to the sample."""
-        decoder = self._opened("AudioReader.seek")
         time = check_time("AudioReader.seek", "seconds", seconds)
-        self.seek_to(round(time * self.rate), decoder)
+        self._seek(round(time * self.rate))
 
-    def seek_to(self, place: int, decoder: SoundDecoder | None = None) -> None:
-        """Continue at a sample, counted from the time 0 at the reader's rate."""
-        decoder = decoder or self._opened("AudioReader.seek")
+    def _seek(self, place: int) -> None:
+        self._opened("AudioReader.seek").seek(self._native(place))
         self._finished, self._sought = False, True
-        decoder.seek(self._native(place))
-        self._waiting, self._ready, self._at = [], 0, None
+        self._waiting, self._at = [], None
         self._blocks = self._converted(place)
 
     def _native(self, place: int) -> int:
@@ -229,69 +221,19 @@ class AudioReader(Closing):
         before = place * rate // self.rate - (_RUN_UP if rate != self.rate else 0)
         return before // step * step
 
-    def place(self) -> int | None:
-        """Return the place of the next sample at the reader's rate; None at the end."""
-        self._opened("AudioReader")
-        while self._ready == 0:
-            block = next(self._blocks, None)
-            if block is None:
-                return None
+    def _fill(self, count: int) -> None:
+        have = sum(map(len, self._waiting))
+        while have < count and (block := next(self._blocks, None)) is not None:
             if len(block):
                 self._waiting.append(block)
-                self._ready += len(block)
-        return self._at
+                have += len(block)
 
-    @property
-    def end_place(self) -> int:
-        """The place after the last sample that was read."""
-        return self._at or 0
-
-    @property
-    def remote(self) -> bool:
-        """Whether it is read from another host."""
-        source = self._decoder.source
-        return source.url and source.stream is None
-
-    @property
-    def container(self) -> str:
-        """FFmpeg's name of the container."""
-        return self._decoder.container
-
-    def report_end(self) -> None:
-        """Say once what was damaged; raise AudioError if the file ended early."""
-        place = self._at
-        try:
-            self._end()
-        finally:
-            self._at = place
-
-    def take(self, count: int) -> Samples:
-        """Return the next samples as an array; fewer at the end, none after it."""
-        return self._take(count, "AudioReader")
-
-    def _take(self, count: int, call: str) -> Samples:
+    def _take(self, count: int, call: str = "AudioReader") -> Samples:
         self._opened(call)
-        while self._ready < count:
-            block = next(self._blocks, None)
-            if block is None:
-                break
-            if len(block):
-                self._waiting.append(block)
-                self._ready += len(block)
-        parts, wanted = [], count
-        while wanted > 0 and self._waiting:
-            first = self._waiting[0]
-            if len(first) > wanted:
-                parts.append(first[:wanted])
-                self._waiting[0] = first[wanted:]
-                wanted = 0
-            else:
-                parts.append(self._waiting.pop(0))
-                wanted -= len(first)
-        made = parts[0] if len(parts) == 1 else (
-            np.concatenate(parts or [np.empty((0, self.channels), np.float32)])
-        )  # fmt: skip
-        self._ready -= len(made)
+        self._fill(count)
+        found = joined(self._waiting, self.layout)
+        self._waiting = [found[count:]] if count < len(found) else []
+        made = found[:count]
         if self._at is not None:
             self._at += len(made)
         return made
@@ -370,10 +312,6 @@ class AudioReader(Closing):
         self._finalizer()
 
 
-def _count(decoder: SoundDecoder, change: int) -> None:
-    (track if change > 0 else untrack)("audio reader", "host", 0)
-
-
 def _release(decoder: SoundDecoder) -> None:
     decoder.close()
-    _count(decoder, -1)
+    untrack("audio reader", "host", 0)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from fractions import Fraction
-from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, cast
+from typing import TYPE_CHECKING, BinaryIO, Final
 
-import numpy as np
-
-from dala.errors import AudioError, ParameterError, VideoError, did_you_mean
+from dala.arguments import Integer, Selection
+from dala.errors import AudioError, ParameterError, VideoError
 from dala.media.audio.checks import LAYOUTS, Samples
-from dala.media.audio.convert import Converter
+from dala.media.audio.graph import Converter, sound_frame
 from dala.media.notices import notify
 from dala.media.parts import PartFile
-from dala.media.video.decoding.input import ffmpeg_message
-from dala.media.video.source import AvObject, pyav
+from dala.media.video.output.target import destination
+from dala.media.video.source import AvObject, av, ffmpeg_errors
 from dala.media.video.tracks import Tracks
 from dala.media.video.tracks.containers import container_of
 from dala.typing import PathLike
@@ -44,8 +42,7 @@ _MUXERS: Final = {"mka": "matroska", "mkv": "matroska", "m4a": "ipod", "aac": "a
 _LOSSLESS: Final = ("flac", "alac", "pcm_s16le", "pcm_s24le", "pcm_s32le", "pcm_f32le")
 _OPUS_RATES: Final = (8000, 12000, 16000, 24000, 48000)
 _MP3_RATES: Final = (8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000)
-_AAC_RATES: Final = (*_MP3_RATES[:1], 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000, 64000,
-                     88200, 96000)  # fmt: skip
+_AAC_RATES: Final = (*_MP3_RATES, 64000, 88200, 96000)
 _RATES: Final = {
     "libopus": _OPUS_RATES, "libmp3lame": _MP3_RATES, "aac": _AAC_RATES,
     "ac3": (32000, 44100, 48000), "mp2": (16000, 22050, 24000, 32000, 44100, 48000),
@@ -88,11 +85,7 @@ def check_codec(call: str, codec: str, name: str = "codec") -> str:
     >>> check_codec("Audio.save", "flac")
     'flac'
     """
-    if not isinstance(codec, str) or codec not in ENCODERS:
-        hint = did_you_mean(codec, ENCODERS) if isinstance(codec, str) else ""
-        expected = f"one of {', '.join(map(repr, ENCODERS))}"
-        raise ParameterError.invalid(call, name, expected, codec, hint)
-    return codec
+    return str(Selection(*ENCODERS).check(call, name, codec))
 
 
 class SoundEncoder:
@@ -117,7 +110,6 @@ class SoundEncoder:
         label: str,
         bit_rate: int | None = None,
     ) -> None:
-        av = pyav()
         encoder, form = ENCODERS[codec]
         self.codec = codec
         to_rate = _nearest(rate, _RATES.get(encoder))
@@ -128,7 +120,8 @@ class SoundEncoder:
                 f"Hz {to_layout}."
             )
         self._convert = Converter(call, rate, layout, to_rate, to_layout)
-        try:
+        what = f"{call}: {label!r} cannot hold {codec} of {to_rate} Hz {to_layout}"
+        with ffmpeg_errors(what, AudioError):
             self.stream = output.add_stream(encoder, rate=to_rate)
             context = self.stream.codec_context
             context.layout = to_layout
@@ -138,14 +131,8 @@ class SoundEncoder:
             if codec == "flac":
                 context.options = {"compression_level": "5"}
             context.open(strict=False)
-        except (av.FFmpegError, ValueError, OSError) as error:
-            raise AudioError(
-                f"{call}: {label!r} cannot hold {codec} of {to_rate} Hz {to_layout}: "
-                f"{ffmpeg_message(error)}."
-            ) from error
         self._rate, self._layout = to_rate, to_layout
         self._at = 0
-        self._low24 = encoder in ("flac", "alac") or encoder == "pcm_s24le"
 
     def encode(self, block: Samples) -> Iterator[AvObject]:
         """Yield the packets that a block completes."""
@@ -159,11 +146,7 @@ class SoundEncoder:
     def _encode(self, block: Samples) -> Iterator[AvObject]:
         if not len(block):
             return
-        flat = np.ascontiguousarray(block, np.float32).reshape(1, -1)
-        frame = pyav().AudioFrame.from_ndarray(flat, format="flt", layout=self._layout)
-        frame.sample_rate = self._rate
-        frame.pts = self._at
-        frame.time_base = Fraction(1, self._rate)
+        frame = sound_frame(block, self._rate, self._layout, self._at)
         self._at += len(block)
         yield from self.stream.encode(frame)
 
@@ -186,116 +169,45 @@ def _fitting(layout: str, encoder: str) -> str:
 
 # files --------------------------------------------------------------------------------------------
 def save(
-    sound: Audio,
-    path: PathLike | BinaryIO,
-    *,
-    format: str | None = None,
-    codec: str | None = None,
-    bit_rate: int | None = None,
-) -> None:
-    """Write a sound to a file; see ``Audio.save``."""
-
-    def blocks() -> Iterator[Samples]:
-        for at in range(0, len(sound), _PART):
-            yield sound.samples[at : at + _PART]
-
-    save_blocks(
-        _CALL, blocks(), sound.rate, sound.layout, path, format=format, codec=codec,
-        bit_rate=bit_rate,
-    )  # fmt: skip
-
-
-def save_blocks(
-    call: str,
-    blocks: Iterator[Samples],
-    rate: int,
-    layout: str,
-    path: PathLike | BinaryIO,
-    *,
-    format: str | None = None,
-    codec: str | None = None,
-    bit_rate: int | None = None,
-) -> None:
-    """Write blocks of samples to a file, which appears when it is complete."""
-    av = pyav()
+    sound: Audio, path: PathLike | BinaryIO, format: str | None, codec: str | None,
+    bit_rate: int | None,
+) -> None:  # fmt: skip
+    """Write a sound to a file, which appears when it is complete; see ``Audio.save``."""
     if codec is not None:
-        check_codec(call, codec)
-    known = isinstance(bit_rate, int) and not isinstance(bit_rate, bool)
-    if bit_rate is not None and not (known and 1000 <= bit_rate <= 10_000_000):
-        raise ParameterError.invalid(call, "bit_rate", "an int from 1000 to 10000000", bit_rate)
-    target, stream, muxer = _target(call, path, format)
+        check_codec(_CALL, codec)
+    if bit_rate is not None:
+        Integer(1000, 10_000_000).check(_CALL, "bit_rate", bit_rate)
+    target, stream, kind = destination(_CALL, path, format, "wav", AudioError)
+    muxer = _MUXERS.get(kind, kind)
+    try:
+        av.ContainerFormat(muxer, "w")
+    except ValueError:
+        raise ParameterError(
+            f"{_CALL}: there is no container {kind!r}. Use .wav, .flac, .mp3, .m4a, .ogg, .opus or "
+            ".mka."
+        ) from None
     chosen = codec or usual_codec(muxer)
     label = str(target) if target else str(getattr(stream, "name", "") or "a file object")
     if not chosen:
         raise ParameterError(
-            f"{call}: {muxer!r} is not known as a container of sound. Use .wav, .flac, .mp3, .m4a, "
-            ".ogg or .mka, or give codec."
+            f"{_CALL}: {muxer!r} is not known as a container of sound. Use .wav, .flac, .mp3, "
+            ".m4a, .ogg or .mka, or give codec."
         )
-    part = None
-    try:
-        part = None if target is None else PartFile(target, target.suffix)
+    with ExitStack() as held, ffmpeg_errors(f"{_CALL}: cannot write {label!r}", AudioError):
+        part = None if target is None else held.enter_context(PartFile(target, target.suffix))
         where = stream if part is None else str(part.path)
         options = {"rf64": "auto"} if muxer == "wav" else {}
         with av.open(where, "w", format=muxer, options=options) as output:
             encoder = SoundEncoder(
-                output, chosen, rate, layout, call=call, label=label, bit_rate=bit_rate
-            )
-            for block in blocks:
-                for packet in encoder.encode(block):
-                    output.mux_one(packet)
-            for packet in encoder.flush():
-                output.mux_one(packet)
+                output, chosen, sound.rate, sound.layout, call=_CALL, label=label,
+                bit_rate=bit_rate,
+            )  # fmt: skip
+            for at in range(0, len(sound), _PART):
+                output.mux(encoder.encode(sound.samples[at : at + _PART]))
+            output.mux(encoder.flush())
             output.start_encoding()  # a sound without samples is a file, too
         if part is not None:
             part.complete()
-    except (av.FFmpegError, OSError, ValueError) as error:
-        if isinstance(error, AudioError | ParameterError):
-            raise
-        raise AudioError(f"{call}: cannot write {label!r}: {ffmpeg_message(error)}.") from error
-    finally:
-        if part is not None:
-            part.discard()
-
-
-def _target(
-    call: str, path: PathLike | BinaryIO, format: str | None
-) -> tuple[Path | None, BinaryIO | None, str]:
-    """Return the path or the file object, and the name of the muxer."""
-    if format is not None and (not isinstance(format, str) or not format.strip(".")):
-        raise ParameterError.invalid(call, "format", "a container such as 'wav'", format)
-    target: Path | None = None
-    stream: BinaryIO | None = None
-    if isinstance(path, str | os.PathLike) and os.fspath(path):
-        target = Path(os.fsdecode(path))
-        if target.is_dir():
-            raise AudioError(f"{call}: {str(target)!r} is a folder. Name a file in it.")
-        if not target.parent.is_dir():
-            raise AudioError(f"{call}: the folder {str(target.parent)!r} does not exist.")
-        kind = (format or target.suffix).lower().lstrip(".")
-        if not kind:
-            raise ParameterError.invalid(
-                call, "path", "a name with a suffix such as .wav or .flac", str(path)
-            )
-    elif not isinstance(path, str) and hasattr(path, "write"):
-        if format is None:
-            raise ParameterError(
-                f"{call}: a file object has no suffix to name the container. Give format, 'wav' "
-                "for example."
-            )
-        stream, kind = cast(BinaryIO, path), format.lower().lstrip(".")
-    else:
-        raise ParameterError.invalid(
-            call, "path", "the name of a file to write, or a file object", path
-        )
-    muxer = _MUXERS.get(kind, kind)
-    try:
-        pyav().ContainerFormat(muxer, "w")
-    except ValueError:
-        raise ParameterError(
-            f"{call}: there is no container {kind!r}. Use .wav, .flac, .mp3, .m4a, .ogg, .opus or "
-            ".mka."
-        ) from None
-    return target, stream, muxer
 
 
 # the sound of videos ------------------------------------------------------------------------------
@@ -321,7 +233,6 @@ class MixedSound(Tracks):
         begin: int = 0,
         length: int,
         codec: str | None = None,
-        bit_rate: int | None = None,
         prefer: str = "",
         tags: Mapping[str, str] | None = None,
         optional: bool = False,
@@ -333,17 +244,11 @@ class MixedSound(Tracks):
         self._blocks = source
         self._call = call
         self._begin = begin
-        self._length = length  # type: ignore[assignment]
+        self._length = length
         self._codec = codec
-        self._bit_rate = bit_rate
         self._closing = closing
         self._done = 0
         self._encoder: SoundEncoder | None = None
-
-    @property
-    def has_sound(self) -> bool:
-        """True."""
-        return True
 
     def add_to(self, output: AvObject, shift_to_zero: bool) -> None:
         """Add the stream of the sound to the output."""
@@ -353,7 +258,7 @@ class MixedSound(Tracks):
             codec = self._prefer
         if not codec and self._optional:
             notify(f"{output.name}: {muxer} has no sound; that of the scene is left out.")
-            self._done = self._length  # type: ignore[assignment]
+            self._done = self._length
             return
         if not codec:
             raise VideoError(
@@ -362,31 +267,27 @@ class MixedSound(Tracks):
             )
         source = self._blocks
         self._encoder = SoundEncoder(
-            output, codec, source.rate, source.layout, call=self._call, label=output.name,
-            bit_rate=self._bit_rate,
-        )  # fmt: skip
+            output, codec, source.rate, source.layout, call=self._call, label=output.name
+        )
         for name, value in self._tags.items():
             if value:
                 self._encoder.stream.metadata[name] = value
 
     def feed(self, output: AvObject, until: Fraction | None) -> None:
         """Render and encode up to the time of a picture; with None, to the end."""
-        total: int = self._length  # type: ignore[assignment]
-        rate = self._blocks.rate
+        total, rate = self._length, self._blocks.rate
         end = total if until is None else min(total, round(until * rate) + rate // 10)
         while self._done < end:
             assert self._encoder is not None
             count = min(_PART, total - self._done)
             block = self._blocks.render(self._begin + self._done, count)
             self._done += count
-            for packet in self._encoder.encode(block):
-                output.mux_one(packet)
+            output.mux(self._encoder.encode(block))
 
     def finish(self, output: AvObject) -> None:
         """Write what the encoder still holds."""
         if self._encoder is not None:
-            for packet in self._encoder.flush():
-                output.mux_one(packet)
+            output.mux(self._encoder.flush())
 
     def close(self) -> None:
         """Release the source."""

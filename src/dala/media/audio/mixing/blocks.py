@@ -7,6 +7,7 @@ another is quick; going elsewhere seeks.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import Final, Protocol
 
@@ -14,9 +15,8 @@ import numpy as np
 
 from dala.errors import AudioError
 from dala.media.audio.audio import Audio
-from dala.media.audio.checks import LAYOUTS, Samples
+from dala.media.audio.checks import Samples, joined, silent
 from dala.media.audio.files.reader import AudioReader
-from dala.media.audio.graph import FilterStream
 from dala.media.video.source import VideoFile
 
 #: Seconds that are read over rather than sought.
@@ -30,7 +30,7 @@ _EXACT: Final = ("wav", "flac", "mov,mp4,m4a,3gp,3g2,mj2", "ogg", "matroska,webm
 
 
 class BlockSource(Protocol):
-    """What renders sound block by block: a mixer, a file, the sound of a scene or of a timeline.
+    """A source of sound in blocks: a mixer, a file, the sound of a scene or of a timeline.
 
     ``render(start, count)`` returns an array of shape (count, channels), f32: the samples from
     ``start`` on, counted at ``rate`` from the time 0; before and after the sound they are 0.
@@ -41,6 +41,22 @@ class BlockSource(Protocol):
 
     def render(self, start: int, count: int) -> Samples:
         """Return ``count`` samples from the place ``start`` on."""
+
+
+@dataclass(eq=False)
+class BlockFunction:
+    """A source of blocks that is a function of place and count."""
+
+    rate: int
+    layout: str
+    render: Callable[[int, int], Samples]
+
+
+class SampleFilter(Protocol):
+    """Anything that filters samples block by block."""
+
+    def process(self, block: Samples) -> Samples:
+        """Return the filtered samples that are ready after a block."""
 
 
 class MemorySound:
@@ -75,7 +91,7 @@ class MemorySound:
         """Nothing to release."""
 
 
-class FileSound:
+class FileSound(AudioReader):
     """The sound of a file as a source of blocks.
 
     The place 0 is the time 0 of the file, or of its first picture. What cannot be decoded is
@@ -100,47 +116,46 @@ class FileSound:
         call: str = "audio.open",
         pictures: bool = True,
     ) -> None:
-        self._reader = AudioReader(
+        super().__init__(
             source, track=track, rate=rate, layout=layout, pictures=pictures, call=call
         )
-        if layout is None:
-            layout = "mono" if self._reader.layout == "mono" else "stereo"
-            self._reader.convert_to(layout)
-        self.rate = rate
-        self.layout = layout
+        if layout is None and self.layout != "mono":
+            self.layout = "stereo"
         self.error: Exception | None = None
-        self._end: int | None = None
+        self._last: int | None = None  # the place after the last sample
         self._silent_from: float = -np.inf
         self._consumed = False
 
     @property
     def length(self) -> int | None:
         """Number of samples, by the header if the end was not reached; None if it is unknown."""
-        if self._end is not None:
-            return self._end
-        if self._reader.container not in _EXACT and not self._reader.remote:
+        if self._last is not None:
+            return self._last
+        source = self._decoder.source
+        remote = source.url and source.stream is None
+        if self._decoder.container not in _EXACT and not remote:
             return self.exact_length()
-        duration = self._reader.duration
+        duration = self.duration
         return None if duration is None else round(duration * self.rate)
 
     def exact_length(self) -> int:
         """Return the number of samples; reads the file to its end if that was not done."""
-        if self._end is None:
-            while len(self._reader.take(1 << 16)):
+        if self._last is None:
+            while len(self._take(1 << 16)):
                 pass
             self._finish()
-            self._seek(0)
-        assert self._end is not None
-        return self._end
+            self._go_back(0)
+        assert self._last is not None
+        return self._last
 
     def render(self, start: int, count: int) -> Samples:
         """Return samples from a place on."""
         made: Samples | None = None
         end = start + count
-        at = end if self._end is not None and start >= self._end else self._go_to(start)
+        at = end if self._last is not None and start >= self._last else self._go_to(start)
         while at < end:
             wanted = min(start - at, 1 << 16) if at < start else end - at
-            part = self._reader.take(wanted)
+            part = self._take(wanted)
             if not len(part):
                 self._finish()
                 break
@@ -148,48 +163,45 @@ class FileSound:
             if at == start and len(part) == count:
                 return part
             if at >= start:
-                made = self._silence(count) if made is None else made
+                made = silent(count, self.layout) if made is None else made
                 made[at - start : at - start + len(part)] = part
             at += len(part)
-        return self._silence(count) if made is None else made
-
-    def _silence(self, count: int) -> Samples:
-        return np.zeros((count, LAYOUTS[self.layout]), np.float32)
+        return silent(count, self.layout) if made is None else made
 
     def _go_to(self, start: int) -> int:
         """Return the place of the next sample of the reader, which is near ``start``."""
         at = self._place()
         before = start < at and (self._consumed or start < self._silent_from)
         if before or start > at + _READ_OVER * self.rate:
-            self._seek(start)
+            self._go_back(start)
             at = self._place()
         return at
 
     def _place(self) -> int:
-        place = self._reader.place()
-        if place is None:
-            self._finish()
-            return 1 << 62
-        return place
+        self._opened("AudioReader")
+        self._fill(1)
+        if self._waiting and self._at is not None:
+            return self._at
+        self._finish()
+        return 1 << 62
 
-    def _seek(self, start: int) -> None:
-        self._reader.seek_to(max(start, 0))
+    def _go_back(self, start: int) -> None:
+        self._seek(max(start, 0))
         self._silent_from, self._consumed = start, False
 
     def _finish(self) -> None:
         """Remember the end, and what was damaged."""
-        if self._end is None:
-            self._end = self._reader.end_place
+        place = self._at
+        if self._last is None:
+            self._last = place or 0
         try:
-            self._reader.report_end()
+            self._end()
         except AudioError as error:
             self.error = error
-
-    def close(self) -> None:
-        """Close the file."""
-        self._reader.close()
+        self._at = place
 
 
+@dataclass(eq=False)
 class Processed:
     """A source after filters, which are run from a little before a place that is sought.
 
@@ -201,22 +213,16 @@ class Processed:
         part: samples that are filtered at once; so much is read ahead.
     """
 
-    def __init__(
-        self,
-        source: BlockSource,
-        stream: Callable[[], FilterStream],
-        *,
-        speed: Fraction = Fraction(1),
-        run_up: float = 1.0,
-        part: int = PART,
-    ) -> None:
-        self.rate, self.layout = source.rate, source.layout
-        self._source = source
-        self._stream = stream
-        self._speed = speed
-        self._part = part
-        self._run_up = round(run_up * source.rate)
-        self._filters: FilterStream | None = None
+    source: BlockSource
+    stream: Callable[[], SampleFilter]
+    _: KW_ONLY
+    speed: Fraction = Fraction(1)
+    run_up: float = 1.0
+    part: int = PART
+
+    def __post_init__(self) -> None:
+        self.rate, self.layout = self.source.rate, self.source.layout
+        self._filters: SampleFilter | None = None
         self._at = 0
         self._fed = 0
         self._ready: list[Samples] = []
@@ -230,26 +236,24 @@ class Processed:
         return made
 
     def _restart(self, start: int) -> None:
-        before = self._run_up
-        self._filters = self._stream()
+        before = round(self.run_up * self.rate)
+        self._filters = self.stream()
         self._ready = []
-        self._fed = round((start - before) * self._speed)
+        self._fed = round((start - before) * self.speed)
         self._taken(before)
 
     def _taken(self, count: int) -> Samples:
         assert self._filters is not None
         have = sum(map(len, self._ready))
         while have < count:
-            block = self._filters.process(self._source.render(self._fed, self._part))
-            self._fed += self._part
+            block = self._filters.process(self.source.render(self._fed, self.part))
+            self._fed += self.part
             have += len(block)
             if len(block):
                 self._ready.append(block)
-        if not self._ready:
-            return np.empty((0, LAYOUTS[self.layout]), np.float32)
-        joined = self._ready[0] if len(self._ready) == 1 else np.concatenate(self._ready)
-        self._ready = [joined[count:]] if count < len(joined) else []
-        return joined[:count]
+        made = joined(self._ready, self.layout)
+        self._ready = [made[count:]] if count < len(made) else []
+        return made[:count]
 
 
 def part_of(samples: Samples, start: int, count: int) -> Samples:

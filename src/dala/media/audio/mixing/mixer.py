@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Final, TypeAlias
 
 import numpy as np
 
+from dala.arguments import Flag
 from dala.errors import FreedError, ParameterError
 from dala.media.audio.audio import Audio
 from dala.media.audio.checks import (
-    LAYOUTS,
     Samples,
     Seconds,
-    check_choice,
     check_number,
     check_rate,
     check_time,
+    silent,
 )
 from dala.media.audio.effects import (
     Effect,
@@ -29,12 +32,13 @@ from dala.media.audio.effects import (
 from dala.media.audio.mixing.blocks import (
     LONG_PART,
     PART,
+    BlockFunction,
     BlockSource,
     FileSound,
     MemorySound,
     Processed,
 )
-from dala.media.audio.samples import CURVES, apply_fades, pan_mono, pan_stereo
+from dala.media.audio.samples import CURVE, apply_fades, pan_mono, pan_stereo
 from dala.media.video.source import VideoFile
 from dala.resources import Closing
 from dala.typing import NDArray
@@ -47,6 +51,7 @@ GRID: Final = 64
 _SQRT2: Final = np.float32(math.sqrt(2))
 
 
+@dataclass(eq=False)
 class MixerTrack:
     """A sound of a mixer, as :meth:`Mixer.add` made it.
 
@@ -59,36 +64,25 @@ class MixerTrack:
     [[0.25, 0.25], [0.25, 0.25]]
     """
 
-    def __init__(
-        self,
-        source: BlockSource,
-        *,
-        start: int,
-        first: int = 0,
-        length: int | None = None,
-        loop: bool = False,
-        fade_in: int = 0,
-        fade_out: int = 0,
-        curve: str = "linear",
-        volume: Control = 1.0,
-        pan: Control = 0.0,
-        close: Callable[[], None] = lambda: None,
-    ) -> None:
-        self.source = source
-        #: The place on the mixer's clock at which it begins.
-        self.start = start
-        #: The place of the source at which it begins, and the samples of it; None for no end.
-        self.first, self.length = first, length
-        self.loop = loop
-        self.fade_in, self.fade_out, self.curve = fade_in, fade_out, curve
-        #: Factor of the samples.
-        self.volume = volume
-        #: From -1, left, to 1, right.
-        self.pan = pan
-        #: Places of another track's gain, such as that of ducking; None for none.
-        self.gain: Callable[[int, int], NDArray] | None = None
-        self.close = close
-        self._kept: tuple[int, int, Samples] | None = None
+    source: BlockSource
+    _: KW_ONLY
+    #: The place on the mixer's clock at which it begins.
+    start: int
+    #: The place of the source at which it begins, and the samples of it; None for no end.
+    first: int = 0
+    length: int | None = None
+    loop: bool = False
+    fade_in: int = 0
+    fade_out: int = 0
+    curve: str = "linear"
+    #: Factor of the samples.
+    volume: Control = 1.0
+    #: From -1, left, to 1, right.
+    pan: Control = 0.0
+    close: Callable[[], None] = lambda: None
+    #: Factors of the samples by place and count, such as those of ducking.
+    gain: Callable[[int, int], NDArray] | None = None
+    _kept: tuple[int, int, Samples] | None = field(default=None, init=False)
 
     @property
     def end(self) -> int | None:
@@ -112,11 +106,11 @@ class MixerTrack:
         """Return the part of the source that is heard from a place of the track on."""
         length = self.length
         if at + count <= 0 or (length is not None and not self.loop and at >= length):
-            return np.zeros((count, LAYOUTS[self.source.layout]), np.float32)
+            return silent(count, self.source.layout)
         inside = at >= 0 and (length is None or at + count <= length)
         if inside:
             return self.source.render(self.first + at, count)
-        made = np.zeros((count, LAYOUTS[self.source.layout]), np.float32)
+        made = silent(count, self.source.layout)
         done = max(-at, 0)
         while done < count:
             place, most = at + done, count - done
@@ -186,7 +180,7 @@ class Mixer(Closing):
             chain.append(("limiter", {"limit": limit}))
         if chain:
             self._limited = Processed(
-                _Sum(self),
+                BlockFunction(self.rate, self.layout, self.mixed),
                 lambda: effect_stream("Mixer", chain, self.rate, "stereo"),
                 run_up=1.0 if effects else 0.2,
                 part=part,
@@ -237,9 +231,8 @@ class Mixer(Closing):
             round(check_time(call, name, value, low=0) * rate)
             for name, value in (("fade_in", fade_in), ("fade_out", fade_out))
         ]
-        check_choice(call, "curve", curve, CURVES)
-        if not isinstance(loop, bool):
-            raise ParameterError.invalid(call, "loop", "True or False", loop)
+        CURVE.check(call, "curve", curve)
+        Flag().check(call, "loop", loop)
         first, last = check_trim(call, trim)
         if start is None:
             begin = sound.start if isinstance(sound, Audio) else Fraction(0)
@@ -247,55 +240,41 @@ class Mixer(Closing):
             begin = check_time(call, "start", start)
         factor = Fraction(check_number(call, "speed", speed, 0.05, 100.0)).limit_denominator(10**6)
         chain = check_effects(call, effects, rate) if effects else []
-        for name, value in (("volume", volume), ("pan", pan)):
+        for name, value, low, high in (("volume", volume, 0.0, 1000.0), ("pan", pan, -1.0, 1.0)):
             if not callable(value):
-                check_number(call, name, value, 0.0 if name == "volume" else -1.0,
-                             1000.0 if name == "volume" else 1.0)  # fmt: skip
+                check_number(call, name, value, low, high)
         opened: MemorySound | FileSound
         if isinstance(sound, Audio):
             opened = MemorySound(sound, rate)
         else:
             opened = FileSound(sound, rate, track=track, call=call)
-        try:
-            made = self._track(opened, begin, first, last, factor, chain, loop, fades, curve)
-        except BaseException:
-            opened.close()
-            raise
-        made.volume, made.pan = volume, pan
+        with ExitStack() as held:
+            held.callback(opened.close)
+            length: int | None
+            if last is not None:
+                length = round((last - first) * rate)
+            else:
+                whole = opened.exact_length() if loop else opened.length
+                length = None if whole is None else max(whole - round(first * rate), 0)
+            if loop and not length:
+                raise ParameterError("Mixer.add: a sound without samples cannot be repeated.")
+            source: BlockSource = opened
+            form = rate, source.layout
+            if factor != 1:
+                tempo = partial(tempo_stream, call, float(factor), *form)
+                source = Processed(source, tempo, speed=factor)
+                length = None if length is None else round(length / factor)
+            if chain:
+                work = partial(effect_stream, call, chain, *form)
+                source = Processed(source, work, part=LONG_PART)
+            made = MixerTrack(
+                source, start=round(begin * rate), first=round(first * rate / factor),
+                length=length, loop=loop, fade_in=fades[0], fade_out=fades[1], curve=curve,
+                volume=volume, pan=pan, close=opened.close,
+            )  # fmt: skip
+            held.pop_all()
         self.tracks.append(made)
         return made
-
-    def _track(
-        self, opened: MemorySound | FileSound, begin: Fraction, first: Fraction,
-        last: Fraction | None, speed: Fraction, effects: Sequence[Effect], loop: bool,
-        fades: list[int], curve: str,
-    ) -> MixerTrack:  # fmt: skip
-        rate = self.rate
-        source: BlockSource = opened
-        if last is not None:
-            length: int | None = round((last - first) * rate)
-        else:
-            whole = opened.exact_length() if loop else opened.length
-            length = None if whole is None else max(whole - round(first * rate), 0)
-        if loop and not length:
-            raise ParameterError("Mixer.add: a sound without samples cannot be repeated.")
-        at = round(first * rate)
-        if speed != 1:
-            layout = source.layout
-            source = Processed(
-                source, lambda: tempo_stream("Mixer.add", float(speed), rate, layout), speed=speed
-            )
-            at = round(first * rate / speed)
-            length = None if length is None else round(length / speed)
-        if effects:
-            chain, inner = list(effects), source.layout
-            source = Processed(
-                source, lambda: effect_stream("Mixer.add", chain, rate, inner), part=LONG_PART
-            )
-        return MixerTrack(
-            source, start=round(begin * rate), first=at, length=length, loop=loop,
-            fade_in=fades[0], fade_out=fades[1], curve=curve, close=opened.close,
-        )  # fmt: skip
 
     @property
     def length(self) -> int | None:
@@ -313,10 +292,7 @@ class Mixer(Closing):
 
     def mixed(self, start: int, count: int) -> Samples:
         """Return samples before the limiter."""
-        made = np.zeros((count, 2), np.float32)
-        for track in self.tracks:
-            made += track.stereo(start, count)
-        return made
+        return mix_tracks(self.tracks, start, count)
 
     def remove(self, track: MixerTrack) -> None:
         """Remove a sound and close its file."""
@@ -335,16 +311,12 @@ class Mixer(Closing):
             track.close()
 
 
-class _Sum:
-    """The tracks of a mixer before its limiter."""
-
-    def __init__(self, mixer: Mixer) -> None:
-        self.rate, self.layout = mixer.rate, mixer.layout
-        self._mixer = mixer
-
-    def render(self, start: int, count: int) -> Samples:
-        """Return the sum of all tracks."""
-        return self._mixer.mixed(start, count)
+def mix_tracks(tracks: Iterable[MixerTrack], start: int, count: int) -> Samples:
+    """Return the sum of tracks from a place on."""
+    made = silent(count, "stereo")
+    for track in tracks:
+        made += track.stereo(start, count)
+    return made
 
 
 def check_trim(

@@ -6,12 +6,9 @@ from functools import cache
 
 from dala.errors import ParameterError
 from dala.gpu.compute.kernel import Kernel
-from dala.gpu.compute.kernel import get as find_kernel
 from dala.gpu.compute.kernels.blur import MAX_SIGMA
-from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.params import Parameter
-from dala.media.filters.plans import PICTURE, Step, Values
-from dala.media.images import Shape
+from dala.media.filters.plans import PICTURE, Steps, Values, recipe
 from dala.media.kernels import kernel_from_text
 
 
@@ -74,9 +71,8 @@ def ridges(img: Image, *, low: float, high: float):
 _SHOWN = kernel_from_text("def shown(px: Pixel, edge: Pixel): return rgba(edge.rgb, px.a)")
 
 
-@picture_filter(
+@recipe(
     "Neighborhoods",
-    is_recipe=True,
     options=(
         Parameter("low", "float", 0.4, 0.0, 1e6),
         Parameter("high", "float", 0.8, 0.0, 1e6),
@@ -85,12 +81,14 @@ _SHOWN = kernel_from_text("def shown(px: Pixel, edge: Pixel): return rgba(edge.r
     ),
     example="low=0.3, high=0.7, sigma=1.2",
 )
-def canny(shape: Shape, dtype: str, values: Values) -> list[Step]:
+def canny(steps: Steps, values: Values) -> None:
     """Find edges one pixel wide with Canny's detector, as ``cv2.Canny``.
 
     3x3 Sobel gradients of the channel with the largest one; ridges of their magnitude; of those the
     ones above ``high``, and the ones above ``low`` that are connected to such. Edges are white, the
     rest black.
+
+    Gradients of u8 pictures are whole numbers, exact in f32.
 
     Args:
         low: the lower threshold of the magnitude, where a step from black to white has 4; OpenCV's
@@ -102,22 +100,16 @@ def canny(shape: Shape, dtype: str, values: Values) -> list[Step]:
     low, high = values["low"], values["high"]
     if low > high:
         raise ParameterError.invalid("canny", "low", f"at most high, {high:g}", low)
-    steps: list[Step] = []
     before = PICTURE
     if values["sigma"] > 0.0:
-        soft = {"sigma": values["sigma"]}
-        steps.append(Step(find_kernel("gaussian_blur"), (before,), shape, dtype, soft))
-        before = 0
-    size = shape[:2]
+        before = steps.add("gaussian_blur", sigma=values["sigma"])
+    size = steps.shape[:2]
     # The decimals of 100 / 255 * 255 are rounding errors.
     limits = {n: round(values[n] * 255.0, 4) for n in ("low", "high")}
     if values["l2"]:
         limits = {name: limit * limit for name, limit in limits.items()}
-    count = len(steps)
-    return [
-        *steps,
-        Step(_gradient(dtype, values["l2"]), (before,), (*size, 3), "f32"),
-        Step(_RIDGES, (count,), size, "u8", limits),
-        Step(find_kernel("hysteresis"), (count + 1,), size, "u8"),
-        Step(_SHOWN, (PICTURE, count + 2), shape, dtype),
-    ]
+    gradient = _gradient(steps.dtype, values["l2"])
+    before = steps.add(gradient, before, shape=(*size, 3), dtype="f32")
+    before = steps.add(_RIDGES, before, shape=size, dtype="u8", **limits)
+    before = steps.add("hysteresis", before, shape=size, dtype="u8")
+    steps.add(_SHOWN, PICTURE, before)

@@ -7,13 +7,10 @@ from typing import Final
 import numpy as np
 
 from dala.errors import ParameterError, ShapeError
-from dala.gpu.compute.kernel import get as find_kernel
-from dala.gpu.compute.kernels.filter import BORDER_OPTIONS, picture_filter
+from dala.gpu.compute.kernels.filter import BORDER_OPTIONS
 from dala.gpu.compute.kernels.neighborhood import extreme_passes
 from dala.gpu.compute.params import Parameter
-from dala.gpu.compute.runnable import Runnable
-from dala.media.filters.plans import PICTURE, Step, Values
-from dala.media.images import Shape
+from dala.media.filters.plans import PICTURE, Steps, Values, recipe
 from dala.media.kernels import kernel_from_text
 from dala.typing import NDArray
 
@@ -48,9 +45,8 @@ def structuring_element(shape: str, radius: int) -> NDArray:
     return np.asarray(np.abs(x) <= half, np.uint8)
 
 
-@picture_filter(
+@recipe(
     "Neighborhoods",
-    is_recipe=True,
     inputs={"element": "map"},
     options=(
         Parameter("operation", "choice", "open", choices=OPERATIONS),
@@ -61,13 +57,15 @@ def structuring_element(shape: str, radius: int) -> NDArray:
     ),
     example='operation="close", radius=3, shape="ellipse"',
 )
-def morphology(shape: Shape, dtype: str, values: Values) -> list[Step]:
+def morphology(steps: Steps, values: Values) -> None:
     """Erode, dilate, open or close with any structuring element, as ``cv2.morphologyEx``.
 
     An erosion is the minimum of each channel over the element, a dilation the maximum; as in OpenCV
     the element is not mirrored. "open" is an erosion, then a dilation; "close" the reverse.
     "gradient" is dilation - erosion, "tophat" the picture - opening, "blackhat" closing - the
     picture.
+
+    Values are copied: nothing is rounded.
 
     Args:
         element: a 2D array; pixels count where it is not 0. Its center is at (height // 2, width //
@@ -90,19 +88,33 @@ def morphology(shape: Shape, dtype: str, values: Values) -> list[Step]:
             element = structuring_element(values["shape"], values["radius"])
         places = _places(element)
         reach = int(np.abs(places).max())
-    made = _Passes(shape, dtype, values, places, reach)
+    border = {name: values[name] for name in ("border", "fill")}
+    bordered = values["border"] != "clamp"
+
+    def passed(passes: str) -> int:
+        before = PICTURE
+        for sign in passes:
+            kind = "min" if sign == "<" else "max"
+            if bordered:
+                before = steps.pad(before, reach, border)
+            shape = steps[before].shape if bordered else steps.shape
+            if places is not None:
+                before = steps.add("extremes", before, places, shape=shape, kind=kind, reach=reach)
+            else:
+                for kernel in extreme_passes("morphology", kind, _MOST // 2):
+                    before = steps.add(kernel, before, shape=shape, radius=reach)
+            before = steps.crop(before, reach) if bordered else before
+        return before
+
     operation, repeat = values["operation"], values["iterations"]
     if operation == "gradient":
-        most = made.add(">" * repeat, PICTURE)
-        least = made.add("<" * repeat, PICTURE)
-        made.subtract(most, least)
-        return made.steps
-    last = made.add("".join(p * repeat for p in _PASSES[operation]), PICTURE)
+        steps.add(_LESS, passed(">" * repeat), passed("<" * repeat))
+        return
+    last = passed("".join(p * repeat for p in _PASSES[operation]))
     if operation == "tophat":
-        made.subtract(PICTURE, last)
+        steps.add(_LESS, PICTURE, last)
     elif operation == "blackhat":
-        made.subtract(last, PICTURE)
-    return made.steps
+        steps.add(_LESS, last, PICTURE)
 
 
 def _places(element: object) -> NDArray:
@@ -129,52 +141,4 @@ def _places(element: object) -> NDArray:
     return np.stack([x - center[1], y - center[0]], axis=1).astype(np.int32)
 
 
-class _Passes:
-    """Collects the steps of erosions and dilations."""
-
-    def __init__(
-        self, shape: Shape, dtype: str, values: Values, places: NDArray | None, reach: int
-    ) -> None:
-        self.steps: list[Step] = []
-        self._shape, self._dtype = shape, dtype
-        self._places, self._reach = places, reach
-        border = values["border"]
-        self._border = {"border": border, "fill": values["fill"]} if border != "clamp" else None
-
-    def add(self, passes: str, before: int) -> int:
-        """Add erosions ("<") and dilations (">"); return the number of the last step."""
-        for kind in passes:
-            before = self._one(kind == "<", before)
-        return before
-
-    def subtract(self, a: int, b: int) -> None:
-        """Add the difference of two steps' results."""
-        self._step(_LESS, (a, b), self._shape)
-
-    def _one(self, least: bool, before: int) -> int:
-        shape, reach = self._shape, self._reach
-        if self._border is not None:
-            shape = (shape[0] + 2 * reach, shape[1] + 2 * reach, *shape[2:])
-            params = {"padding": reach, **self._border}
-            before = self._step(find_kernel("pad"), (before,), shape, params)
-        if self._places is not None:
-            params = {"kind": "min" if least else "max", "reach": reach}
-            before = self._step(find_kernel("extremes"), (before, self._places), shape, params)
-        else:
-            across, down = extreme_passes("morphology", "min" if least else "max", _MOST // 2)
-            before = self._step(across, (before,), shape, {"radius": reach})
-            before = self._step(down, (before,), shape, {"radius": reach})
-        if self._border is not None:
-            box = (reach, reach, reach + self._shape[1], reach + self._shape[0])
-            before = self._step(find_kernel("crop"), (before,), self._shape, {"box": box})
-        return before
-
-    def _step(
-        self,
-        kernel: Runnable,
-        inputs: tuple[int | NDArray, ...],
-        shape: Shape,
-        params: Values | None = None,
-    ) -> int:
-        self.steps.append(Step(kernel, inputs, shape, self._dtype, params or {}))
-        return len(self.steps) - 1
+# nodeco

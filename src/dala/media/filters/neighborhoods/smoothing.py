@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from dala.gpu.compute.kernel import get as find_kernel
 from dala.gpu.compute.kernels.blur import MAX_SIGMA, radius_for
-from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.params import Parameter
 from dala.media.filters.geometry import cos_sin
-from dala.media.filters.plans import PICTURE, Step, Values
-from dala.media.images import Shape
+from dala.media.filters.plans import PICTURE, Steps, Values, recipe
 from dala.media.kernels import kernel_from_text
 
 # motion blur ------------------------------------------------------------------------------------
@@ -40,25 +36,23 @@ def moved_straight(img: Image, *, half: int, x: int, y: int):
 """)
 
 
-def _motion_reach(values: dict[str, Any]) -> int:
-    return math.ceil(float(values["length"]) / 2) + 1  # samples between pixels read four
-
-
-@picture_filter(
+@recipe(
     "Neighborhoods",
-    is_recipe=True,
     options=(
         Parameter("length", "float", 9.0, 1.0, 401.0),
         Parameter("angle", "float", 0.0, -1e6, 1e6),
     ),
     example="length=15, angle=30",
-    reach=_motion_reach,
+    reach=lambda values: math.ceil(float(values["length"]) / 2) + 1,
 )
-def motion_blur(shape: Shape, dtype: str, values: Values) -> list[Step]:
+def motion_blur(steps: Steps, values: Values) -> None:
     """Blur along a line, as a moving camera does.
 
     The mean of ``length`` samples (rounded up), evenly spaced over a line of ``length`` pixels
     through each pixel. Samples between pixels are interpolated.
+
+    u8 pictures are computed in f32 on values of 0 to 255, in the order of the formula, none fused,
+    and rounded once, halves up.
 
     Args:
         length (pixels): 1 changes nothing.
@@ -66,11 +60,10 @@ def motion_blur(shape: Shape, dtype: str, values: Values) -> list[Step]:
     """
     length, (cos, sin) = values["length"], cos_sin(values["angle"] % 180.0)
     if length % 2 == 1 and 0.0 in (cos, sin):
-        straight = {"half": int(length) // 2, "x": int(cos), "y": int(sin)}
-        return [Step(_MOVED_STRAIGHT, (PICTURE,), shape, dtype, straight)]
+        steps.add(_MOVED_STRAIGHT, half=int(length) // 2, x=int(cos), y=int(sin))
+        return
     count = math.ceil(length)
-    params = {"count": count, "step": (length - 1) / max(count - 1, 1), "cos": cos, "sin": sin}
-    return [Step(_MOVED, (PICTURE,), shape, dtype, params)]
+    steps.add(_MOVED, count=count, step=(length - 1) / max(count - 1, 1), cos=cos, sin=sin)
 
 
 # unsharp mask -----------------------------------------------------------------------------------
@@ -84,35 +77,32 @@ def unsharp(px: Pixel, soft: Pixel, *, amount: float, threshold: float):
 """)
 
 
-def _unsharp_reach(values: dict[str, Any]) -> int:
-    return radius_for(values["radius"])
-
-
-@picture_filter(
+@recipe(
     "Neighborhoods",
-    is_recipe=True,
     options=(
         Parameter("radius", "float", 2.0, 0.01, MAX_SIGMA),
         Parameter("amount", "float", 1.0, -1e6, 1e6),
         Parameter("threshold", "float", 0.0, 0.0, 1.0),
     ),
     example="radius=2, amount=1.5",
-    reach=_unsharp_reach,
+    reach=lambda values: radius_for(values["radius"]),
 )
-def unsharp_mask(shape: Shape, dtype: str, values: Values) -> list[Step]:
+def unsharp_mask(steps: Steps, values: Values) -> None:
     """Sharpen by the difference from a blurred copy.
 
     ``c + amount * (c - blurred)`` where the difference is more than ``threshold``. As in Pillow and
     scikit-image, the radius is the standard deviation of the Gaussian.
+
+    In u8 pictures the blurred copy is of bytes; the rest is f32 on values of 0 to 255, rounded
+    once, halves up.
 
     Args:
         radius (pixels): the standard deviation of the blur.
         amount: 0 changes nothing; Pillow's percent / 100.
         threshold: smaller differences are left alone, such as noise; 1 is white.
     """
-    blur = Step(find_kernel("gaussian_blur"), (PICTURE,), shape, dtype, {"sigma": values["radius"]})
-    params = {name: values[name] for name in ("amount", "threshold")}
-    return [blur, Step(_UNSHARP, (PICTURE, 0), shape, dtype, params)]
+    soft = steps.add("gaussian_blur", sigma=values.pop("radius"))
+    steps.add(_UNSHARP, PICTURE, soft, **values)
 
 
 # bilateral --------------------------------------------------------------------------------------
@@ -134,9 +124,8 @@ def bilateral(img: Image, *, radius: int, by_place: float, by_color: float):
 """)
 
 
-@picture_filter(
+@recipe(
     "Neighborhoods",
-    is_recipe=True,
     options=(
         Parameter("radius", "int", 4, 0, 32),
         Parameter("sigma_color", "float", 0.2, 0.001, 1000.0),
@@ -145,13 +134,16 @@ def bilateral(img: Image, *, radius: int, by_place: float, by_color: float):
     example="radius=5, sigma_color=0.3",
     reach="radius",
 )
-def bilateral(shape: Shape, dtype: str, values: Values) -> list[Step]:
+def bilateral(steps: Steps, values: Values) -> None:
     """Smooth and keep edges, as ``cv2.bilateralFilter``.
 
     The weighted mean over a disk. A pixel at (dx, dy) has the weight ``exp(-(dx**2 + dy**2) / (2 *
     sigma_space**2) - d**2 / (2 * sigma_color**2))``, where d is the sum over the channels of the
     absolute difference from the center. ``denoise`` is alike over a square, with the mean squared
     difference. The cost grows with the square of the radius.
+
+    u8 pictures are computed in f32 on values of 0 to 255, in the order of the formula, none fused,
+    and rounded once, halves up.
 
     Args:
         radius (pixels): of the disk; OpenCV's diameter is 2 * radius + 1.
@@ -160,10 +152,10 @@ def bilateral(shape: Shape, dtype: str, values: Values) -> list[Step]:
         sigma_space (pixels): the spatial standard deviation.
     """
     # A gray picture is read as three equal channels.
-    channels = 1 if len(shape) == 3 and shape[2] >= 3 else 3
-    params = {
-        "radius": values["radius"],
-        "by_place": -0.5 / values["sigma_space"] ** 2,
-        "by_color": -0.5 / (values["sigma_color"] * channels) ** 2,
-    }
-    return [Step(_BILATERAL, (PICTURE,), shape, dtype, params)]
+    channels = 1 if len(steps.shape) == 3 and steps.shape[2] >= 3 else 3
+    steps.add(
+        _BILATERAL,
+        radius=values["radius"],
+        by_place=-0.5 / values["sigma_space"] ** 2,
+        by_color=-0.5 / (values["sigma_color"] * channels) ** 2,
+    )

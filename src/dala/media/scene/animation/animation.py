@@ -11,13 +11,14 @@ import math
 import weakref
 from bisect import insort
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Protocol
 
 from dala import forks
 from dala.errors import DalaError, ParameterError
-from dala.media.scene.animation.interpolation import AnimatedValue
+from dala.media.scene.animation.interpolation import CALL, AnimatedValue
 from dala.media.scene.animation.keyframes import (
-    CALL,
     DIGITS,
     Keyframe,
     KeyframeCurve,
@@ -48,13 +49,13 @@ class Animatable(Protocol):
 
 
 class Followed(Protocol):
-    """What an animation follows instead of time, such as the level of a sound."""
+    """An input that an animation follows instead of time, such as the level of a sound."""
 
     def at(self, time: float) -> float:
         """Return a number from 0 to 1 for a time of the scene."""
 
 
-class Animation:
+class Animation(KeyframeCurve):
     """The animation of a property from one value to another, or through keyframes.
 
     Args:
@@ -120,14 +121,13 @@ class Animation:
         run = check_duration(duration, frames[-1][0])
         is_color = getattr(node, "is_color", None)
         colors = is_color(property) if callable(is_color) else None
-        self._curve = KeyframeCurve(property, frames, run, easing, repeat, yoyo, colors)
-        self._curve.check_against(now)
+        super().__init__(property, frames, run, easing, repeat, yoyo, colors)
+        self.check_against(now)
         check = getattr(node, "check", None)
         if callable(check):
-            for value in self._curve.values:
+            for value in self.values:
                 check(property, value)
         self.node = node
-        self.property = property
         self.easing = easing
         self.delay = check_seconds("delay", delay)
         self.keyframes = keyframes
@@ -148,32 +148,17 @@ class Animation:
     @property
     def from_(self) -> AnimatedValue:
         """The first value, in the form that is set."""
-        return self._curve.values[0]
+        return self.values[0]
 
     @property
     def to(self) -> AnimatedValue:
         """The last value, in the form that is set."""
-        return self._curve.values[-1]
-
-    @property
-    def duration(self) -> float:
-        """Duration of one run, in seconds."""
-        return self._curve.duration
-
-    @property
-    def repeat(self) -> int:
-        """Number of further runs; -1 for no end."""
-        return self._curve.repeat
-
-    @property
-    def yoyo(self) -> bool:
-        """Whether every second run goes backwards."""
-        return self._curve.yoyo
+        return self.values[-1]
 
     # time -------------------------------------------------------------------------------------
     @property
     def done(self) -> bool:
-        """Whether it has ended at the scene's current time, was cancelled, or has failed."""
+        """True if it has ended at the scene's current time, was cancelled, or has failed."""
         return self._done
 
     def value_at(self, time: float) -> AnimatedValue:
@@ -182,14 +167,14 @@ class Animation:
 
     def _value(self, time: float, *, inside: bool = False) -> AnimatedValue:
         if self.by is None:
-            return self._curve.value(time - self.begin, inside=inside)
-        return self._curve.value(min(max(float(self.by.at(time)), 0.0), 1.0), inside=inside)
+            return self.value(time - self.begin, inside=inside)
+        return self.value(min(max(float(self.by.at(time)), 0.0), 1.0), inside=inside)
 
     def cancel(self) -> None:
         """Stop the animation: the property keeps its value, and ``on_end`` is not called."""
         animator = None if self._animator is None else self._animator()
         if animator is not None:
-            animator._cancel([self])
+            animator._cancel(self)
         self._done = True
 
     def __repr__(self) -> str:
@@ -203,7 +188,7 @@ class Animation:
         #: The scene's time at which the first run begins.
         self.begin = round((start or 0.0) + self.delay, DIGITS)
         #: The scene's time at which the last run ends; infinite if it never does.
-        length = math.inf if self.by is not None else self._curve.length
+        length = math.inf if self.by is not None else self.length
         self.end = round(self.begin + length, DIGITS)
 
     def _finish(self) -> None:
@@ -217,19 +202,17 @@ class Animation:
             self.on_end()
 
 
+@dataclass(eq=False, slots=True)
 class _Track:
     """The animations of one property of one node, in order of their beginning."""
 
-    __slots__ = ("animations", "last", "node", "property", "quiet")
-
-    def __init__(self, node: Animatable, property: str) -> None:
-        self.node = node
-        self.property = property
-        self.animations: list[Animation] = []
-        #: The value set last, so that an unchanged value is not set again.
-        self.last: object = _UNSET
-        #: From this time on all animations have ended.
-        self.quiet = math.inf
+    node: Animatable
+    property: str
+    animations: list[Animation] = field(default_factory=list)
+    #: The value set last, so that an unchanged value is not set again.
+    last: object = _UNSET
+    #: From this time on all animations have ended.
+    quiet: float = math.inf
 
     def winner(self, time: float) -> Animation | None:
         """Return the animation that began last; before any has, the one that begins first."""
@@ -283,7 +266,7 @@ class Animator:
     def __iter__(self) -> Iterator[Animation]:
         with self._lock:
             found = [a for track in self._tracks.values() for a in track.animations]
-        return iter(sorted(found, key=_by_number))
+        return iter(sorted(found, key=attrgetter("_number")))
 
     def add(self, animation: Animation) -> Animation:
         """Add an animation. Without a ``start`` of its own it starts at the current time."""
@@ -293,14 +276,13 @@ class Animator:
             if animation._animator is not None or animation._done:
                 raise ParameterError(f"{CALL}: {animation!r} was already added. Create a new one.")
             if animation.start is None:
-                local = self._local(animation.node, self.time)
-                animation._set_start(self.time if local is None else local)
+                animation._set_start(self._now(animation.node))
             self._count += 1
             animation._number = self._count
             animation._animator = weakref.ref(self)
             key = (id(animation.node), animation.property)
             track = self._tracks.setdefault(key, _Track(animation.node, animation.property))
-            insort(track.animations, animation, key=_by_begin)
+            insort(track.animations, animation, key=attrgetter("begin", "_number"))
             track.quiet = math.inf
         return animation
 
@@ -318,7 +300,7 @@ class Animator:
             self.time = time
             changed, ended = self._apply(time)
         if ended:
-            for animation in sorted(ended, key=_by_end):
+            for animation in sorted(ended, key=attrgetter("end", "_number")):
                 try:
                     animation._finish()
                 except Exception as error:
@@ -346,11 +328,10 @@ class Animator:
     def cancel_all(self, node: Animatable | None = None) -> None:
         """Cancel and drop all animations, or all of one node."""
         with self._lock:
-            found = [a for a in self if node is None or a.node is node]
-            for animation in found:
-                animation._done = True
             for key, track in list(self._tracks.items()):
                 if node is None or track.node is node:
+                    for animation in track.animations:
+                        animation._done = True
                     del self._tracks[key]
 
     # inside -----------------------------------------------------------------------------------
@@ -377,8 +358,10 @@ class Animator:
                 del self._tracks[key]
         return changed, ended
 
-    def _local(self, node: Animatable, time: float) -> float | None:
-        return time if self.local_time is None else self.local_time(node, time)
+    def _now(self, node: Animatable) -> float:
+        """Return the time that a node's animations go by; the scene's if the node is not there."""
+        local = None if self.local_time is None else self.local_time(node, self.time)
+        return self.time if local is None else local
 
     def _apply_track(self, track: _Track, time: float) -> bool:
         while (winner := track.winner(time)) is not None:
@@ -400,38 +383,24 @@ class Animator:
             return True
         return False
 
-    def _cancel(self, animations: list[Animation]) -> None:
+    def _cancel(self, animation: Animation) -> None:
+        key = (id(animation.node), animation.property)
         with self._lock:
-            for animation in animations:
-                key = (id(animation.node), animation.property)
-                track = self._tracks.get(key)
-                if track is None or animation not in track.animations:
-                    continue
-                time = self._local(animation.node, self.time)
-                time = self.time if time is None else time
-                if track.winner(time) is animation and animation.begin <= time:
-                    # Earlier animations must not apply again: the value would jump.
-                    for other in track.animations[: track.animations.index(animation)]:
-                        other.muted = True
-                track.animations.remove(animation)
-                if not track.animations:
-                    del self._tracks[key]
+            track = self._tracks.get(key)
+            if track is None or animation not in track.animations:
+                return
+            time = self._now(animation.node)
+            if track.winner(time) is animation and animation.begin <= time:
+                # Earlier animations must not apply again: the value would jump.
+                for other in track.animations[: track.animations.index(animation)]:
+                    other.muted = True
+            track.animations.remove(animation)
+            if not track.animations:
+                del self._tracks[key]
 
     def _record_error(self, animation: Animation, error: Exception) -> None:
         animation.error = self.error = error
         self.errors += 1
-
-
-def _by_number(animation: Animation) -> int:
-    return animation._number
-
-
-def _by_begin(animation: Animation) -> tuple[float, int]:
-    return animation.begin, animation._number
-
-
-def _by_end(animation: Animation) -> tuple[float, int]:
-    return animation.end, animation._number
 
 
 def _takes_one(function: Callable[..., object]) -> bool:
@@ -443,7 +412,7 @@ def _takes_one(function: Callable[..., object]) -> bool:
     except TypeError:
         return False
     except ValueError:
-        return True
+        pass
     return True
 
 

@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dala.errors import ColorError, ParameterError
 from dala.typing import NDArray
@@ -19,9 +19,11 @@ AnimatedValue: TypeAlias = "bool | float | str | Sequence[AnimatedValue] | NDArr
 #: Maps two values and a progress (0 is the first, 1 the second; beyond is allowed) to a value.
 Interpolator: TypeAlias = Callable[..., AnimatedValue]
 
+CALL: Final = "add_animation"
+
 
 def interpolation(
-    call: str, property: str, values: Sequence[Value], *, colors: bool | None = None
+    property: str, values: Sequence[Value], *, colors: bool | None = None
 ) -> tuple[list[AnimatedValue], Interpolator]:
     """Return the values in one form, and the function that interpolates two of them.
 
@@ -30,7 +32,6 @@ def interpolation(
     Booleans keep the first value until the second is reached.
 
     Args:
-        call: the call that errors name.
         property: the property that errors name.
         values: the values.
         colors: whether they are colors; by default, if the property's name ends with "color".
@@ -38,26 +39,26 @@ def interpolation(
     Raises:
         ParameterError: a value cannot be interpolated, or the values are of different kinds.
 
-    >>> values, mix = interpolation("doc", "color", ["transparent", "red"])
+    >>> values, mix = interpolation("color", ["transparent", "red"])
     >>> mix(*values, 0.5)
     (255, 0, 0, 128)
     """
     colored = property.endswith("color") if colors is None else colors
     if colored or any(isinstance(v, str) for v in values):
-        found = [_color(call, property, v, colored) for v in values]
+        found = [_color(property, v, colored) for v in values]
         if None not in found:
             return [color for color in found if color is not None], mix_colors
     if all(isinstance(v, bool) for v in values):
         return list(values), _hold
     if all(isinstance(v, Real) and not isinstance(v, bool) for v in values):
-        return [_number(call, property, v) for v in values], mix_numbers
+        return [_number(property, v) for v in values], mix_numbers
     if all(isinstance(v, list | tuple) or hasattr(v, "tolist") for v in values):
         rows = [tuple(v.tolist() if hasattr(v, "tolist") else v) for v in values]
         if len({len(row) for row in rows}) == 1 and rows[0]:
-            return _rows(call, property, rows)
+            return _rows(property, rows)
     got = ", ".join(repr(v) for v in values[:4])
     raise ParameterError(
-        f"{call}: values of {property!r} must be numbers, tuples of the same length, or colors "
+        f"{CALL}: values of {property!r} must be numbers, tuples of the same length, or colors "
         f"(CSS names, '#rrggbb'), all of one kind, got {got}.",
         argument=property,
     )
@@ -85,10 +86,8 @@ def _hold(a: bool, b: bool, t: float) -> bool:
     return b if t >= 1.0 else a
 
 
-def _rows(
-    call: str, property: str, rows: list[tuple[Value, ...]]
-) -> tuple[list[AnimatedValue], Interpolator]:
-    columns = [interpolation(call, property, column) for column in zip(*rows, strict=True)]
+def _rows(property: str, rows: list[tuple[Value, ...]]) -> tuple[list[AnimatedValue], Interpolator]:
+    columns = [interpolation(property, column) for column in zip(*rows, strict=True)]
     mixes = [mix for _, mix in columns]
     values: list[AnimatedValue] = [*zip(*(values for values, _ in columns), strict=True)]
 
@@ -98,21 +97,21 @@ def _rows(
     return values, mix
 
 
-def _number(call: str, property: str, value: Value) -> float:
+def _number(property: str, value: Value) -> float:
     if isinstance(value, Integral):
         return operator.index(value)
     number = float(value)
     if not math.isfinite(number):
-        raise ParameterError.invalid(call, f"a value of {property!r}", "a finite number", number)
+        raise ParameterError.invalid(CALL, f"a value of {property!r}", "a finite number", number)
     return number
 
 
-def _color(call: str, property: str, value: Value, colored: bool) -> tuple[int, ...] | None:
+def _color(property: str, value: Value, colored: bool) -> tuple[int, ...] | None:
     """Return a color; None if it is not one and the property does not need one."""
     from dala.gpu.color import rgba_of
 
     try:
-        return tuple(rgba_of(value, call, f"a value of {property!r}"))
+        return tuple(rgba_of(value, CALL, f"a value of {property!r}"))
     except ColorError as error:
         if not colored:
             return None

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from dala.arguments import Integer, Quantity
 from dala.errors import ParameterError
-from dala.media.scene.animation.interpolation import interpolation, mix_colors
+from dala.media.scene.animation.interpolation import CALL, interpolation, mix_colors
 from dala.media.sources.easing import EasingLike
 from dala.media.sources.easing import easing as find_easing
 
@@ -25,9 +26,13 @@ Keyframe: TypeAlias = (
 #: Seconds, value, and the easing up to the next keyframe.
 CheckedKeyframe: TypeAlias = "tuple[float, Value, EasingLike | None]"
 
-CALL: Final = "add_animation"
 #: Times are rounded to nanoseconds, so that sums of decimal fractions are exact.
 DIGITS: Final = 9
+_TIME: Final = Quantity(words="a number of seconds")
+_SECONDS: Final = Quantity(0, words="a number of seconds of at least 0")
+_REPEAT: Final = Integer(
+    -1, words="the number of further runs, an int of at least 0, or -1 for no end"
+)
 
 
 class KeyframeCurve:
@@ -51,11 +56,14 @@ class KeyframeCurve:
         self.property = property
         self.times = [time for time, _, _ in keyframes]
         self.values, self._mix = interpolation(
-            CALL, property, [value for _, value, _ in keyframes], colors=colors
+            property, [value for _, value, _ in keyframes], colors=colors
         )
         self._curves = [whole if own is None else find_easing(own) for _, _, own in keyframes]
+        #: Duration of one run, in seconds.
         self.duration = duration
-        self.repeat = check_repeat(repeat)
+        #: Number of further runs; -1 for no end.
+        self.repeat = _REPEAT.check(CALL, "repeat", repeat)
+        #: Whether every second run goes backwards.
         self.yoyo = bool(yoyo)
         if duration == 0.0 and repeat:
             raise ParameterError(f"{CALL}: an animation of 0 seconds cannot be repeated.")
@@ -162,21 +170,9 @@ def check_duration(value: float | None, last: float) -> float:
 
 def check_time(name: str, value: float) -> float:
     """Return a finite number of seconds."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-        raise ParameterError.invalid(CALL, name, "a number of seconds", value)
-    return float(value)
+    return _TIME.check(CALL, name, value)
 
 
 def check_seconds(name: str, value: float) -> float:
     """Return a finite number of seconds that is not negative."""
-    if check_time(name, value) < 0:
-        raise ParameterError.invalid(CALL, name, "a number of seconds of at least 0", value)
-    return round(float(value), DIGITS)
-
-
-def check_repeat(value: int) -> int:
-    """Return the number of further runs."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < -1:
-        expected = "the number of further runs, an int of at least 0, or -1 for no end"
-        raise ParameterError.invalid(CALL, "repeat", expected, value)
-    return value
+    return round(_SECONDS.check(CALL, name, check_time(name, value)), DIGITS)

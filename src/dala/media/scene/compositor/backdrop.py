@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from dala.gpu.compute import Buffer
 from dala.gpu.compute.buffer import allocate
-from dala.gpu.compute.composite import DRAW, FILL, NEAREST, PICTURE, Rect
+from dala.gpu.compute.composite import FILL, NEAREST, PICTURE, Rect
 from dala.media.kernels import kernel_from_text
 from dala.media.scene.boxes import PlacedBox
+from dala.media.scene.compositor.damage import common
 from dala.media.scene.compositor.display_list import DisplayItem, record
 from dala.media.scene.compositor.framebuffers import DrawSurface
+from dala.media.scene.compositor.geometry import whole_of
+from dala.media.scene.compositor.pictures import LivePicture
 
 if TYPE_CHECKING:
     from dala.media.scene.compositor.drawing import NodeDrawer
@@ -49,25 +50,17 @@ def mix(drawer: NodeDrawer, item: DisplayItem, backdrop: Buffer, made: Buffer) -
     width, height = x1 - x0, y1 - y0
     values = item.below[-1].property_values
     if made.shape[:2] != (height, width):
-        stretched = drawer.surface_for(item, "stretched", width, height)
-        source = item.work["filtered"]
-        whole = (0.0, 0.0, float(source.width), float(source.height))
-        draw = record(
-            PICTURE, _full_box(width, height, whole), (0, 0, width, height), picture=source
-        )
-        stretched.draw(np.frombuffer(draw, DRAW), None, (0, 0, 0, 0))
-        made = stretched.buffer
+        source = item.work["filter"].picture
+        made = drawer.copied(item, "stretched", source, (width, height), whole_of(source))
     left, top, w, h = item.below[-1].box
-    box = PlacedBox(left + w / 2 - x0, top + h / 2 - y0, w / 2, h / 2, 1.0, 0.0, (0.0,) * 4)
+    box = PlacedBox.flat(w, h, (0.0,) * 4, left - x0, top - y0)
     appearance = {"opacity": values["opacity"], "radius": values["corner_radius"]}
-    shape = record(FILL, box, (0, 0, width, height), color=(255, 255, 255, 255), **appearance)
     mask = drawer.surface_for(item, "mask", width, height)
-    if mask.key != shape:
-        mask.draw(np.frombuffer(shape, DRAW), None, (0, 0, 0, 255))
-        mask.key = shape
+    shape = record(FILL, box, mask.rect, color=(255, 255, 255, 255), **appearance)
+    mask.draw_once(shape, shape, (0, 0, 0, 255))
     mixed = allocate(backdrop.engine, (height, width, 4), "u8", zero=False, call="Scene")
     _MIXED.run([backdrop, made, mask.buffer], mixed)
-    drawer.set_picture(item, "mixed", mixed)
+    item.work.setdefault("mixed", LivePicture(drawer.compositor)).show(mixed)
     item.work["appearance"] = _appearance(item)
 
 
@@ -75,10 +68,9 @@ def draw_mixed(surface: DrawSurface, item: DisplayItem, rects: list[Rect]) -> No
     """Replace the backdrop by the mixed picture, inside the rectangles."""
     x0, y0, x1, y1 = region = item.work["region"]
     width, height = x1 - x0, y1 - y0
-    whole = (0.0, 0.0, float(width), float(height))
-    place = _full_box(width, height, whole)._replace(cx=x0 + width / 2, cy=y0 + height / 2)
-    draw = record(PICTURE, place, region, picture=item.work["mixed"], flags=NEAREST)
-    surface.draw(np.frombuffer(draw, DRAW), _inside(item, rects), (0, 0, 0, 0))
+    place = PlacedBox.flat(width, height, None, x0, y0)
+    draw = record(PICTURE, place, region, NEAREST, picture=item.work["mixed"].picture)
+    surface.draw(draw, _inside(item, rects), (0, 0, 0, 0))
 
 
 def _appearance(item: DisplayItem) -> tuple[object, ...]:
@@ -87,17 +79,10 @@ def _appearance(item: DisplayItem) -> tuple[object, ...]:
     return node.box, values["opacity"], values["corner_radius"], values["blend"]
 
 
-def _full_box(width: int, height: int, crop: tuple[float, float, float, float]) -> PlacedBox:
-    return PlacedBox(width / 2, height / 2, width / 2, height / 2, 1.0, 0.0, crop)
-
-
 def _inside(item: DisplayItem, rects: list[Rect]) -> list[Rect]:
     """Return the parts of the rectangles inside the effect's box."""
     region: Rect | None = item.work.get("region")
     if region is None:
         return []
-    parts = [
-        (max(a[0], region[0]), max(a[1], region[1]), min(a[2], region[2]), min(a[3], region[3]))
-        for a in rects
-    ]
+    parts = [common(rect, region) for rect in rects]
     return [p for p in parts if p[0] < p[2] and p[1] < p[3]]

@@ -57,7 +57,7 @@ class BaseLayer:
 
     @property
     def made(self) -> bool:
-        """Whether the cache holds memory."""
+        """True if the cache holds memory."""
         return self._surface is not None
 
     def note_changes(self, layer: DisplayList) -> None:
@@ -68,15 +68,13 @@ class BaseLayer:
             self._since = [self._frame] * len(layer.draws)
             self._wait, self.count = _FIRST_INTERVAL, 0
             return
-        since = self._since
         for number, _ in layer.changes:
             if number < 0:
-                self._since = since = [self._frame] * len(since)
-                self.count = 0
+                self._since = [self._frame] * len(self._since)
             else:
-                since[number] = self._frame
-                if number < self.count:
-                    self.count = 0
+                self._since[number] = self._frame
+            if number < self.count:
+                self.count = 0
 
     def consider(self, layer: DisplayList, rects: list[Rect]) -> None:
         """Cache the lowest draws if that pays for the damaged rectangles."""
@@ -99,11 +97,9 @@ class BaseLayer:
         """Return the draw that replaces the cached ones."""
         surface = self._surface
         assert surface is not None
-        width, height = surface.width, surface.height
-        whole = (0.0, 0.0, float(width), float(height))
-        place = PlacedBox(width / 2, height / 2, width / 2, height / 2, 1.0, 0.0, whole)
+        place = PlacedBox.flat(surface.width, surface.height)
         flags = self._flags | NEAREST | (OPAQUE if self._background[3] == 255 else 0)
-        made = record(PICTURE, place, (0, 0, width, height), picture=surface.picture, flags=flags)
+        made = record(PICTURE, place, surface.rect, flags, picture=surface.picture)
         return np.frombuffer(made, DRAW)
 
     def close(self) -> None:

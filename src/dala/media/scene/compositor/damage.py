@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -72,6 +73,11 @@ def meet(a: Rect, b: Rect) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
+def common(a: Rect, b: Rect) -> Rect:
+    """Return the rectangle that two have in common, which may be empty."""
+    return max(a[0], b[0]), max(a[1], b[1]), min(a[2], b[2]), min(a[3], b[3])
+
+
 def union(a: Rect, b: Rect) -> Rect:
     """Return the bounding rectangle of two."""
     return min(a[0], b[0]), min(a[1], b[1]), max(a[2], b[2]), max(a[3], b[3])
@@ -86,13 +92,6 @@ def disjoint(rects: list[Rect], whole: Rect, *, coarse: bool = False) -> list[Re
     >>> disjoint([(0, 0, 4, 4), (2, 0, 6, 4)], (0, 0, 8, 8))
     [(0, 0, 6, 4)]
     """
-    if len(rects) == 2:  # the usual case: something moved in this frame and in the last
-        one = _joined(*rects)
-        rects = rects if one is None else [one]
-    if len(rects) == 1:
-        x0, y0, x1, y1 = rects[0]
-        if whole[0] <= x0 < x1 <= whole[2] and whole[1] <= y0 < y1 <= whole[3]:
-            return rects
     if whole in rects:
         return [whole]
     if len(rects) > _MOST_EXACT:
@@ -156,7 +155,7 @@ def _tiles(corners: NDArray, whole: Rect) -> list[Rect]:
             found.append(last)
     made = [(a * size, b * size, c * size, d * size) for a, b, c, d in found]
     made = [(a, b, min(c, whole[2]), min(d, whole[3])) for a, b, c, d in made]
-    return made if len(made) <= _MOST_RECTANGLES else [_bounding(made)]
+    return made if len(made) <= _MOST_RECTANGLES else [reduce(union, made)]
 
 
 def _merged(rects: list[Rect]) -> list[Rect]:
@@ -204,10 +203,3 @@ def _without(r: Rect, taken: Rect) -> list[Rect]:
         (x0, y0, x1, top), (x0, bottom, x1, y1), (x0, top, a0, bottom), (a1, top, x1, bottom),
     ]  # fmt: skip
     return [p for p in pieces if p[0] < p[2] and p[1] < p[3]]
-
-
-def _bounding(rects: list[Rect]) -> Rect:
-    found = rects[0]
-    for r in rects[1:]:
-        found = union(found, r)
-    return found

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 import struct
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dala.gpu.compute.composite import BLENDS, DRAW, NEAREST, Picture, Rect
+from dala.gpu.compute.composite import BLENDS, DRAW, GRID, NEAREST, Picture, Rect
 from dala.media.scene.boxes import PlacedBox
-from dala.media.scene.compositor.damage import Change, Key, rearranged
+from dala.media.scene.compositor.damage import Change, Key, common, rearranged
 from dala.media.scene.nodes.effect import EffectNode
 from dala.media.scene.nodes.group import GroupNode
 
@@ -89,11 +90,15 @@ def reach(place: PlacedBox, grow: float = 0.0) -> tuple[float, float]:
 def bounds(place: PlacedBox, clip: Rect, grow: float = 0.0) -> Rect | None:
     """Return the pixels that a box can touch inside a rectangle; None if there are none."""
     hw, hh = reach(place, grow)
-    x0 = max(clip[0], math.floor(place.cx - hw))
-    y0 = max(clip[1], math.floor(place.cy - hh))
-    x1 = min(clip[2], math.ceil(place.cx + hw))
-    y1 = min(clip[3], math.ceil(place.cy + hh))
+    x0, y0 = math.floor(place.cx - hw), math.floor(place.cy - hh)
+    x1, y1 = math.ceil(place.cx + hw), math.ceil(place.cy + hh)
+    x0, y0, x1, y1 = common((x0, y0, x1, y1), clip)
     return (x0, y0, x1, y1) if x0 < x1 and y0 < y1 else None
+
+
+def on_grid(x: float) -> float:
+    """Round a position or size to a multiple of 1/256, as the compositor takes them."""
+    return math.floor(x * GRID + 0.5) / GRID
 
 
 def record(
@@ -119,55 +124,38 @@ def record(
             down = min(max(1, math.ceil(sy / 2 - 1e-6)), _MOST_TAPS)
     return RECORD.pack(
         kind, blend, flags, number, *rect,
-        place.cx, place.cy, place.cos, place.sin, place.hw, place.hh, radius, width,
+        on_grid(place.cx), on_grid(place.cy), place.cos, place.sin, on_grid(place.hw),
+        on_grid(place.hh), on_grid(radius), on_grid(width),
         sx, sy, u0, v0, u0, v0, u1, v1, across, down, *color, opacity, 0, 0, 0, 0,
     )  # fmt: skip
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class DisplayItem:
     """The entry of a node in a display list: its draws and their intermediate pictures."""
 
-    __slots__ = (
-        "below",
-        "clip",
-        "draws",
-        "dx",
-        "dy",
-        "inner",
-        "layer",
-        "movable",
-        "moved",
-        "node",
-        "repainted",
-        "second",
-        "stale",
-        "start",
-        "work",
-    )  # fmt: skip
-
-    def __init__(self, node: Node, layer: DisplayList) -> None:
-        self.node = node
-        self.layer = layer
-        #: Offset and clip of the flattened groups around the node.
-        self.dx = self.dy = 0.0
-        self.clip: Rect = (0, 0, 0, 0)
-        self.draws: list[Draw] = []
-        #: Index of the first draw in the list.
-        self.start = 0
-        self.stale = False
-        #: Whether only the position, or the pixels of the picture, changed; and that picture.
-        self.moved = False
-        self.repainted: LivePicture | None = None
-        #: The draw, if it is the only one and can be moved without being made again.
-        self.movable: MovableDraw | None = None
-        #: For an effect on everything below: its nodes, first to last.
-        self.below: list[EffectNode] = []
-        #: For a group that is drawn into a picture of its own: its display list.
-        self.inner: DisplayList | None = None
-        #: For a timeline in a transition: the display list of the node that comes in.
-        self.second: DisplayList | None = None
-        #: Surfaces, filters, pictures and keys of the item; the name decides the type.
-        self.work: dict[str, Any] = {}
+    node: Node
+    layer: DisplayList
+    #: Offset and clip of the flattened groups around the node.
+    dx: float = 0.0
+    dy: float = 0.0
+    clip: Rect = (0, 0, 0, 0)
+    draws: list[Draw] = field(default_factory=list)
+    #: Index of the first draw in the list.
+    start: int = 0
+    stale: bool = False
+    #: Whether only the position, or the pixels of the picture, changed; and that picture.
+    moved: bool = False
+    repainted: LivePicture | None = None
+    #: The draw, if it is the only one and can be moved without being made again.
+    movable: MovableDraw | None = None
+    #: For an effect on everything below: its nodes, first to last.
+    below: list[EffectNode] = field(default_factory=list)
+    #: For a group that is drawn into a picture of its own: its display list; in a transition of a
+    #: timeline, that of the node that comes in too.
+    inner: list[DisplayList] = field(default_factory=list)
+    #: Surfaces, filters, pictures and keys of the item; the name decides the type.
+    work: dict[str, Any] = field(default_factory=dict)
 
     def touch(self, moved: bool = False) -> None:
         """Mark the item's draws, and those of the groups around it, as out of date."""
@@ -187,19 +175,16 @@ class DisplayItem:
 
     def drop(self) -> None:
         """Free the resources of the item."""
-        if self.node.display_item is self:
-            self.node.display_item = None
-        for node in self.below:
+        for node in (self.node, *self.below):
             if node.display_item is self:
                 node.display_item = None
         for thing in self.work.values():
             if hasattr(thing, "close"):
                 thing.close()
         self.work.clear()
-        for layer in (self.inner, self.second):
-            if layer is not None:
-                layer.drop()
-        self.inner = self.second = None
+        for layer in self.inner:
+            layer.drop()
+        self.inner.clear()
 
 
 class DisplayList:
@@ -230,11 +215,11 @@ class DisplayList:
         self.order_changed = True
 
     # order ------------------------------------------------------------------------------------
-    def build(self, group: GroupNode, nodes: list[Node] | None = None) -> None:
-        """List the nodes of a group again, or some; items of nodes still there are kept."""
+    def build(self, nodes: list[Node]) -> None:
+        """List nodes again, back to front; items of nodes still there are kept."""
         old = {item.node: item for item in self.items}
         self.items, self.effects = [], []
-        self._walk(group.ordered() if nodes is None else nodes, 0.0, 0.0, self.rect, old)
+        self._walk(nodes, 0.0, 0.0, self.rect, old)
         for gone in old.values():
             gone.drop()
         self.stale = [item for item in self.items if item.stale]
@@ -254,10 +239,7 @@ class DisplayList:
             if isinstance(node, GroupNode) and node.flat:
                 left, top, w, h = node.box
                 x, y = left + dx, top + dy
-                inner = (
-                    max(clip[0], round(x)), max(clip[1], round(y)),
-                    min(clip[2], round(x + w)), min(clip[3], round(y + h)),
-                )  # fmt: skip
+                inner = common(clip, (round(x), round(y), round(x + w), round(y + h)))
                 self._walk(node.ordered(), x, y, inner, old)
                 continue
             if effect is not None and self._joins(effect):
@@ -272,17 +254,14 @@ class DisplayList:
                 item.stale, item.moved = True, False
                 self.effects.append(item)
             elif isinstance(node, GroupNode):
-                width, height = (int(n) for n in node.canvas)
+                width, height = map(int, node.canvas)
                 layers = node.layers()
-                if item.inner is None:
-                    item.inner = DisplayList(width, height, item)
-                item.inner.build(node, layers[0])
-                if len(layers) == 1 and item.second is not None:
-                    item.second.drop()
-                    item.second = None
-                elif len(layers) > 1:
-                    item.second = item.second or DisplayList(width, height, item)
-                    item.second.build(node, layers[1])
+                while len(item.inner) < len(layers):
+                    item.inner.append(DisplayList(width, height, item))
+                while len(item.inner) > len(layers):
+                    item.inner.pop().drop()
+                for inner_list, inside in zip(item.inner, layers, strict=True):
+                    inner_list.build(inside)
                 item.stale, item.moved = True, False
             self.items.append(item)
 

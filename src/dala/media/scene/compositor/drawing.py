@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import struct
+from functools import reduce
 from math import ceil, floor
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
@@ -25,7 +26,8 @@ from dala.gpu.compute.composite import (
     Rect,
 )
 from dala.media.filters.plans import plan
-from dala.media.scene.boxes import PlacedBox, place_content
+from dala.media.scene.boxes import Box, PlacedBox, place_content
+from dala.media.scene.compositor.damage import area, common, union
 from dala.media.scene.compositor.display_list import (
     BLEND,
     DisplayItem,
@@ -33,6 +35,7 @@ from dala.media.scene.compositor.display_list import (
     Draw,
     MovableDraw,
     bounds,
+    on_grid,
     record,
     texels_fit,
 )
@@ -45,20 +48,25 @@ from dala.media.scene.compositor.filtering import (
 )
 from dala.media.scene.compositor.framebuffers import DrawSurface
 from dala.media.scene.compositor.geometry import (
-    box_of_picture,
-    corner_radius,
+    Figure,
     edges_inside,
     inset_box,
-    surface_rect,
+    whole_of,
+    with_margin,
 )
 from dala.media.scene.compositor.painting import due_effects, paint
 from dala.media.scene.nodes.node import Content
 from dala.media.scene.nodes.timeline import TimelineNode
 
 if TYPE_CHECKING:
-    from dala.media.scene.nodes.effect import EffectNode
-    from dala.media.scene.nodes.property_types import Values
+    from collections.abc import Callable
 
+    from dala.media.scene.nodes.effect import EffectNode
+
+#: Blend mode and opacity.
+Look: TypeAlias = tuple[int, float]
+
+_SOLID: Final[Look] = (0, 1.0)
 _WHITE: Final = (255, 255, 255, 255)
 _CLEAR: Final = (0, 0, 0, 0)
 _EVERYWHERE: Final[Rect] = (-(1 << 24), -(1 << 24), 1 << 24, 1 << 24)
@@ -85,7 +93,7 @@ class NodeDrawer:
         values = node.property_values
         if values["opacity"] == 0:
             return []
-        content = node.content() if item.inner is None else self._group(item)
+        content = self._group(item) if item.inner else node.content()
         if content is None:
             return []
         place = place_content(node, content)
@@ -94,18 +102,20 @@ class NodeDrawer:
         if item.dx or item.dy:
             place = place._replace(cx=place.cx + item.dx, cy=place.cy + item.dy)
         if content.picture is not None and any(content.margin):
-            place = box_of_picture(place, content)
+            place = with_margin(place, content)._replace(crop=whole_of(content.picture))
+        figure = Figure(item, values, content, place)
         effects = [e for e in node.effects if e.present and e.property_values["visible"]]
         if effects:
-            content, place = self._filtered(item, content, place, effects)
-        blend = BLEND[values["blend"]]
+            figure = self._filtered(figure, effects)
+        look = BLEND[values["blend"]], values["opacity"]
         shadow = values.get("shadow") is not None and "text" not in values
-        opacity = values["opacity"]
-        if (blend or opacity < 1.0) and (shadow or values.get("border_width")):
-            return self._isolated(item, content, place, opacity, blend)
-        found = self._parts(item, content, place, item.clip, opacity, blend)
-        if not shadow and not content.finished and _is_content(found):
+        if look != _SOLID and (shadow or values.get("border_width")):
+            return self._isolated(figure, look)
+        found = self._parts(figure, item.clip, look)
+        alone = not found or (len(found) == 1 and found[0].part == "content")
+        if alone and not shadow and not figure.content.finished:
             flags = found[0].record[8] if found else 0
+            place, content = figure.place, figure.content
             item.movable = MovableDraw(flags, place, content, values["x"], values["y"])
         return found
 
@@ -143,7 +153,8 @@ class NodeDrawer:
         flags = movable.flags
         if movable.fits and (x - movable.hw) % 1 == 0 and (y - movable.hh) % 1 == 0:
             flags |= NEAREST
-        _write_position(draw.record, 8, flags, movable.number, x0, y0, x1, y1, x, y)
+        center = on_grid(x), on_grid(y)
+        _write_position(draw.record, 8, flags, movable.number, x0, y0, x1, y1, *center)
         movable.x, movable.y, draw.version = x, y, version
         draw.rect = now = (x0, y0, x1, y1)
         changes = item.layer.changes
@@ -159,187 +170,116 @@ class NodeDrawer:
         return True
 
     # one node ---------------------------------------------------------------------------------
-    def _parts(
-        self,
-        item: DisplayItem,
-        content: Content,
-        place: PlacedBox,
-        clip: Rect,
-        opacity: float,
-        blend: int,
-    ) -> list[Draw]:
-        values = item.node.property_values
-        found: list[Draw] = []
-        shadow = None if "text" in values else values["shadow"]
-        if shadow is not None:
-            radius = corner_radius(values, content, place)
-            draw = self._shadow(item, content, place, clip, radius, shadow, opacity)
-            found += [] if draw is None else [draw]
-        rect = bounds(place, clip)
-        if rect is not None:
-            found += self._content_and_border(values, content, place, rect, opacity, blend)
-        return found
+    def _parts(self, figure: Figure, clip: Rect, look: Look) -> list[Draw]:
+        values, rect = figure.values, bounds(figure.place, clip)
+        plain = "text" in values or values["shadow"] is None
+        found = [] if plain else self._shadow(figure, clip, look[1])
+        return found if rect is None else found + self._content_and_border(figure, rect, look)
 
-    def _content_and_border(
-        self,
-        values: Values,
-        content: Content,
-        place: PlacedBox,
-        rect: Rect,
-        opacity: float,
-        blend: int,
-    ) -> list[Draw]:
+    def _content_and_border(self, figure: Figure, rect: Rect, look: Look) -> list[Draw]:
         """Return the draws of content and border."""
-        found: list[Draw] = []
-        radius = corner_radius(values, content, place)
+        (_, values, content, place), radius = figure, figure.radius
         width, color = values.get("border_width", 0.0), values.get("border_color", _CLEAR)
         if content.finished:
             width = 0.0
         under = place, radius
         if width > 1 and color[3] == 255:
             under = inset_box(place, radius, min(1.0, width - 1.0))
-        found.append(self._content(content, under[0], rect, blend, opacity, under[1]))
+        found = [self._content(content, under[0], rect, *look, under[1])]
         if width > 0:
-            ring = record(RING, place, rect, self.flags, blend, opacity, radius, width, color)
+            ring = record(RING, place, rect, self.flags, *look, radius, width, color)
             found.append(Draw("border", ring))
         return found
 
     def _content(
-        self,
-        content: Content,
-        place: PlacedBox,
-        rect: Rect,
-        blend: int = 0,
-        opacity: float = 1.0,
+        self, content: Content, place: PlacedBox, rect: Rect, blend: int = 0, opacity: float = 1.0,
         radius: float = 0.0,
-    ) -> Draw:
-        picture = content.picture
-        flags = self.flags
-        if picture is None:
-            made = record(FILL, place, rect, flags, blend, opacity, radius, 0.0, content.color)
-            return Draw("content", made)
-        if content.opaque:
-            flags |= OPAQUE
-        if texels_fit(place) and (place.cx - place.hw) % 1 == 0 and (place.cy - place.hh) % 1 == 0:
-            flags |= NEAREST
-        made = record(PICTURE, place, rect, flags, blend, opacity, radius, picture=picture)
+    ) -> Draw:  # fmt: skip
+        picture, flags = content.picture, self.flags
+        if picture is not None:
+            if content.opaque:
+                flags |= OPAQUE
+            left, top = place.cx - place.hw, place.cy - place.hh
+            if texels_fit(place) and left % 1 == 0 and top % 1 == 0:
+                flags |= NEAREST
+        made = record(
+            FILL if picture is None else PICTURE, place, rect, flags, blend, opacity, radius, 0.0,
+            content.color, picture,
+        )  # fmt: skip
         return Draw("content", made, content.version)
 
-    def _shadow(
-        self,
-        item: DisplayItem,
-        content: Content,
-        place: PlacedBox,
-        clip: Rect,
-        radius: float,
-        shadow: tuple[float, float, float, tuple[int, int, int, int]],
-        opacity: float,
-    ) -> Draw | None:
-        dx, dy, blur, color = shadow
+    def _shadow(self, figure: Figure, clip: Rect, opacity: float) -> list[Draw]:
+        """Return the draw of the shadow, if it is visible."""
+        (_, values, content, place), radius = figure, figure.radius
+        dx, dy, blur, color = values["shadow"]
         sigma = blur / 2
-        moved = place._replace(cx=place.cx + dx, cy=place.cy + dy)
-        if content.picture is None or content.opaque:
-            rect = bounds(moved, clip, 3 * sigma)
-            if content.picture is None:
-                opacity = opacity * content.color[3] / 255
-            made = rect and record(
-                SHADOW, moved, rect, width=sigma, radius=radius, color=color, flags=self.flags,
-                opacity=opacity,
-            )  # fmt: skip
-            return Draw("shadow", made) if made else None
-        picture, version = content.picture, content.version
-        if sigma > 0:
-            surface, filtering = self._blurred_shape(item, content, place, radius, sigma)
-            assert filtering.result is not None
-            picture, version = item.work["shadow-picture"], filtering.version
-            half_w, half_h = surface.width / 2, surface.height / 2
-            whole = (0.0, 0.0, float(surface.width), float(surface.height))
-            moved = moved._replace(hw=half_w, hh=half_h, crop=whole)
-            radius = 0.0
-        rect = bounds(moved, clip)
+        place = place._replace(cx=place.cx + dx, cy=place.cy + dy)
+        kind, width, picture, version = SHADOW, sigma, None, 0
+        if content.picture is None:
+            opacity = opacity * content.color[3] / 255
+        elif not content.opaque:
+            kind, width, picture, version = TINT, 0.0, content.picture, content.version
+            if sigma > 0:
+                blurred = self._blurred_shape(figure, sigma)
+                picture, version, radius = blurred.picture, blurred.version, 0.0
+                _, _, wide, high = crop = whole_of(picture)
+                place = place._replace(hw=wide / 2, hh=high / 2, crop=crop)
+        rect = bounds(place, clip, 3 * width)
         if rect is None:
-            return None
-        made = record(
-            TINT, moved, rect, picture=picture, radius=radius, color=color, flags=self.flags,
-            opacity=opacity,
-        )  # fmt: skip
-        return Draw("shadow", made, version)
+            return []
+        made = record(kind, place, rect, self.flags, 0, opacity, radius, width, color, picture)
+        return [Draw("shadow", made, version)]
 
-    def _blurred_shape(
-        self, item: DisplayItem, content: Content, place: PlacedBox, radius: float, sigma: float
-    ) -> tuple[DrawSurface, ItemFilters]:
+    def _blurred_shape(self, figure: Figure, sigma: float) -> ItemFilters:
         """Return the blurred shape of content with alpha, cached until it changes."""
+        item, _, content, place = figure
         margin = math.ceil(3 * sigma) + 1
         width = math.ceil(2 * place.hw) + 2 * margin
         height = math.ceil(2 * place.hh) + 2 * margin
         surface = self.surface_for(item, "shadow", width, height)
-        filtering = self._filtering(item, "shadow-filter")
-        assert content.picture is not None
         flat = place._replace(cx=width / 2, cy=height / 2, cos=1.0, sin=0.0)
-        draw = record(TINT, flat, surface_rect(surface), picture=content.picture,
-                      color=_WHITE, radius=radius)  # fmt: skip
-        key = (draw, content.version, sigma)
-        if filtering.key != key:
-            surface.draw(np.frombuffer(draw, DRAW), None, (0, 0, 0, 255))
-            blur = ("gaussian_blur", {"sigma": sigma})
-            filtering.result = filtering.run(surface.buffer, [blur, RED_TO_ALPHA], True)
-            filtering.key = key
-            filtering.version += 1
-            self.filtered += 1
-            self.set_picture(item, "shadow-picture", filtering.result)
-        return surface, filtering
+        draw = record(TINT, flat, surface.rect, radius=figure.radius, color=_WHITE,
+                      picture=content.picture)  # fmt: skip
 
-    def _isolated(
-        self, item: DisplayItem, content: Content, place: PlacedBox, opacity: float, blend: int
-    ) -> list[Draw]:
+        def run(filters: ItemFilters) -> Buffer:
+            surface.draw(draw, None, (0, 0, 0, 255))
+            blur = ("gaussian_blur", {"sigma": sigma})
+            return filters.run(surface.buffer, [blur, RED_TO_ALPHA], True)
+
+        return self._filtered_by(item, "shadow-filter", (draw, content.version, sigma), run)
+
+    def _isolated(self, figure: Figure, look: Look) -> list[Draw]:
         """Draw shadow, content and border into one picture, which fades or blends as a whole."""
-        parts = self._parts(item, content, place, _EVERYWHERE, 1.0, 0)
+        item, clip = figure.item, figure.item.clip
+        parts = self._parts(figure, _EVERYWHERE, _SOLID)
         array = np.frombuffer(b"".join(d.record for d in parts), DRAW).copy()
-        region = (
-            int(array["x0"].min()), int(array["y0"].min()),
-            int(array["x1"].max()), int(array["y1"].max()),
-        )  # fmt: skip
-        clip = item.clip
-        if (region[2] - region[0]) * (region[3] - region[1]) > 4 * clip[2] * clip[3]:
-            region = (
-                max(region[0], clip[0]), max(region[1], clip[1]),
-                min(region[2], clip[2]), min(region[3], clip[3]),
-            )  # fmt: skip
-        width, height = region[2] - region[0], region[3] - region[1]
-        if width <= 0 or height <= 0:
+        region = reduce(union, (d.rect for d in parts))
+        if area(region) > 4 * clip[2] * clip[3]:
+            region = common(region, clip)
+        left, top, right, bottom = region
+        if left >= right or top >= bottom:
             return []
-        array["x0"] -= region[0]
-        array["x1"] -= region[0]
-        array["y0"] -= region[1]
-        array["y1"] -= region[1]
-        array["cx"] -= region[0]
-        array["cy"] -= region[1]
-        surface = self.surface_for(item, "isolated", width, height)
+        for across, down in (("x0", "y0"), ("x1", "y1"), ("cx", "cy")):
+            array[across] -= left
+            array[down] -= top
+        surface = self.surface_for(item, "isolated", right - left, bottom - top)
         key = (array.tobytes(), *(d.version for d in parts))
-        if surface.key != key:
-            surface.draw(array, None, _CLEAR)
-            surface.key = key
-            self.passes += 1
-        whole = (0.0, 0.0, float(width), float(height))
-        flat = PlacedBox(
-            region[0] + width / 2, region[1] + height / 2, width / 2, height / 2, 1.0, 0.0, whole
-        )
+        self.passes += surface.draw_once(key, array, _CLEAR)
+        flat = PlacedBox.flat(right - left, bottom - top, None, left, top)
         rect = bounds(flat, clip)
         if rect is None:
             return []
-        flags = self.flags | NEAREST
-        made = record(PICTURE, flat, rect, picture=surface.picture, flags=flags,
-                      blend=blend, opacity=opacity)  # fmt: skip
+        made = record(PICTURE, flat, rect, self.flags | NEAREST, *look, picture=surface.picture)
         return [Draw("isolated", made, surface.version)]
 
     # groups and effects -------------------------------------------------------------------------
     def _group(self, item: DisplayItem) -> Content:
         """Return the picture of a group, after painting its damage."""
-        assert item.inner is not None
-        surface = self._layer(item, item.inner, "group")
-        if item.second is not None and isinstance(item.node, TimelineNode):
-            second = self._layer(item, item.second, "second")
-            surface = self._mixed(item, item.node, surface, second)
+        surface, *more = [
+            self._layer(item, inner, f"group-{number}") for number, inner in enumerate(item.inner)
+        ]
+        if more and isinstance(item.node, TimelineNode):
+            surface = self._mixed(item, item.node, surface, more[0])
         return Content(surface.width, surface.height, surface.picture, surface.version)
 
     def _layer(self, item: DisplayItem, inner: DisplayList, name: str) -> DrawSurface:
@@ -368,14 +308,13 @@ class NodeDrawer:
             self.filtered += 1
         return made
 
-    def _filtered(
-        self, item: DisplayItem, content: Content, place: PlacedBox, effects: list[EffectNode]
-    ) -> tuple[Content, PlacedBox]:
-        """Return a node's content after its effects, before rotation, and its box.
+    def _filtered(self, figure: Figure, effects: list[EffectNode]) -> Figure:
+        """Return a node's content after its effects, before rotation, in its box.
 
         Blurs extend beyond the box (with corners and border) unless the content is an opaque
         picture, but not beyond the visible area, where they would only fade out.
         """
+        item, values, content, place = figure
         width = min(LARGEST, max(1, math.ceil(2 * place.hw - 1e-4)))
         height = min(LARGEST, max(1, math.ceil(2 * place.hh - 1e-4)))
         left = top = right = bottom = 0
@@ -389,41 +328,24 @@ class NodeDrawer:
         )
         if spread:
             rect = left, top, left + width, top + height
-            draws = self._content_and_border(item.node.property_values, content, flat, rect, 1.0, 0)
+            draws = self._content_and_border(Figure(item, values, content, flat), rect, _SOLID)
+            box = Content(width, height, margin=(left, top, right, bottom))
+            place = with_margin(place, box)
         else:
-            draws = [self._content(content, flat, surface_rect(stage))]
+            draws = [self._content(content, flat, stage.rect)]
         records = b"".join(draw.record for draw in draws)
-        key = (records, draws[0].version)
-        if stage.key != key:
-            stage.draw(np.frombuffer(records, DRAW), None, _CLEAR)
-            stage.key = key
+        stage.draw_once((records, draws[0].version), records, _CLEAR)
         opaque = content.opaque and not spread
-        filtering = self._filtering(item, "filter")
-        wanted = (
-            stage.version, *((e.serial, e.revision, e.property_values["opacity"]) for e in effects)
-        )  # fmt: skip
-        if filtering.key != wanted:
-            filtering.result = filtering.chain(stage.buffer, effects, opaque)
-            filtering.key = wanted
-            filtering.version += 1
-            self.filtered += 1
-            self.set_picture(item, "filtered", filtering.result)
-        picture: Picture = item.work["filtered"]
-        whole = (0.0, 0.0, float(picture.width), float(picture.height))
-        opaque = opaque and keep_alpha(e.filter for e in effects)
-        made = Content(
-            stage.width, stage.height, picture, filtering.version, opaque=opaque, finished=spread
+        looks = [(e.serial, e.revision, e.property_values["opacity"]) for e in effects]
+        key = stage.version, *looks
+        made = self._filtered_by(
+            item, "filter", key, lambda own: own.chain(stage.buffer, effects, opaque)
         )
-        if spread:
-            across, down = place.hw / width, place.hh / height
-            dx, dy = (right - left) * across, (bottom - top) * down
-            place = place._replace(
-                cx=place.cx + dx * place.cos - dy * place.sin,
-                cy=place.cy + dx * place.sin + dy * place.cos,
-                hw=stage.width * across,
-                hh=stage.height * down,
-            )
-        return made, place._replace(crop=whole)
+        shown = Content(
+            stage.width, stage.height, made.picture, made.version,
+            opaque=opaque and keep_alpha(e.filter for e in effects), finished=spread,
+        )  # fmt: skip
+        return Figure(item, values, shown, place._replace(crop=whole_of(made.picture)))
 
     def _below(self, item: DisplayItem) -> list[Draw]:
         """Return the draws of a backdrop effect; painting fills its picture."""
@@ -433,7 +355,7 @@ class NodeDrawer:
         if w <= 0 or h <= 0 or values["opacity"] == 0:
             item.work["region"] = None
             return []
-        place = PlacedBox(left + w / 2, top + h / 2, w / 2, h / 2, 1.0, 0.0, (0.0, 0.0, w, h))
+        place = PlacedBox.flat(w, h, None, left, top)
         rect = bounds(place, item.clip)
         item.work["region"] = rect
         if rect is None:
@@ -441,20 +363,19 @@ class NodeDrawer:
         shape = (rect[3] - rect[1], rect[2] - rect[0], 4)
         filters = [(e.filter, e.params) for e in item.below]
         made = plan(filters, shape, "u8", "Scene.render")[-1].shape
-        filtering = self._filtering(item, "filter")
+        filtering = self._filters(item, "filter")
         item.work["revision"] = tuple((e.serial, e.revision) for e in item.below), rect
         if filtering.key != item.work["revision"]:
             filtering.version += 1
-        picture: Picture | None = item.work.get("filtered")
+        picture = filtering.picture
         if picture is None or (picture.height, picture.width) != made[:2]:
-            blank = np.zeros((made[0], made[1], 4), np.uint8)
-            picture = item.work["filtered"] = self.compositor.picture(blank)
+            filtering.show(np.zeros((made[0], made[1], 4), np.uint8))
             filtering.key = None
         across, down = made[1] / shape[1], made[0] / shape[0]
         u0, v0 = (left - rect[0]) * across, (top - rect[1]) * down
         place = place._replace(crop=(u0, v0, u0 + w * across, v0 + h * down))
         look = BLEND[values["blend"]], values["opacity"], values["corner_radius"]
-        content = Content(w, h, picture, filtering.version)
+        content = Content(w, h, filtering.picture, filtering.version)
         found = [self._content(content, place, rect, *look)]
         if values["border_width"] > 0:
             border = values["border_width"], values["border_color"]
@@ -474,21 +395,29 @@ class NodeDrawer:
             found = item.work[name] = made
         return found
 
-    def _filtering(self, item: DisplayItem, name: str) -> ItemFilters:
+    def copied(
+        self, item: DisplayItem, name: str, picture: Picture, size: tuple[int, int], crop: Box,
+        flags: int = 0,
+    ) -> Buffer:  # fmt: skip
+        """Return a part of a picture at a size, on the surface of an item under a name."""
+        surface = self.surface_for(item, name, *size)
+        draw = record(PICTURE, PlacedBox.flat(*size, crop), surface.rect, flags, picture=picture)
+        surface.draw(draw, None, _CLEAR)
+        return surface.buffer
+
+    def _filters(self, item: DisplayItem, name: str) -> ItemFilters:
         found: ItemFilters | None = item.work.get(name)
         if found is None:
-            found = item.work[name] = ItemFilters(self.compositor.device)
+            found = item.work[name] = ItemFilters(self.compositor)
         return found
 
-    def set_picture(self, item: DisplayItem, name: str, pixels: Buffer) -> None:
-        """Keep the result of a filter as a picture of an item under a name."""
-        found: Picture | None = item.work.get(name)
-        if found is not None and (found.height, found.width) == tuple(pixels.shape[:2]):
-            found.update(pixels)
-            return
-        item.work[name] = self.compositor.picture(pixels)
-
-
-def _is_content(draws: list[Draw]) -> bool:
-    """Return True if the draws are the content alone, or none."""
-    return [draw.part for draw in draws] in ([], ["content"])
+    def _filtered_by(
+        self, item: DisplayItem, name: str, key: object, run: Callable[[ItemFilters], Buffer]
+    ) -> ItemFilters:
+        """Return the filters of an item under a name, run again if the key is another one."""
+        found = self._filters(item, name)
+        if found.key != key:
+            found.show(run(found))
+            found.key = key
+            self.filtered += 1
+        return found

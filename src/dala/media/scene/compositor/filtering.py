@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute import Buffer
 from dala.gpu.compute.buffer import allocate
+from dala.gpu.compute.composite import Compositor
 from dala.gpu.compute.kernels.blur import radius_for
 from dala.media.filters.declarations import declared
 from dala.media.filters.pipeline import FramePipeline
 from dala.media.kernels import kernel_from_text
+from dala.media.scene.compositor.pictures import LivePicture
 
 if TYPE_CHECKING:
     from dala.media.filters.plans import Filter
@@ -35,16 +38,14 @@ def unpremultiply(color: Pixel, alpha: Pixel):
 """)
 
 
-class ItemFilters:
-    """The filters of one item of a display list, and their last result."""
+class ItemFilters(LivePicture):
+    """The filters of one item of a display list; the picture is their last result."""
 
-    def __init__(self, device: str) -> None:
-        self._pipeline = FramePipeline(LARGEST, LARGEST, device=device)
+    def __init__(self, compositor: Compositor) -> None:
+        super().__init__(compositor)
+        self._pipeline = FramePipeline(LARGEST, LARGEST, device=compositor.device)
         #: Identifies the input of the last result.
         self.key: object = None
-        self.result: Buffer | None = None
-        #: Changes with the result.
-        self.version = 0
 
     def run(self, source: Buffer, filters: Sequence[Filter], opaque: bool) -> Buffer:
         """Return the filtered pixels; ``opaque`` says whether all pixels of the source are."""
@@ -52,7 +53,8 @@ class ItemFilters:
         if (opaque and keep_alpha(filters[:last])) or not any(map(_is_blur, filters)):
             made: Buffer = self._pipeline.process(source, filters)
             return made
-        for blurs, part in _runs(filters):
+        for blurs, run in groupby(filters, _is_blur):
+            part = list(run)
             if blurs and not opaque:
                 source = self._blur_with_alpha(source, part)
             else:
@@ -82,15 +84,10 @@ class ItemFilters:
         _UNPREMULTIPLY.run([color, alpha], made)
         return made
 
-    @property
-    def passes(self) -> int:
-        """Number of passes over memory of the last filter list."""
-        return self._pipeline.passes
-
     def close(self) -> None:
         """Free all buffers."""
+        super().close()
         self._pipeline.close()
-        self.result = None
 
 
 def extent_of(effects: Iterable[EffectNode]) -> int:
@@ -112,14 +109,3 @@ def keep_alpha(filters: Iterable[Filter]) -> bool:
 
 def _is_blur(item: Filter) -> bool:
     return (item[0] if isinstance(item, tuple) else item) in BLURS
-
-
-def _runs(filters: Sequence[Filter]) -> list[tuple[bool, list[Filter]]]:
-    """Split a filter list into runs of blurs and runs of other filters."""
-    found: list[tuple[bool, list[Filter]]] = []
-    for item in filters:
-        blurs = _is_blur(item)
-        if not found or found[-1][0] != blurs:
-            found.append((blurs, []))
-        found[-1][1].append(item)
-    return found

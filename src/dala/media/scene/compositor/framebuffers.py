@@ -8,6 +8,7 @@ frames are read-only.
 from __future__ import annotations
 
 import weakref
+from contextlib import nullcontext
 from typing import Final
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from dala.budget import Charging
 from dala.gpu.compute import Buffer
 from dala.gpu.compute.buffer import BorrowedBuffer, allocate
-from dala.gpu.compute.composite import Compositor, Picture, Rect
+from dala.gpu.compute.composite import DRAW, ComposedFrame, Compositor, Picture, Rect
 from dala.typing import NDArray
 
 Color = tuple[int, int, int, int]
@@ -33,8 +34,9 @@ class DrawSurface:
 
     def __init__(self, compositor: Compositor, width: int, height: int) -> None:
         self.compositor = compositor
-        self.width = width
-        self.height = height
+        self.width, self.height = width, height
+        #: The whole surface.
+        self.rect: Rect = (0, 0, width, height)
         #: Whether many large rectangles are better drawn as one.
         self.coarse = compositor.engine.gpu
         self.buffer = allocate(compositor.engine, (height, width, 4), "u8", zero=True, call="Scene")
@@ -42,7 +44,7 @@ class DrawSurface:
         #: Identifies the current contents, for the caller.
         self.key: object = None
         #: Rectangles where it is out of date.
-        self.dirty: list[Rect] = [(0, 0, width, height)]
+        self.dirty: list[Rect] = [self.rect]
         #: Changes with its pixels.
         self.version = 0
         self._picture_version = -1
@@ -61,15 +63,27 @@ class DrawSurface:
         """Mark rectangles as out of date."""
         self.dirty += rects
         if len(self.dirty) > _MOST_RECTANGLES:
-            self.dirty = [(0, 0, self.width, self.height)]
+            self.dirty = [self.rect]
 
-    def draw(self, draws: NDArray, rects: list[Rect] | None, background: Color | None) -> None:
-        """Draw inside rectangles, which must not overlap, or everywhere."""
-        width, height = self.width, self.height
-        where = [(0, 0, width, height)] if rects is None else rects
+    def draw(
+        self, draws: bytes | NDArray, rects: list[Rect] | None, background: Color | None
+    ) -> None:
+        """Draw records inside rectangles, which must not overlap, or everywhere."""
+        array = np.frombuffer(draws, DRAW) if isinstance(draws, bytes) else draws
+        where = [self.rect] if rects is None else rects
         storage = self.buffer.storage_to_write("Scene.render")
-        self.compositor.composer.compose(storage, width, height, draws, where, background)
+        self.compositor.composer.compose(
+            ComposedFrame(storage, self.width, self.height, array, where, background)
+        )
         self.version += 1
+
+    def draw_once(self, key: object, draws: bytes | NDArray, background: Color) -> bool:
+        """Draw the whole surface unless it was drawn for the same key; return True if it was."""
+        if self.key == key:
+            return False
+        self.draw(draws, None, background)
+        self.key = key
+        return True
 
     def close_picture(self) -> None:
         """Close the picture, but keep the buffer."""
@@ -117,7 +131,7 @@ class Framebuffer:
 
     @property
     def free(self) -> bool:
-        """Whether no frame or array over it is alive."""
+        """True if no frame or array over it is alive."""
         frames = self._frames
         while frames:
             frame = frames[-1]()
@@ -160,7 +174,7 @@ class FramebufferPool:
 
     @property
     def full(self) -> bool:
-        """Whether all are in use, so that the next frame needs another one."""
+        """True if all are in use, so that the next frame needs another one."""
         return not any(framebuffer.free for framebuffer in self.framebuffers)
 
     def take(self) -> Framebuffer:
@@ -176,9 +190,8 @@ class FramebufferPool:
         return framebuffer
 
     def _new(self) -> Framebuffer:
-        if len(self.framebuffers) < _OWN_FRAMEBUFFERS:
-            return Framebuffer(self._compositor, self.width, self.height)
-        with Charging((), alone=True):  # for frames that the caller keeps
+        own = len(self.framebuffers) < _OWN_FRAMEBUFFERS  # further ones: frames the caller keeps
+        with nullcontext() if own else Charging((), alone=True):
             return Framebuffer(self._compositor, self.width, self.height)
 
     def add_damage(self, rects: list[Rect]) -> None:

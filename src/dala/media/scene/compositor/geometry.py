@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-from dala.gpu.compute.composite import Rect
+from typing import TYPE_CHECKING, NamedTuple
+
+from dala.gpu.compute.composite import Picture, Rect
 from dala.media.scene.boxes import PlacedBox
-from dala.media.scene.compositor.framebuffers import DrawSurface
 from dala.media.scene.nodes.node import Content
 from dala.media.scene.nodes.property_types import Values
 
+if TYPE_CHECKING:
+    from dala.media.scene.compositor.display_list import DisplayItem
 
-def corner_radius(values: Values, content: Content, place: PlacedBox) -> float:
-    """Return the radius of a node's corners; 0 if the picture already has them."""
-    if content.finished or "text" in values:
-        return 0.0
-    if values.get("shape") in ("pill", "circle"):
-        return min(place.hw, place.hh)
-    radius: float = values["radius"]
-    return radius
+
+class Figure(NamedTuple):
+    """The content of a display item in its place."""
+
+    item: DisplayItem
+    #: The properties of the node.
+    values: Values
+    content: Content
+    place: PlacedBox
+
+    @property
+    def radius(self) -> float:
+        """The radius of its corners; 0 if the picture already has them."""
+        values = self.values
+        if self.content.finished or "text" in values:
+            return 0.0
+        if values.get("shape") in ("pill", "circle"):
+            return min(self.place.hw, self.place.hh)
+        radius: float = values["radius"]
+        return radius
 
 
 def edges_inside(place: PlacedBox, clip: Rect) -> tuple[bool, bool, bool, bool]:
@@ -27,11 +42,6 @@ def edges_inside(place: PlacedBox, clip: Rect) -> tuple[bool, bool, bool, bool]:
         place.cx - place.hw > clip[0], place.cy - place.hh > clip[1],
         place.cx + place.hw < clip[2], place.cy + place.hh < clip[3],
     )  # fmt: skip
-
-
-def surface_rect(surface: DrawSurface) -> Rect:
-    """Return the whole of a surface."""
-    return 0, 0, surface.width, surface.height
 
 
 def inset_box(place: PlacedBox, radius: float, by: float) -> tuple[PlacedBox, float]:
@@ -45,17 +55,20 @@ def inset_box(place: PlacedBox, radius: float, by: float) -> tuple[PlacedBox, fl
     return place._replace(hw=hw, hh=hh, crop=crop), max(0.0, min(radius, hw, hh) - by)
 
 
-def box_of_picture(place: PlacedBox, content: Content) -> PlacedBox:
+def with_margin(place: PlacedBox, content: Content) -> PlacedBox:
     """Return the box of the whole picture, with its margin (such as the shadow of a text)."""
     left, top, right, bottom = content.margin
-    picture = content.picture
-    assert picture is not None
     across, down = 2 * place.hw / content.width, 2 * place.hh / content.height
     dx, dy = (right - left) / 2 * across, (bottom - top) / 2 * down
     return place._replace(
         cx=place.cx + dx * place.cos - dy * place.sin,
         cy=place.cy + dx * place.sin + dy * place.cos,
-        hw=picture.width / 2 * across,
-        hh=picture.height / 2 * down,
-        crop=(0.0, 0.0, float(picture.width), float(picture.height)),
+        hw=(left + content.width + right) / 2 * across,
+        hh=(top + content.height + bottom) / 2 * down,
     )
+
+
+def whole_of(picture: Picture | None) -> tuple[float, float, float, float]:
+    """Return all texels of a picture, as the crop of a box."""
+    assert picture is not None
+    return 0.0, 0.0, float(picture.width), float(picture.height)

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dala.gpu.compute.composite import DRAW, NEAREST, PICTURE, Rect
-from dala.media.scene.boxes import PlacedBox
+from dala.gpu.compute.composite import NEAREST, Rect
 from dala.media.scene.compositor.backdrop import draw_mixed, is_outdated, mix, replaces_backdrop
 from dala.media.scene.compositor.damage import area, crossed, disjoint, meet
-from dala.media.scene.compositor.display_list import DisplayItem, DisplayList, record
+from dala.media.scene.compositor.display_list import DisplayItem, DisplayList
 from dala.media.scene.compositor.framebuffers import Color, DrawSurface
 from dala.typing import NDArray
 
@@ -61,38 +60,23 @@ def paint(
         base: the cached lowest draws, if any.
     """
     rects = disjoint(surface.dirty, layer.rect, coarse=surface.coarse)
-    if rects and layer.effects:
-        _compose(drawer, layer, surface, rects, due, background, base)
-    elif rects:
-        surface.draw(_draws(layer, 0, len(layer.draws), base), rects, background)
-    surface.dirty = []
-    return sum(map(area, rects))
-
-
-def _compose(
-    drawer: NodeDrawer,
-    layer: DisplayList,
-    surface: DrawSurface,
-    rects: list[Rect],
-    due: list[DisplayItem],
-    background: Color | None,
-    base: BaseLayer | None,
-) -> None:
-    start = 0
-    clear = background is not None and background[3] < 255
-    for item in layer.effects if clear else due:
+    ground: Color | None = background
+    start, clear = 0, background[3] < 255
+    for item in (layer.effects if clear else due) if rects else ():
         instead = clear and replaces_backdrop(item, rects)
         if not instead and item not in due:
             continue
-        surface.draw(_draws(layer, start, item.start, base), rects, background)
-        background, start = None, item.start
+        surface.draw(_draws(layer, start, item.start, base), rects, ground)
+        ground, start = None, item.start
         if item in due:
             _filter(drawer, surface, item, instead)
         if instead:
             draw_mixed(surface, item, rects)
             start += 1
-    if start < len(layer.draws) or background is not None:
-        surface.draw(_draws(layer, start, len(layer.draws), base), rects, background)
+    if rects and (start < len(layer.draws) or ground is not None):
+        surface.draw(_draws(layer, start, len(layer.draws), base), rects, ground)
+    surface.dirty = []
+    return sum(map(area, rects))
 
 
 def _draws(layer: DisplayList, start: int, end: int, base: BaseLayer | None) -> NDArray:
@@ -104,21 +88,14 @@ def _draws(layer: DisplayList, start: int, end: int, base: BaseLayer | None) -> 
 def _filter(drawer: NodeDrawer, surface: DrawSurface, item: DisplayItem, instead: bool) -> None:
     """Filter the backdrop inside an effect's box; the result is the effect's picture."""
     x0, y0, x1, y1 = region = item.work["region"]
-    source = surface.buffer
-    if region != (0, 0, surface.width, surface.height):
-        part = drawer.surface_for(item, "stage", x1 - x0, y1 - y0)
-        width, height = x1 - x0, y1 - y0
+    source, filtering = surface.buffer, item.work["filter"]
+    if region != surface.rect:
         crop = (float(x0), float(y0), float(x1), float(y1))
-        place = PlacedBox(width / 2, height / 2, width / 2, height / 2, 1.0, 0.0, crop)
-        draw = record(PICTURE, place, (0, 0, width, height), picture=surface.picture, flags=NEAREST)
-        part.draw(np.frombuffer(draw, DRAW), None, (0, 0, 0, 0))
-        source = part.buffer
-    filtering = item.work["filter"]
+        source = drawer.copied(item, "stage", surface.picture, (x1 - x0, y1 - y0), crop, NEAREST)
     opaque = item.layer.owner is None and item.node.scene.background[3] == 255
     made = filtering.run(source, [(e.filter, e.params) for e in item.below], opaque)
-    item.work["filtered"].update(made)
+    filtering.picture.update(made)
     if instead:
         mix(drawer, item, source, made)
-    filtering.result = made
     filtering.key = item.work["revision"]
     drawer.filtered += 1

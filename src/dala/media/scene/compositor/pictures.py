@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
@@ -13,6 +14,7 @@ from dala.gpu.compute.composite import Compositor, Picture
 from dala.media.frame import PLANAR, Frame
 from dala.media.images import check_array
 from dala.media.pictures.pixels import is_rgb_bytes
+from dala.media.scene.nodes.node import Content
 from dala.typing import NDArray
 
 if TYPE_CHECKING:
@@ -22,42 +24,49 @@ if TYPE_CHECKING:
 PictureSource: TypeAlias = Frame | Buffer | NDArray
 
 
+@dataclass(eq=False, repr=False, slots=True, weakref_slot=True)
 class LivePicture:
     """A picture whose pixels, and size, change from time to time."""
 
-    __slots__ = ("__weakref__", "compositor", "opaque", "picture", "seen", "version")
-
-    def __init__(self, compositor: Compositor) -> None:
-        self.compositor = compositor
-        self.picture: Picture | None = None
-        self.opaque = False
-        #: Changes with the pixels.
-        self.version = 0
-        #: For the caller: which version of its source the picture holds.
-        self.seen: int | None = None
+    compositor: Compositor
+    picture: Picture | None = None
+    opaque: bool = False
+    #: Changes with the pixels.
+    version: int = 0
+    #: For the caller: which version of its source the picture holds.
+    seen: int | None = None
 
     def show(self, source: PictureSource, *, opaque: bool | None = None) -> None:
         """Show a Frame, an array or a Buffer.
 
         ``opaque`` says whether all its pixels are; None if that is not known.
         """
-        picture = self.picture
-        if picture is not None and type(source) is np.ndarray and picture.update_fast(source):
-            self.opaque = picture.opaque or bool(opaque)
-            self.version += 1
-            return
-        pixels, solid = _pixels(source, self.compositor.device)
-        if picture is None or (picture.height, picture.width) != pixels.shape[:2]:
-            picture = self.picture = self.compositor.picture(pixels)
-        else:
-            picture.update(pixels)
+        picture, solid = self.picture, False
+        if picture is None or type(source) is not np.ndarray or not picture.update_fast(source):
+            pixels, solid = _pixels(source, self.compositor.device)
+            if picture is None or (picture.height, picture.width) != pixels.shape[:2]:
+                picture = self.picture = self.compositor.picture(pixels)
+            else:
+                picture.update(pixels)
         self.opaque = picture.opaque or (solid if opaque is None else opaque)
         self.version += 1
+
+    def content(self) -> Content | None:
+        """Return the picture as the content of a node; None if there is none yet."""
+        picture = self.picture
+        if picture is None:
+            return None
+        return Content(picture.width, picture.height, picture, self.version, opaque=self.opaque)
+
+    def close(self) -> None:
+        """Free the picture."""
+        if self.picture is not None:
+            self.picture.close()
 
 
 def _pixels(source: PictureSource, device: str) -> tuple[NDArray | Buffer, bool]:
     """Return u8 pixels of (height, width[, 3 or 4]), and whether they are known to be opaque."""
-    if is_rgb_bytes(source):
+    if is_rgb_bytes(source) or isinstance(source, Buffer):
         return source, False
     if isinstance(source, Frame):
         if source.format in PLANAR:
@@ -67,12 +76,15 @@ def _pixels(source: PictureSource, device: str) -> tuple[NDArray | Buffer, bool]
         from dala.media.formats import visible
 
         return visible(source), False
-    if isinstance(source, Buffer):
-        return source, False
-    array = check_array(np.asarray(source), "Scene")
-    if array.dtype != np.uint8:
-        array = (np.clip(np.nan_to_num(array), 0, 1) * 255 + 0.5).astype(np.uint8)
-    return array, False
+    return _bytes(check_array(np.asarray(source), "Scene")), False
+
+
+def _bytes(array: NDArray) -> NDArray:
+    """Return samples as u8; floats are 0 to 1."""
+    if array.dtype == np.uint8:
+        return array
+    made: NDArray = (np.clip(np.nan_to_num(array), 0, 1) * 255 + 0.5).astype(np.uint8)
+    return made
 
 
 def copy_image(image: object, call: str) -> tuple[NDArray, bool]:
@@ -93,9 +105,8 @@ def copy_image(image: object, call: str) -> tuple[NDArray, bool]:
     array = check_array(source, call)
     if 0 in array.shape:
         raise ShapeError.invalid(call, "image", "a picture with pixels", array)
-    if array.dtype != np.uint8:
-        array = (np.clip(np.nan_to_num(array), 0, 1) * 255 + 0.5).astype(np.uint8)
-    elif array is source:
+    array = _bytes(array)
+    if array is source:
         memory.check_copy(array.nbytes, call)
         array = np.array(array)
     return array, is_opaque(array)

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from dala.errors import did_you_mean
-from dala.media.scene.nodes.json_types import JsonValue, join, refusal
+from dala.media.scene.nodes.json_types import JsonItem, JsonValue, join, refusal
+
+#: Where the nodes of a file, and its other lists, have the ids of nodes.
+_IN_NODES: Final = {"effect": "input", "animation": "node"}
+_REFERENCES: Final = {
+    "animations": ("node", "level.audio"), "follows": ("node", "target.video"),
+    "ducks": ("music", "under"), "layouts": ("nodes",),
+}  # fmt: skip
 
 
 def check_ids(data: JsonValue, problems: list[str], home: str = "") -> None:
@@ -19,28 +27,17 @@ def check_ids(data: JsonValue, problems: list[str], home: str = "") -> None:
     ["nodes[1].id: 'a' is already the id of nodes[0]."]
     """
     places: dict[str, str] = {}
-    uses: list[tuple[str, JsonValue]] = []
-
-    def walk(nodes: JsonValue, at: str) -> None:
-        for i, item in enumerate(nodes if isinstance(nodes, list) else ()):
-            here = f"{at}[{i}]"
-            if not isinstance(item, dict):
-                continue
-            if isinstance(id := item.get("id"), str):
-                if id in places:
-                    problems.append(f"{here}.id: {id!r} is already the id of {places[id]}.")
-                places.setdefault(id, here)
-            if item.get("type") == "effect" and "input" in item:
-                uses.append((f"{here}.input", item["input"]))
-            elif item.get("type") == "animation":
-                uses.append((f"{here}.node", item.get("node")))
-            elif item.get("type") in ("group", "timeline"):
-                walk(item.get("nodes"), f"{here}.nodes")
-            elif item.get("type") == "scene":
-                check_ids(item.get("scene"), problems, f"{here}.scene")
-
-    walk(data.get("nodes") if isinstance(data, dict) else None, join(home, "nodes"))
-    uses += _references(data, home)
+    uses = list(_references(data, home))
+    for at, item in walk(data, home):
+        if isinstance(id := item.get("id"), str):
+            if id in places:
+                problems.append(f"{at}.id: {id!r} is already the id of {places[id]}.")
+            places.setdefault(id, at)
+        if item.get("type") == "scene":
+            check_ids(item.get("scene"), problems, f"{at}.scene")
+        for kind, key in _IN_NODES.items():
+            if item.get("type") == kind:
+                uses.append((f"{at}.{key}", item.get(key)))
     _check_layouts(data, problems, home)
     for at, id in uses:
         if isinstance(id, str) and id and id not in places:
@@ -49,7 +46,14 @@ def check_ids(data: JsonValue, problems: list[str], home: str = "") -> None:
             )
 
 
-def _items(data: JsonValue, name: str, home: str) -> Iterator[tuple[str, dict[str, JsonValue]]]:
+def walk(data: JsonValue, home: str = "") -> Iterator[tuple[str, JsonItem]]:
+    """Yield the nodes in a scene or group with their locations, also those in groups."""
+    for at, item in _items(data, "nodes", home):
+        yield at, item
+        yield from walk(item, at)
+
+
+def _items(data: JsonValue, name: str, home: str) -> Iterator[tuple[str, JsonItem]]:
     """Yield the objects of a list of a scene, with their locations."""
     found = data.get(name) if isinstance(data, dict) else None
     for i, item in enumerate(found if isinstance(found, list) else ()):
@@ -59,27 +63,19 @@ def _items(data: JsonValue, name: str, home: str) -> Iterator[tuple[str, dict[st
 
 def _references(data: JsonValue, home: str) -> Iterator[tuple[str, JsonValue]]:
     """Yield what should be ids of nodes, besides those in the nodes, with their locations."""
-    for at, item in _items(data, "animations", home):
-        yield f"{at}.node", item.get("node")
-        if isinstance(level := item.get("level"), dict):
-            yield f"{at}.level.audio", level.get("audio")
-    for at, item in _items(data, "follows", home):
-        yield f"{at}.node", item.get("node")
-        if isinstance(target := item.get("target"), dict):
-            yield f"{at}.target.video", target.get("video")
-    for at, item in _items(data, "ducks", home):
-        yield f"{at}.music", item.get("music")
-        voices = item.get("under")
-        for voice in voices if isinstance(voices, list) else [voices]:
-            yield f"{at}.under", voice
-    for at, item in _items(data, "layouts", home):
-        inside = item.get("nodes")
-        for n, id in enumerate(inside if isinstance(inside, list) else ()):
-            yield f"{at}.nodes[{n}]", id
+    for name, paths in _REFERENCES.items():
+        for at, item in _items(data, name, home):
+            for path in paths:
+                found: JsonValue = item
+                for key in path.split("."):
+                    found = found.get(key) if isinstance(found, dict) else None
+                many = isinstance(found, list)
+                for n, id in enumerate(found if many else [found]):
+                    yield f"{at}.{path}[{n}]" if many else f"{at}.{path}", id
 
 
 def _check_layouts(data: JsonValue, problems: list[str], home: str) -> None:
-    """Report what only grids have."""
+    """Report keys of grids in layouts that are not grids."""
     for at, item in _items(data, "layouts", home):
         if item.get("type") != "grid":
             if isinstance(inside := item.get("nodes"), int):

@@ -10,6 +10,8 @@ import copy
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, TypeVarTuple
 
@@ -18,11 +20,12 @@ from dala.budget import Charging
 from dala.errors import DalaError, ParameterError, SceneFileError
 from dala.extras import pip_install
 from dala.media.scene.file.follows import load_follow
-from dala.media.scene.file.ids import check_ids
+from dala.media.scene.file.ids import check_ids, walk
 from dala.media.scene.file.record import (
     FILE_PARAMS,
+    AnimationEntry,
     FileRecord,
-    animation_arguments,
+    NodeEntry,
     is_file_param,
     is_font_file,
     record_of,
@@ -33,6 +36,7 @@ from dala.media.scene.file.schema import VERSION, scene_object, schema
 from dala.media.scene.nodes.json_types import (
     JsonData,
     JsonDict,
+    JsonItem,
     JsonValue,
     join,
     without_call,
@@ -44,8 +48,6 @@ from dala.media.scene.scene import Scene
 from dala.typing import PathLike
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from dala.media.scene.animation.animation import Animation
     from dala.media.scene.builder import NodeBuilder
     from dala.media.scene.nodes.node import Node
@@ -86,12 +88,12 @@ def load_scene(
     (8.0, 8.0)
     """
     if isinstance(source, Mapping):
-        name, data = "scene", dict(source)
-        folder = Path(".") if base is None else checked_path("load_scene", "base", base)
+        name, data, folder = "scene", dict(source), Path(".")
     else:
         path = checked_path("load_scene", "source", source)
-        name, data = path.name, read(path)
-        folder = path.parent if base is None else checked_path("load_scene", "base", base)
+        name, data, folder = path.name, read(path), path.parent
+    if base is not None:
+        folder = checked_path("load_scene", "base", base)
     problems: list[str] = []
     try:
         data = copy.deepcopy(data)
@@ -169,68 +171,52 @@ def _check_version(data: JsonValue, problems: list[str]) -> None:
 def _nesting(data: JsonValue, found: dict[int, tuple[int, int]]) -> tuple[int, int]:
     """Return how deep a scene is and how many are in it; ``found`` has those of inner scenes."""
     if id(data) not in found:
-        found[id(data)] = nesting([_nesting(scene, found) for scene in _inner_scenes(data)])
+        inner = [item["scene"] for _, item in walk(data) if "scene" in item]
+        found[id(data)] = nesting([_nesting(scene, found) for scene in inner])
     return found[id(data)]
 
 
-def _inner_scenes(data: JsonValue) -> Iterator[JsonValue]:
-    """Yield the scenes in a scene or group, as far as the file is one."""
-    nodes = data.get("nodes") if isinstance(data, dict) else None
-    for item in nodes if isinstance(nodes, list) else ():
-        if isinstance(item, dict) and "scene" in item:
-            yield item["scene"]
-        yield from _inner_scenes(item)
-
-
 # making the scene ---------------------------------------------------------------------------------
+@dataclass(eq=False)
 class _Loader:
     """Makes a scene from a checked file; ``home`` is the location of an inner scene."""
 
-    def __init__(
-        self,
-        data: dict[str, JsonValue],
-        base: Path,
-        device: str | None,
-        problems: list[str],
-        home: str = "",
-        memory: int | str | None = None,
-    ) -> None:
-        self.data = data
-        self.home = home
-        self.memory = memory
-        self.base = base
-        self.device = device
-        self.problems = problems
-        self.record = FileRecord(data, base)
-        self.taken = set(_ids(data["nodes"]))
+    data: JsonItem
+    base: Path
+    device: str | None
+    problems: list[str]
+    home: str = ""
+    memory: int | str | None = None
+
+    def __post_init__(self) -> None:
+        self.record = FileRecord(self.data, self.base)
+        self.taken = {item["id"] for _, item in walk(self.data) if "id" in item}
         #: Animations, and effects listed before their input: made after all other nodes.
         self.later: list[
-            tuple[NodeBuilder, dict[str, JsonValue], str, tuple[str | None, str | None] | None]
+            tuple[NodeBuilder, JsonItem, str, tuple[str | None, str | None] | None]
         ] = []
 
     def scene(self) -> Scene:
         """Return the scene; parts that were refused are missing and listed in ``problems``."""
-        data, home = self.data, self.home
+        data = self.data
         options = {k: data[k] for k in ("fps", "background", "blend_space") if k in data}
         size = int(data["width"]), int(data["height"])
         made = Scene(*size, device=self.device, memory=self.memory, **options)
         try:
             made.duration = data.get("duration")
-            self._nodes(made, data["nodes"], join(home, "nodes"))
+            self._nodes(made, data["nodes"], join(self.home, "nodes"))
             for group, item, at, after in self.later:
                 if item["type"] == "animation":
                     self._animate(made, item, at, after)
                 else:
                     self._attempt(at, self._make, group, item, at)
-            for i, item in enumerate(data.get("layouts", ())):
-                self._attempt(f"{join(home, 'layouts')}[{i}]", self._lay_out, made, item)
-            for i, item in enumerate(data.get("ducks", ())):
-                given = {**item, "music": item["music"], "under": item["under"]}
-                self._attempt(f"{join(home, 'ducks')}[{i}]", lambda g: made.duck(**g), given)
-            for i, item in enumerate(data.get("animations", ())):
-                self._animate(made, item, f"{join(home, 'animations')}[{i}]", None)
-            for i, item in enumerate(data.get("follows", ())):
-                at = f"{join(home, 'follows')}[{i}]"
+            for at, item in self._items("layouts"):
+                self._attempt(at, self._lay_out, made, item)
+            for at, item in self._items("ducks"):
+                self._attempt(at, partial(made.duck, **item))
+            for at, item in self._items("animations"):
+                self._animate(made, item, at, None)
+            for at, item in self._items("follows"):
                 link = self._attempt(at, load_follow, made, item, self._path, at)
                 if link is not None:
                     self.record.follows[link] = item
@@ -239,6 +225,11 @@ class _Loader:
             made.close()
             raise
         return made
+
+    def _items(self, name: str) -> Iterator[tuple[str, JsonItem]]:
+        """Yield the entries of a list of the file, with their locations."""
+        for number, item in enumerate(self.data.get(name, ())):
+            yield f"{join(self.home, name)}[{number}]", item
 
     def _attempt(self, at: str, call: Callable[[*Ts], T], *args: *Ts) -> T | None:
         """Return the result of a call; an error is reported with its location."""
@@ -250,7 +241,7 @@ class _Loader:
             self.problems.append(f"{at}: {without_call(error)}")
         return None
 
-    def _nodes(self, home: NodeBuilder, items: list[dict[str, JsonValue]], at: str) -> None:
+    def _nodes(self, home: NodeBuilder, items: list[JsonItem], at: str) -> None:
         before = None
         for i, item in enumerate(items):
             here = f"{at}[{i}]"
@@ -266,7 +257,7 @@ class _Loader:
             if node is not None and NODE_TYPES[item["type"]].HOLDS == "nodes":
                 self._nodes(node, item.get("nodes", []), f"{here}.nodes")  # type: ignore[arg-type]
 
-    def _make(self, home: NodeBuilder, item: dict[str, JsonValue], at: str) -> Node:
+    def _make(self, home: NodeBuilder, item: JsonItem, at: str) -> Node:
         cls = NODE_TYPES[item["type"]]
         given = {"id": item.get("id") or self._id(cls.type)}
         paths: dict[str, str | int] = {}
@@ -284,15 +275,16 @@ class _Loader:
                 value = self._transition(value, f"{at}.{key}")
             given[name] = value
         if cls.EXTRA:
-            given |= self._params(item.get(cls.EXTRA) or {}, at)
+            extra = item.get(cls.EXTRA) or {}
+            given |= {k: self._param(k, v, join(f"{at}.params", k)) for k, v in extra.items()}
         if cls.HOLDS == "scene":
             made = self._inner(home, item["scene"], f"{at}.scene", given)
         else:
             made = getattr(home, f"add_{cls.type}")(**given)
-        self.record.add_node(made, item, paths)
+        self.record.nodes[made] = NodeEntry(item, paths)
         return made
 
-    def _inner(self, home: NodeBuilder, data: dict[str, JsonValue], at: str, given: Values) -> Node:
+    def _inner(self, home: NodeBuilder, data: JsonItem, at: str, given: Values) -> Node:
         """Add an inner scene, which is closed together with the outer one."""
         outer = home.scene_of()
         loader = _Loader(data, self.base, outer.device, self.problems, at, self.memory)
@@ -317,7 +309,7 @@ class _Loader:
     def _animate(
         self,
         scene: Scene,
-        item: dict[str, JsonValue],
+        item: JsonItem,
         at: str,
         after: tuple[str | None, str | None] | None,
     ) -> None:
@@ -325,14 +317,18 @@ class _Loader:
             return  # the node was refused, which is already reported
         made = self._attempt(at, self._animation, scene, item)
         if made is not None:
-            self.record.add_animation(made, item, after)
+            self.record.animations[made] = AnimationEntry(item, after)
 
-    def _animation(self, scene: Scene, item: dict[str, JsonValue]) -> Animation:
-        level = item.get("level")
-        by = None if level is None else scene.level(**level)
-        return scene.add_animation(**animation_arguments(item), by=by)
+    def _animation(self, scene: Scene, item: JsonItem) -> Animation:
+        given = {k: _tuples(v) for k, v in item.items() if k != "type" and v is not None}
+        if "from" in given:
+            given["from_"] = given.pop("from")
+        if "repeat" in given:
+            given["repeat"] = int(given["repeat"])
+        level = given.pop("level", None)
+        return scene.add_animation(**given, by=None if level is None else scene.level(**level))
 
-    def _lay_out(self, scene: Scene, item: dict[str, JsonValue]) -> None:
+    def _lay_out(self, scene: Scene, item: JsonItem) -> None:
         nodes = item["nodes"]
         if not isinstance(nodes, list):
             nodes = int(nodes)
@@ -379,9 +375,6 @@ class _Loader:
         found = value.get("picture")
         return {**value, "picture": self._path(found, at)} if isinstance(found, str) else value
 
-    def _params(self, params: dict[str, JsonValue], at: str) -> Values:
-        return {k: self._param(k, v, join(f"{at}.params", k)) for k, v in params.items()}
-
     def _param(self, name: str, value: JsonValue, at: str) -> Value:
         if not is_file_param(name, value):
             return _tuples(value)
@@ -406,14 +399,6 @@ def _id_of(node: NodeBuilder | Node | None) -> str | None:
 
 def _tuples(value: JsonValue) -> JsonValue:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
-
-
-def _ids(nodes: list[dict[str, JsonValue]]) -> list[str]:
-    found = []
-    for item in nodes:
-        found += [item["id"]] if "id" in item else []
-        found += _ids(item.get("nodes", []))
-    return found
 
 
 def files_of(scene: Scene) -> list[Path]:

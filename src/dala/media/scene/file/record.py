@@ -6,12 +6,13 @@ writes the file's own form for everything that still has the value the file gave
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
-from dala.gpu.color import NAMED
-from dala.media.scene.nodes.json_types import JsonValue
+from dala.media.scene.nodes.json_types import JsonItem, JsonValue
+from dala.media.scene.nodes.property_types import is_color_name
 from dala.media.text.fonts.scan import SUFFIXES
 
 if TYPE_CHECKING:
@@ -29,45 +30,36 @@ FILE_PARAMS: Final = ("lut", "map", "element")
 MAX_LISTED: Final = 129 * 129
 
 
-class NodeEntry(NamedTuple):
+@dataclass(eq=False)
+class NodeEntry:
     """The entry of a node in a file."""
 
-    item: dict[str, JsonValue]
+    item: JsonItem
     #: The paths in it as they were resolved, by key.
     paths: dict[str, str | int]
+    #: The state of the node after loading.
+    state: Values = field(default_factory=dict)
+
+
+class AnimationEntry(NamedTuple):
+    """The entry of an animation in a file."""
+
+    item: JsonItem
+    #: If it is in the list of nodes: the ids of its group and of the node before it.
+    after: tuple[str | None, str | None] | None
 
 
 class FileRecord:
     """The contents of a scene file, and the nodes and animations it made."""
 
-    def __init__(self, data: dict[str, JsonValue], base: Path) -> None:
+    def __init__(self, data: JsonItem, base: Path) -> None:
         self.data = data
         self.base = base
         #: Files that it names.
         self.files: set[Path] = set()
         self.nodes: WeakKeyDictionary[Node, NodeEntry] = WeakKeyDictionary()
-        #: State of the nodes after loading.
-        self.states: WeakKeyDictionary[Node, Values] = WeakKeyDictionary()
-        self.animations: WeakKeyDictionary[Animation, dict[str, JsonValue]] = WeakKeyDictionary()
-        #: For an animation in the list of nodes: the ids of its group and of the node before it.
-        self.after: WeakKeyDictionary[Animation, tuple[str | None, str | None]]
-        self.after = WeakKeyDictionary()
-        self.follows: WeakKeyDictionary[Follow, dict[str, JsonValue]] = WeakKeyDictionary()
-
-    def add_node(self, node: Node, item: dict[str, JsonValue], paths: dict[str, str | int]) -> None:
-        """Remember the entry of a node."""
-        self.nodes[node] = NodeEntry(item, paths)
-
-    def add_animation(
-        self,
-        animation: Animation,
-        item: dict[str, JsonValue],
-        after: tuple[str | None, str | None] | None,
-    ) -> None:
-        """Remember the entry of an animation."""
-        self.animations[animation] = item
-        if after is not None:
-            self.after[animation] = after
+        self.animations: WeakKeyDictionary[Animation, AnimationEntry] = WeakKeyDictionary()
+        self.follows: WeakKeyDictionary[Follow, JsonItem] = WeakKeyDictionary()
 
 
 _records: WeakKeyDictionary[Scene, FileRecord] = WeakKeyDictionary()
@@ -75,8 +67,8 @@ _records: WeakKeyDictionary[Scene, FileRecord] = WeakKeyDictionary()
 
 def remember(scene: Scene, record: FileRecord) -> None:
     """Keep the record of a scene that was just loaded, for as long as the scene exists."""
-    for node in record.nodes:
-        record.states[node] = node.saved_state()
+    for node, entry in record.nodes.items():
+        entry.state = node.saved_state()
     _records[scene] = record
 
 
@@ -88,23 +80,6 @@ def forget(scene: Scene) -> None:
 def record_of(scene: Scene) -> FileRecord | None:
     """Return the record of a scene; None if it was not loaded from a file."""
     return _records.get(scene)
-
-
-def animation_arguments(item: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the arguments of ``add_animation`` for an entry of a file."""
-    given = {k: v for k, v in item.items() if k not in ("type", "level") and v is not None}
-    if "from" in given:
-        given["from_"] = given.pop("from")
-    if "easing" in given and isinstance(given["easing"], list):
-        given["easing"] = tuple(given["easing"])
-    if "repeat" in given:
-        given["repeat"] = int(given["repeat"])
-    if "keyframes" in given:
-        given["keyframes"] = [
-            tuple(tuple(v) if isinstance(v, list) and i == 2 else v for i, v in enumerate(frame))
-            for frame in given["keyframes"]
-        ]
-    return given
 
 
 def is_font_file(font: JsonValue) -> bool:
@@ -124,5 +99,4 @@ def is_file_param(name: str, value: JsonValue) -> bool:
     """
     if name in FILE_PARAMS:
         return isinstance(value, str)
-    color = isinstance(value, str) and (value.startswith("#") or value.strip().lower() in NAMED)
-    return name in PICTURE_PARAMS and isinstance(value, str) and not color
+    return name in PICTURE_PARAMS and isinstance(value, str) and not is_color_name(value)

@@ -7,8 +7,9 @@ import copy
 import json
 import os
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -16,11 +17,13 @@ from dala.arguments import checked_path
 from dala.errors import SceneFileError
 from dala.gpu.compute import Buffer
 from dala.media.parts import PartFile
+from dala.media.scene.clock import frame_rate
 from dala.media.scene.file.follows import save_follow
 from dala.media.scene.file.record import (
     FILE_PARAMS,
     MAX_LISTED,
     FileRecord,
+    NodeEntry,
     is_file_param,
     is_font_file,
     record_of,
@@ -29,7 +32,7 @@ from dala.media.scene.file.schema import VERSION
 from dala.media.scene.file.text import format_json
 from dala.media.scene.nodes.effect import EffectNode
 from dala.media.scene.nodes.group import GroupNode
-from dala.media.scene.nodes.json_types import JsonData, JsonValue
+from dala.media.scene.nodes.json_types import JsonData, JsonItem, JsonValue
 from dala.media.scene.nodes.nested import SceneNode
 from dala.media.scene.nodes.node import NotNamed
 from dala.media.scene.nodes.pip import PIP_ARGUMENTS
@@ -147,51 +150,46 @@ class _Saver:
             node.id for duck in scene.ducks for node in (duck.music, *duck.under)
         } | {a.by.node.id for a in self.animations if isinstance(a.by, Level)}
 
-    def contents(self) -> dict[str, JsonValue]:
+    def contents(self) -> JsonItem:
         """Return the contents of the file."""
         scene = self.scene
-        now: dict[str, JsonValue] = {
-            "dala": VERSION, "width": scene.width, "height": scene.height,
-        }  # fmt: skip
-        rate = scene.frame_rate
-        if rate != 30:
-            now["fps"] = rate.numerator if rate.denominator == 1 else str(rate)
-        if scene.background != (0, 0, 0, 255):
-            now["background"] = hex_color(scene.background)
-        if scene.blend_space != "srgb":
-            now["blend_space"] = scene.blend_space
-        if scene.duration is not None:
-            now["duration"] = plain_json(scene.duration)
+        now: JsonItem = {"dala": VERSION, "width": scene.width, "height": scene.height}
+        for name, setting in _SETTINGS.items():
+            if (value := setting.of(scene)) != setting.default:
+                now[name] = setting.dump(value)
         now["nodes"] = self._nodes(scene.container())
-        rest = [self._animation(a) for a in self.animations if a not in self.record.after]
-        now |= {"animations": rest} if rest else {}
-        now |= {"layouts": self.layouts} if self.layouts else {}
-        follows = [self._follow(link) for link in scene.followers]
-        now |= {"follows": follows} if follows else {}
-        ducks = [duck.facts() for duck in scene.ducks]
-        now |= {"ducks": ducks} if ducks else {}
+        listed = {
+            "animations": [self._animation(a) for a in self.animations if not self._after(a)],
+            "layouts": self.layouts,
+            "follows": [self._follow(link) for link in scene.followers],
+            "ducks": [duck.facts() for duck in scene.ducks],
+        }
+        now |= {name: rows for name, rows in listed.items() if rows}
         return _in_form_of(self.record.data, scene, now)
 
     # nodes ----------------------------------------------------------------------------------------
-    def _nodes(self, group: GroupNode) -> list[dict[str, JsonValue]]:
+    def _nodes(self, group: GroupNode) -> list[JsonItem]:
         home = group.id if group.parent is not None else None
         made = self._animations_after(home, None)
         for node in group.children:
             made += [self._node(node), *self._animations_after(home, node.id)]
         return made
 
-    def _animations_after(self, home: str | None, before: str | None) -> list[dict[str, JsonValue]]:
+    def _animations_after(self, home: str | None, before: str | None) -> list[JsonItem]:
         """Return the animations that the file lists after a node of a group."""
-        after = self.record.after
-        found = [a for a in self.animations if a in after and after[a] == (home, before)]
-        return [self._animation(a) for a in found]
+        return [self._animation(a) for a in self.animations if self._after(a) == (home, before)]
 
-    def _node(self, node: Node) -> dict[str, JsonValue]:
+    def _after(self, animation: Animation) -> tuple[str | None, str | None] | None:
+        """Return the group and the node after which the file lists an animation, if it does."""
+        entry = self.record.animations.get(animation)
+        return None if entry is None else entry.after
+
+    def _node(self, node: Node) -> JsonItem:
         entry = self.record.nodes.get(node)
         if entry is None:
             made = self._new_entry(node)
         else:
-            made = self._kept_entry(node, dict(entry.item))
+            made = self._kept_entry(node, entry)
             for key, path in self._sources(node).items():
                 if entry.paths.get(key) != path or self.base != self.record.base:
                     made[key] = self._path(path)
@@ -203,7 +201,7 @@ class _Saver:
             made["scene"] = self._inner(node)
         return made
 
-    def _inner(self, node: SceneNode) -> dict[str, JsonValue]:
+    def _inner(self, node: SceneNode) -> JsonItem:
         """Return an inner scene."""
         saver = _Saver(node.child, self.base, inner=True)
         made = saver.contents()
@@ -212,15 +210,10 @@ class _Saver:
         own = () if entry is None else entry.item["scene"]
         return {k: v for k, v in made.items() if k in own or k not in ("dala", "$schema")}
 
-    def _relocate_files(self, item: dict[str, JsonValue]) -> None:
+    def _relocate_files(self, item: JsonItem) -> None:
         """Make the paths of fonts and parameters relative to the folder that is written to."""
         if "font" in item:
-            fonts = item["font"]
-            many = [
-                self._relocated(f, is_font_file(f))
-                for f in (fonts if isinstance(fonts, list) else [fonts])
-            ]
-            item["font"] = many if isinstance(fonts, list) else many[0]
+            item["font"] = _each(item["font"], lambda f: self._relocated(f, is_font_file(f)))
         if "params" in item:
             item["params"] = {
                 k: self._relocated(v, is_file_param(k, v)) for k, v in item["params"].items()
@@ -229,17 +222,17 @@ class _Saver:
     def _relocated(self, value: JsonValue, is_file: bool) -> JsonValue:
         return self._path(str(self.record.base / value)) if is_file else value
 
-    def _kept_entry(self, node: Node, item: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    def _kept_entry(self, node: Node, entry: NodeEntry) -> JsonItem:
         """Return the file's entry of a node, with the values that changed since."""
-        before, now = self.record.states[node], node.saved_state()
+        item, before, now = dict(entry.item), entry.state, node.saved_state()
         changed = {k for k, v in now.items() if not _equal(before.get(k), v)}
         changed -= {k for k in changed if (node.id, k.removeprefix("params.")) in self.animated}
-        if changed & set(_BOX) or self._left_layout(node):
-            item = {k: v for k, v in item.items() if k not in _PLACEMENT}
-            item |= self._properties(node, _BOX)
-        if changed & set(_BORDER):
-            item = {k: v for k, v in item.items() if k not in ("border", *_BORDER)}
-            item |= self._properties(node, _BORDER)
+        if self._left_layout(node):
+            changed.update(_BOX)
+        for names, keys in ((_BOX, _PLACEMENT), (_BORDER, {"border", *_BORDER})):
+            if changed & set(names):
+                item = {k: v for k, v in item.items() if k not in keys}
+                item |= self._properties(node, names)
         for name in sorted(changed - {*_BOX, *_BORDER}):
             if name.startswith("params."):
                 key = name.removeprefix("params.")
@@ -252,21 +245,15 @@ class _Saver:
             item.setdefault("id", node.id)
         return item
 
-    def _new_entry(self, node: Node) -> dict[str, JsonValue]:
+    def _new_entry(self, node: Node) -> JsonItem:
         """Return the entry of a node that did not come from a file."""
-        made: dict[str, JsonValue] = {"type": node.type}
+        made: JsonItem = {"type": node.type}
         if node.id != f"{node.type}-{node.serial}" or node.id in self.referenced:
             made["id"] = node.id
         for key, value in self._arguments(node).items():
             made[key] = self._path(value) if key in _path_keys(node) else plain_json(value)
-        if node.EXTRA:
-            params = {
-                k.removeprefix("params."): v
-                for k, v in node.saved_state().items()
-                if k.startswith("params.")
-            }
-            if params:
-                made[node.EXTRA] = {k: self._param(node, k, v) for k, v in params.items()}
+        if isinstance(node, EffectNode) and node.params:
+            made[node.EXTRA] = {k: self._param(node, k, v) for k, v in node.params.items()}
         if isinstance(node.parent, TimelineNode):
             clip, problems = node.parent.saved_clip(node)
             for problem in problems:
@@ -276,11 +263,9 @@ class _Saver:
             made |= clip
         return made | self._properties(node, node.property_values)
 
-    def _properties(
-        self, node: Node, names: Iterable[str], *, defaults: bool = False
-    ) -> dict[str, JsonValue]:
+    def _properties(self, node: Node, names: Iterable[str], *, defaults: bool = False) -> JsonItem:
         """Return properties in file form; those with their default value only on request."""
-        made: dict[str, JsonValue] = {}
+        made: JsonItem = {}
         for name in names:
             item = node.PROPERTIES.get(name)
             if item is None or not item.saved:
@@ -290,7 +275,7 @@ class _Saver:
             always = item.required or name in node.ALWAYS_SAVED
             if defaults or always or value != item.default:
                 is_font = isinstance(item.type, FontType)
-                made[name] = self._fonts(value) if is_font else item.type.dump(value)
+                made[name] = _each(value, self._font) if is_font else item.type.dump(value)
         if "x" in made or "y" in made:
             made["position"] = [made.pop("x", 0), made.pop("y", 0)]
         sized = isinstance(node.PROPERTIES.get("size"), PairProperty)
@@ -298,15 +283,9 @@ class _Saver:
             made["size"] = [made.pop("width"), made.pop("height")]
         return made
 
-    def _fonts(self, value: Value) -> JsonValue:
-        if value is None:
-            return None
-        fonts = [self._font(f) for f in (value if isinstance(value, tuple) else (value,))]
-        return fonts if isinstance(value, tuple) else fonts[0]
-
-    def _font(self, font: PathLike) -> str:
-        text = os.fspath(font)
-        return str(self._path(text)) if os.path.isfile(text) else text
+    def _font(self, font: PathLike | None) -> JsonValue:
+        text = None if font is None else os.fspath(font)
+        return self._path(text) if text and os.path.isfile(text) else text
 
     def _param(self, node: Node, name: str, value: Value) -> JsonValue:
         if isinstance(value, os.PathLike):
@@ -315,8 +294,8 @@ class _Saver:
             json.dumps(made := plain_json(value))
         except (TypeError, ValueError):
             entry = self.record.nodes.get(node)
-            loaded = self.record.states.get(node, {}).get(f"params.{name}")
-            if entry is not None and name in entry.item.get("params", {}) and value is loaded:
+            loaded = entry is not None and value is entry.state.get(f"params.{name}")
+            if entry is not None and loaded and name in entry.item.get("params", {}):
                 return entry.item["params"][name]  # the file it was loaded from
             if isinstance(value, np.ndarray) and name in FILE_PARAMS and value.size <= MAX_LISTED:
                 return (value.astype(int) if value.dtype == bool else value).tolist()
@@ -326,7 +305,7 @@ class _Saver:
 
     # sources --------------------------------------------------------------------------------------
     def _arguments(self, node: Node) -> Values:
-        """Return the arguments of a node; those that no file can name are reported."""
+        """Return the arguments of a node; arguments that no file can hold are reported."""
         made = {}
         for key, value in node.saved_arguments().items():
             if isinstance(value, NotNamed):
@@ -362,13 +341,13 @@ class _Saver:
         return Path(full).as_posix()
 
     # layouts --------------------------------------------------------------------------------------
-    def _nodes_of(self, item: dict[str, JsonValue]) -> list[Node]:
+    def _nodes_of(self, item: JsonItem) -> list[Node]:
         nodes = item["nodes"]
         if isinstance(nodes, list):
             return [self.scene.nodes[id] for id in nodes if id in self.scene.nodes]
         return [n for n in self.record.nodes if n.parent is self.scene.container()]
 
-    def _holds(self, item: dict[str, JsonValue]) -> bool:
+    def _holds(self, item: JsonItem) -> bool:
         """Return True if the nodes of a layout are still where it put them."""
         found = self._nodes_of(item)
         if isinstance(item["nodes"], list) and len(found) < len(item["nodes"]):
@@ -376,10 +355,9 @@ class _Saver:
         return not any(self._moved(node) for node in found)
 
     def _moved(self, node: Node) -> bool:
-        before = self.record.states.get(node)
-        values = node.property_values
-        return before is None or any(
-            before.get(k) != values.get(k) and (node.id, k) not in self.animated for k in _BOX
+        entry, values = self.record.nodes.get(node), node.property_values
+        return entry is None or any(
+            entry.state.get(k) != values.get(k) and (node.id, k) not in self.animated for k in _BOX
         )
 
     def _left_layout(self, node: Node) -> bool:
@@ -388,11 +366,11 @@ class _Saver:
         return node.id not in self.laid_out and any(node in self._nodes_of(item) for item in gone)
 
     # animations -----------------------------------------------------------------------------------
-    def _animation(self, animation: Animation) -> dict[str, JsonValue]:
+    def _animation(self, animation: Animation) -> JsonItem:
         if animation in self.record.animations:
-            return self.record.animations[animation]
+            return self.record.animations[animation].item
         node = cast("Node", animation.node)
-        made: dict[str, JsonValue] = {"node": node.id, "property": animation.property}
+        made: JsonItem = {"node": node.id, "property": animation.property}
         at = f"animation of {node.id!r}, {animation.property!r}"
         if animation.on_end is not None:
             self.problems.append(f"{at}: on_end is a function, which no file can name.")
@@ -425,7 +403,7 @@ class _Saver:
                 made[name] = plain_json(value)
         return made
 
-    def _follow(self, link: Follow) -> dict[str, JsonValue] | None:
+    def _follow(self, link: Follow) -> JsonItem | None:
         known = self.record.follows.get(link)
         if known is not None and self.base == self.record.base:
             return known
@@ -438,24 +416,41 @@ class _Saver:
         self.problems.append(f"node {node.id!r}: {problem}")
 
 
+def _rate(rate: Fraction) -> JsonValue:
+    return rate.numerator if rate.denominator == 1 else str(rate)
+
+
+class _Setting(NamedTuple):
+    """A setting of a scene in its file."""
+
+    default: Value
+    of: Callable[[Scene], Value]
+    dump: Callable[[Value], JsonValue]
+    #: Returns what the key of a file means.
+    read: Callable[[JsonValue], Value] = lambda value: value
+
+
+_SETTINGS: Final = {
+    "fps": _Setting(30, lambda scene: scene.frame_rate, _rate, frame_rate),
+    "background": _Setting(
+        (0, 0, 0, 255), lambda scene: scene.background, hex_color,
+        lambda value: ColorType().check("Scene", "background", value),
+    ),
+    "blend_space": _Setting("srgb", lambda scene: scene.blend_space, str),
+    "duration": _Setting(None, lambda scene: scene.duration, plain_json),
+}  # fmt: skip
+
+
 # values -------------------------------------------------------------------------------------------
-def _in_form_of(
-    data: dict[str, JsonValue], scene: Scene, now: dict[str, JsonValue]
-) -> dict[str, JsonValue]:
+def _in_form_of(data: JsonItem, scene: Scene, now: JsonItem) -> JsonItem:
     """Return the contents in the form of the file that was loaded, where that means the same."""
     if not data:
         return now
-    from dala.media.scene.clock import frame_rate
-
-    made: dict[str, JsonValue] = {k: data[k] for k in ("dala", "$schema") if k in data}
-    same: dict[str, Callable[[JsonValue], bool]] = {
-        "background": lambda v: ColorType().convert(v, "Scene", "background") == scene.background,
-        "fps": lambda v: frame_rate(v) == scene.frame_rate,
-        "blend_space": lambda v: v == scene.blend_space,
-        "duration": lambda v: v == scene.duration,
-    }
+    made: JsonItem = {k: data[k] for k in ("dala", "$schema") if k in data}
     for name in data:
-        if name in ("width", "height") or (name in same and same[name](data[name])):
+        known = _SETTINGS.get(name)
+        same = known is not None and known.read(data[name]) == known.of(scene)
+        if same or name in ("width", "height"):
             made[name] = data[name]
         elif name in ("nodes", "animations", "layouts", "follows", "ducks"):
             made[name] = now.get(name, [])
@@ -486,3 +481,8 @@ def _animated_value(node: Node, property: str, value: Value) -> JsonValue:
     if item is None or isinstance(item, PairProperty):
         return hex_color(value) if property.endswith("color") else plain_json(value)
     return item.type.dump(value)
+
+
+def _each(value: Value, change: Callable[[Value], JsonValue]) -> JsonValue:
+    """Return a value, or each of several, changed."""
+    return [change(v) for v in value] if isinstance(value, list | tuple) else change(value)

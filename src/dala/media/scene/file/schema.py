@@ -5,9 +5,8 @@ Loading checks a file against these types, and :func:`schema` prints them as JSO
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
-from dala.errors import did_you_mean
 from dala.media.scene.file.follows import FOLLOW
 from dala.media.scene.nodes import builtin as builtin
 from dala.media.scene.nodes.filter_parameters import filter_names, params_object
@@ -18,6 +17,7 @@ from dala.media.scene.nodes.json_types import (
     JsonBoolean,
     JsonChoice,
     JsonColor,
+    JsonItem,
     JsonNull,
     JsonNumber,
     JsonObject,
@@ -31,12 +31,12 @@ from dala.media.scene.nodes.json_types import (
     Schema,
     format_value,
     join,
-    refusal,
     without_call,
 )
 from dala.media.scene.nodes.node import FITS, Node
 from dala.media.scene.nodes.registry import NODE_TYPES
 from dala.media.scene.nodes.video import RATE
+from dala.media.scene.options import DuckOptions, LevelOptions, fields_of
 from dala.media.sources.easing import EASINGS, easing
 
 #: The version of the format that is written, and the newest that is read.
@@ -73,14 +73,10 @@ _KEYFRAME = FixedList(
     OneOf(_EASING, JsonNull()),
     shortest=2,
 )
-_FREQUENCY = JsonNumber(0, 24000)
+#: The level of a sound that an animation follows.
 LEVEL: Final[dict[str, Field]] = {
     "audio": Field(_ID, "Id of the node that is heard.", required=True),
-    "band": Field(
-        FixedList("[lowest, highest]", _FREQUENCY, _FREQUENCY), "Frequencies in Hz; by default all."
-    ),
-    "release": Field(JsonNumber(0, 60), "Seconds after which it has fallen to 37%."),
-    "normalize": Field(JsonBoolean(), "Whether 1 is the loudest moment."),
+    **fields_of(LevelOptions),
 }
 ANIMATION: Final[dict[str, Field]] = {
     "node": Field(_ID, "Id of the node.", required=True),
@@ -106,10 +102,7 @@ DUCK: Final[dict[str, Field]] = {
     "under": Field(
         OneOf(_ID, ListOf(_ID, "a list of ids", shortest=1)), "Ids of the voices.", required=True
     ),
-    "amount": Field(JsonNumber(0, 60), "By how much, in dB."),
-    "threshold": Field(JsonNumber(-60, 0), "Level of the voice above which it does, in dB."),
-    "attack": Field(JsonNumber(0.00001, 2), "Time constant of becoming quieter, in seconds."),
-    "release": Field(JsonNumber(0.00001, 9), "Time constant of becoming louder, in seconds."),
+    **fields_of(DuckOptions),
 }
 LAYOUT: Final[dict[str, Field]] = {
     "type": Field(JsonChoice(LAYOUTS), "The layout.", required=True),
@@ -150,73 +143,55 @@ def node_object(type: str) -> JsonObject:
     if cls.EXTRA:
         fields[cls.EXTRA] = Field(_ParamsType(), cls.EXTRA_DESCRIPTION)
     if cls.HOLDS == "nodes":
-        fields["nodes"] = Field(NodeListType(), "The nodes inside, back to front.")
+        fields["nodes"] = Field(_NODES, "The nodes inside, back to front.")
     elif cls.HOLDS == "scene":
         fields["scene"] = Field(_InnerSceneType(), "The inner scene.", required=True)
     return JsonObject(f"a node of type {type!r}", fields)
 
 
-class NodeListType(JsonType):
-    """A list of nodes."""
+class _NodeType(JsonType):
+    """A node of any type."""
 
-    expected = "a list of nodes"
+    expected = "an object with a type"
+    form = dict
+    SCHEMA: ClassVar[Schema] = {"$ref": "#/$defs/node"}
 
-    def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
-        """Check every node by its type."""
-        if not isinstance(value, list):
-            problems.append(refusal(at, self.expected, value))
-            return
-        for i, item in enumerate(value):
-            self._check_node(item, f"{at}[{i}]", problems)
-
-    def _check_node(self, item: JsonValue, at: str, problems: list[str]) -> None:
-        if not isinstance(item, dict):
-            problems.append(refusal(at, "an object with a type", item))
-            return
-        type = item.get("type")
+    def check_inside(self, value: JsonValue, at: str, problems: list[str]) -> None:
+        """Append lines for the node, by its type."""
+        type = value.get("type")
         known = type_names()
         if type not in known:
-            hint = did_you_mean(type, known) if isinstance(type, str) else ""
-            expected = f"one of {', '.join(map(repr, known))}"
-            got = format_value(type) if "type" in item else "nothing"
-            problems.append(f"{at}.type: must be {expected}, got {got}. {hint}".rstrip())
+            kind = JsonChoice(known)
+            got = format_value(type) if "type" in value else "nothing"
+            line = f"{at}.type: must be {kind.expected}, got {got}. {kind.hint(type)}"
+            problems.append(line.rstrip())
             return
-        node_object(type).check(item, at, problems)
-        if type in NODE_TYPES and NODE_TYPES[type].EXTRA and isinstance(item.get("filter"), str):
-            _check_effect(item, NODE_TYPES[type], at, problems)
+        node_object(type).check(value, at, problems)
+        if type in NODE_TYPES and NODE_TYPES[type].EXTRA and isinstance(value.get("filter"), str):
+            _check_effect(value, NODE_TYPES[type], at, problems)
 
-    def schema(self) -> Schema:
-        """Return a list of references to the definition of nodes."""
-        return {"type": "array", "items": {"$ref": "#/$defs/node"}}
+
+_NODES: Final = ListOf(_NodeType(), "a list of nodes")
 
 
 class _InnerSceneType(JsonType):
     """A scene inside a scene."""
 
     expected = "a scene"
+    SCHEMA: ClassVar[Schema] = {"$ref": "#/$defs/inside"}
 
     def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
         """Check the inner scene."""
-        inner_object().check(value, at, problems)
-
-    def schema(self) -> Schema:
-        """Return a reference to the definition of inner scenes."""
-        return {"$ref": "#/$defs/inside"}
+        scene_object(inner=True).check(value, at, problems)
 
 
-def scene_object() -> JsonObject:
-    """Return the keys of a scene file."""
-    fields = inner_object().fields
-    version = Field(fields["dala"].kind, fields["dala"].description, required=True)
-    return JsonObject("a scene", fields | {"dala": version})
-
-
-def inner_object() -> JsonObject:
-    """Return the keys of a scene inside another, which needs no version."""
+def scene_object(*, inner: bool = False) -> JsonObject:
+    """Return the keys of a scene file, or of a scene inside another, which needs no version."""
+    version = JsonNumber(1, VERSION, integer=True)
     side = JsonNumber(1, 16384, integer=True)
     return JsonObject("a scene", {
         "$schema": Field(JsonString(), "Location of this schema, for editors."),
-        "dala": Field(JsonNumber(1, VERSION, integer=True), "Version of the format."),
+        "dala": Field(version, "Version of the format.", required=not inner),
         "width": Field(side, "Width of the picture, in pixels.", required=True),
         "height": Field(side, "Height of the picture, in pixels.", required=True),
         "fps": Field(RATE, "Frames per second: 30, 29.97 or '30000/1001'."),
@@ -227,7 +202,7 @@ def inner_object() -> JsonObject:
         "duration": Field(
             OneOf(PositiveNumber(), JsonNull()), "Duration of the video, in seconds."
         ),
-        "nodes": Field(NodeListType(), "The nodes, back to front.", required=True),
+        "nodes": Field(_NODES, "The nodes, back to front.", required=True),
         "animations": Field(
             ListOf(JsonObject("an animation", ANIMATION), "a list of animations"), "Animations."
         ),
@@ -249,19 +224,11 @@ class _ParamsType(JsonType):
     """The parameters of a filter; :func:`_check_effect` checks them by the filter."""
 
     expected = "an object of parameters"
-
-    def fits(self, value: JsonValue) -> bool:
-        """Return True for an object."""
-        return isinstance(value, dict)
-
-    def schema(self) -> Schema:
-        """Return any object."""
-        return {"type": "object"}
+    form = dict
+    SCHEMA: ClassVar[Schema] = {"type": "object"}
 
 
-def _check_effect(
-    item: dict[str, JsonValue], cls: type[Node], at: str, problems: list[str]
-) -> None:
+def _check_effect(item: JsonItem, cls: type[Node], at: str, problems: list[str]) -> None:
     """Check that the filter exists, its parameters, and that they are not written as properties."""
     try:
         params_type = params_object(item["filter"])
@@ -291,7 +258,7 @@ def schema() -> Schema:
     types = type_names()
     definitions: Schema = {
         "color": JsonColor.definition(),
-        "inside": inner_object().schema(),
+        "inside": scene_object(inner=True).schema(),
         "easing": OneOf(*_EASING.options).schema(),
         "node": {
             "type": "object",

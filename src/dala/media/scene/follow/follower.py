@@ -1,50 +1,24 @@
-"""A node that follows a target: what is set, and what happens when the target is lost."""
+"""A node that follows a target: the properties it sets, and what a lost target does."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from dala.errors import DalaError, ParameterError
-from dala.media.scene.follow.geometry import (
-    Affine,
-    angle_of,
-    container_map,
-    length,
-    picture_map,
-)
+from dala.media.scene.follow.geometry import Affine, container_map, picture_map
 from dala.media.scene.follow.target import FollowTarget, Sighting
 from dala.media.scene.nodes import property_types as t
+from dala.media.scene.options import LARGEST_SCALE, FollowOptions
 
 if TYPE_CHECKING:
     from dala.media.scene.nodes.node import Node
     from dala.media.sources.moment import Moment
 
 CALL: Final = "Scene.follow"
-LOST: Final = ("hide", "keep", "fade")
-UNITS: Final = ("size", "pixels")
 #: Coordinates and sizes that properties accept.
 _MOST: Final = 1e6
-_LARGEST_SCALE: Final = 1e4
-
-
-@dataclass(frozen=True)
-class FollowOptions:
-    """How a node follows; see :meth:`Following.follow`."""
-
-    offset: tuple[float, float] = (0.0, 0.0)
-    unit: str = "size"
-    scale: float | None = None
-    rotate: bool = False
-    angle: float = 0.0
-    fit: bool = False
-    crop: bool = False
-    anchor: tuple[float, float] | None = (0.5, 0.5)
-    lost: str = "hide"
-    hold: float = 0.0
-    fade: float = 0.3
 
 
 class Follow:
@@ -135,18 +109,14 @@ class Follow:
         turn = math.radians(at.angle)
         along = way.vector(math.cos(turn), math.sin(turn))
         across = way.vector(-math.sin(turn), math.cos(turn))
-        width = length(along) * at.width
-        height = length(across) * at.height
-        angle = angle_of(along) if options.rotate else 0.0
-        dx, dy = options.offset
-        if options.unit == "size":
-            dx, dy = dx * width, dy * (height or width)
+        width = math.hypot(*along) * at.width
+        height = math.hypot(*across) * at.height
+        angle = math.degrees(math.atan2(along[1], along[0]))
+        dx, dy = self._offset(width, height)
         if options.rotate:
             rad = math.radians(angle)
-            dx, dy = (
-                dx * math.cos(rad) - dy * math.sin(rad),
-                dx * math.sin(rad) + dy * math.cos(rad),
-            )
+            cos, sin = math.cos(rad), math.sin(rad)
+            dx, dy = dx * cos - dy * sin, dx * sin + dy * cos
         changes: dict[str, t.Value] = {"x": _within(x + dx), "y": _within(y + dy)}
         if options.rotate:
             changes["rotation"] = (angle + options.angle) % 360.0
@@ -159,7 +129,7 @@ class Follow:
             own = node.box_size(*node.natural())[0]
             if own > 0 and node.get("scale") > 0:
                 scale = factor * width / (own / node.get("scale"))
-                changes["scale"] = min(max(scale, 1e-6), _LARGEST_SCALE)
+                changes["scale"] = min(max(scale, 1e-6), LARGEST_SCALE)
         node.update(**changes)
 
     def _crop(self, at: Sighting) -> bool:
@@ -177,13 +147,16 @@ class Follow:
         part_w, part_h = part_w * shrink, part_h * shrink
         if min(part_w, part_h) <= 0:
             return False
-        dx, dy = options.offset
-        if options.unit == "size":
-            dx, dy = dx * at.width, dy * (at.height or at.width)
+        dx, dy = self._offset(at.width, at.height)
         left = min(max((at.x + dx) * grow_x - part_w / 2, 0.0), wide - part_w)
         top = min(max((at.y + dy) * grow_y - part_h / 2, 0.0), high - part_h)
         node.update(crop=(left, top, part_w, part_h))
         return True
+
+    def _offset(self, width: float, height: float) -> tuple[float, float]:
+        """Return the offset in pixels, for a target of a size."""
+        dx, dy = self.options.offset
+        return (dx * width, dy * (height or width)) if self.options.unit == "size" else (dx, dy)
 
     def own(self, name: str) -> t.Value:
         """Return the node's own value of a property, without what following sets."""
@@ -212,17 +185,17 @@ class Follow:
 
 def driven(node: Node, options: FollowOptions) -> list[str]:
     """Return the names of the properties that following sets."""
-    if options.crop:
-        names = ["crop"]
-    else:
-        names = ["x", "y"]
-        names += ["rotation"] if options.rotate else []
-        names += ["width", "height"] if options.fit else []
-        names += ["scale"] if options.scale is not None and not options.fit else []
-    names.append("visible")
-    if options.lost == "fade":
-        names.append("opacity")
+    names = [*_placing(options), "visible", *(["opacity"] if options.lost == "fade" else [])]
     return [name for name in names if name in node.PROPERTIES]
+
+
+def _placing(options: FollowOptions) -> list[str]:
+    """Return the names of the properties that place a node."""
+    if options.crop:
+        return ["crop"]
+    names = ["x", "y", *(["rotation"] if options.rotate else [])]
+    names += ["width", "height"] if options.fit else []
+    return names + (["scale"] if options.scale is not None and not options.fit else [])
 
 
 def _within(value: float, least: float = -_MOST) -> float:
@@ -230,75 +203,37 @@ def _within(value: float, least: float = -_MOST) -> float:
 
 
 def checked_options(
-    node: Node, target: FollowTarget, given: Mapping[str, t.Value], call: str = CALL
+    node: Node, target: FollowTarget, given: Mapping[str, t.Value]
 ) -> FollowOptions:
     """Return the options of ``follow``, checked; what was left out follows from node and target."""
-    flag, number = t.BooleanType(), t.NumberType(0.0)
-    crop: bool = flag.convert(given["crop"], call, "crop")
-    fit: bool = flag.convert(given["fit"], call, "fit")
-    if crop and fit:
-        raise ParameterError(f"{call}: crop and fit exclude each other.", call=call)
-    rotate = given["rotate"]
-    if rotate is None:
-        rotate = target.turns and not crop and not fit and "rotation" in node.PROPERTIES
-    rotate = flag.convert(rotate, call, "rotate")
-    scale = given["scale"]
-    if scale is None and target.turns and not crop and not fit and "scale" in node.PROPERTIES:
-        scale = 1.0
-    if scale is False:
-        scale = None
-    if scale is not None:
-        scale = 1.0 if scale is True else t.NumberType(1e-6, _LARGEST_SCALE).convert(
-            scale, call, "scale"
-        )  # fmt: skip
-    anchor = given["anchor"]
-    lost = "keep" if given["lost"] is None and crop else given["lost"] or "hide"
-    made = FollowOptions(
-        _offset(given["offset"], call),
-        t.ChoiceType(UNITS).convert(given["unit"], call, "unit"),
-        scale,
-        rotate,
-        t.NumberType().convert(given["angle"], call, "angle"),
-        fit,
-        crop,
-        None if anchor is None else t.AnchorType().convert(anchor, call, "anchor"),
-        t.ChoiceType(LOST).convert(lost, call, "lost"),
-        number.convert(given["hold"], call, "hold"),
-        number.convert(given["fade"], call, "fade"),
-    )
-    _check_node(node, made, call)
+    specs = FollowOptions.specs()
+    chosen = {**{name: spec.default for name, spec in specs.items()}, **given}
+    plain = bool(target.turns and not chosen["crop"] and not chosen["fit"])
+    for name, property in (("rotate", "rotation"), ("scale", "scale")):
+        if chosen[name] is None:
+            chosen[name] = plain and property in node.PROPERTIES
+    chosen["lost"] = chosen["lost"] or ("keep" if chosen["crop"] else "hide")
+    made = FollowOptions.checked(CALL, chosen)
+    if made.crop and made.fit:
+        raise ParameterError(f"{CALL}: crop and fit exclude each other.", call=CALL)
+    _check_node(node, made)
     return made
 
 
-def _check_node(node: Node, options: FollowOptions, call: str) -> None:
-    needed = {
-        "x": not options.crop,
-        "rotation": options.rotate,
-        "scale": options.scale is not None and not options.fit and not options.crop,
-        "width": options.fit or options.crop,
-        "crop": options.crop,
-    }
-    for name, used in needed.items():
-        if used and name not in node.PROPERTIES:
+def _check_node(node: Node, options: FollowOptions) -> None:
+    for name in _placing(options):
+        if name not in node.PROPERTIES:
             hint = {"scale": "fit=True sets its width and height.", "rotation": "rotate=False."}
             raise ParameterError(
-                f"{call}: {node.id!r} has no {name}, as it is of type {node.type!r}. "
+                f"{CALL}: {node.id!r} has no {name}, as it is of type {node.type!r}. "
                 f"{hint.get(name, 'Follow with another node.')}",
-                call=call,
+                call=CALL,
             )
     sized = node.property_values.get("width") and node.property_values.get("height")
     if options.crop and not sized:
         raise ParameterError(
-            f"{call}: crop=True needs a node with a size, as its proportions are those of the "
+            f"{CALL}: crop=True needs a node with a size, as its proportions are those of the "
             f"crop. Set one: {node.id!r}.size = (width, height).",
-            call=call,
+            call=CALL,
             argument="crop",
         )
-
-
-def _offset(value: t.Value, call: str) -> tuple[float, float]:
-    items = t.as_tuple(value)
-    if items is None or len(items) != 2:
-        raise ParameterError.invalid(call, "offset", "(dx, dy)", value)
-    dx, dy = (t.NumberType().convert(item, call, "offset") for item in items)
-    return dx, dy

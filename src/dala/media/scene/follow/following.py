@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Unpack
 
 from dala.errors import DalaError, ParameterError
-from dala.media.scene.follow.follower import CALL, Follow, FollowOptions, checked_options
+from dala.media.scene.builder import NodeBuilder
+from dala.media.scene.follow.follower import CALL, Follow, checked_options
 from dala.media.scene.follow.target import (
     FollowTarget,
     FollowTargets,
@@ -16,36 +18,28 @@ from dala.media.scene.follow.target import (
 from dala.media.scene.nodes import property_types as t
 from dala.media.scene.nodes.node import Node
 from dala.media.scene.nodes.video import VideoNode
+from dala.media.scene.options import FollowOptions
+from dala.options import takes
 
 if TYPE_CHECKING:
+    from dala.media.scene.keywords import FollowKeywords
     from dala.media.scene.scene import Scene
     from dala.media.sources.moment import Moment
 
 _EACH: Final = "Scene.follow_each"
 
 
-class Following:
+class Following(NodeBuilder):
     """The methods ``follow`` and ``follow_each`` of scenes."""
 
-    __slots__: tuple[str, ...] = ()
-
+    @takes(FollowOptions)
     def follow(
         self,
         node: Node | str,
         target: FollowTarget | TargetDescription,
         *,
         video: VideoNode | str | None = None,
-        offset: Sequence[float] = (0.0, 0.0),
-        unit: str = "size",
-        scale: float | bool | None = None,
-        rotate: bool | None = None,
-        angle: float = 0.0,
-        anchor: str | Sequence[float] | None = "center",
-        fit: bool = False,
-        crop: bool = False,
-        lost: str | None = None,
-        hold: float = 0.0,
-        fade: float = 0.3,
+        **given: Unpack[FollowKeywords],
     ) -> Follow:
         """Let a node follow what a model finds in a video of the scene.
 
@@ -60,22 +54,6 @@ class Following:
             target: a point, bone or box: ``dala.ml.face.point("nose")``, or one of
                 ``dala.ml.watch(video, model)``, which chooses the model and its options.
             video: the video node, or its id, if the target does not say; by default the only one.
-            offset: (dx, dy) from the target to the node's anchor, turned with the node.
-            unit: of the offset: "size" for widths and heights of the target, or "pixels".
-            scale: the node's width, in widths of the target (lengths of a bone, sizes of a face or
-                person for a point). True is 1, False leaves the node's scale as it is; by default
-                True for bones and False for points and boxes.
-            rotate: whether the node turns with the target; by default bones only.
-            angle: degrees added to the target's angle.
-            anchor: the point of the node that is at the target: fractions of its size, or a name;
-                None for the node's own.
-            fit: set the node's width and height to those of the target, times ``scale``.
-            crop: leave the node where it is, and let its ``crop`` follow: the part of its picture
-                around the target, ``scale`` (2) times as high as that.
-            lost: when the target is not found, "hide" the node, "keep" it where it was last, or
-                "fade" it out; by default "hide", and "keep" for ``crop``.
-            hold: seconds for which a lost target counts as found.
-            fade: seconds of "fade".
 
         Returns:
             What ends it: ``follow.cancel()``. ``follow.found`` says whether the target is there.
@@ -89,8 +67,7 @@ class Following:
             glasses = scene.add_image("glasses.png")
             scene.follow(glasses, dala.ml.face.bone("right_eye", "left_eye"), scale=2.2)
         """
-        scene: Scene = _scene(self)
-        scene._check_open(CALL)
+        scene = self.scene_of()._check_open(CALL)
         found = scene._find(node, CALL)
         if isinstance(target, TargetDescription) and not isinstance(target, type):
             target = target.on(_video_of(scene, video))
@@ -105,15 +82,7 @@ class Following:
                 CALL, "target", "a point, bone or box, such as dala.ml.face.point('nose')", target
             )
         _check_video(scene, target.video, CALL)
-        options = checked_options(
-            found,
-            target,
-            {
-                "offset": offset, "unit": unit, "scale": scale, "rotate": rotate, "angle": angle,
-                "anchor": anchor, "fit": fit, "crop": crop, "lost": lost, "hold": hold,
-                "fade": fade,
-            },
-        )  # fmt: skip
+        options = checked_options(found, target, given)
         return scene.followers.add(found, target, options)
 
     def follow_each(
@@ -142,8 +111,7 @@ class Following:
                 people.boxes(at="top"), lambda id: scene.add_text(f"#{id}"), anchor="bottom"
             )
         """
-        scene: Scene = _scene(self)
-        scene._check_open(_EACH)
+        scene = self.scene_of()._check_open(_EACH)
         if not isinstance(targets, FollowTargets) or isinstance(targets, type):
             raise ParameterError.invalid(
                 _EACH, "targets", "a group such as dala.ml.watch(video, model).boxes()", targets
@@ -151,12 +119,13 @@ class Following:
         if not callable(make):
             raise ParameterError.invalid(_EACH, "make", "a function of the id", make)
         _check_video(scene, targets.video, _EACH)
-        seconds = t.NumberType(0.0).convert(forget, _EACH, "forget")
+        seconds = t.NumberType(0.0).check(_EACH, "forget", forget)
         made = FollowEach(scene, targets, make, seconds, options)
         scene.followers.groups.append(made)
         return made
 
 
+@dataclass(eq=False, repr=False)
 class FollowEach:
     """A node for each of several targets, as ``scene.follow_each`` returns it.
 
@@ -164,21 +133,14 @@ class FollowEach:
         nodes: the nodes by id.
     """
 
-    def __init__(
-        self,
-        scene: Scene,
-        targets: FollowTargets,
-        make: Callable[[int], Node],
-        forget: float,
-        options: dict[str, t.Value],
-    ) -> None:
-        self.nodes: dict[int, Node] = {}
-        self.targets = targets
-        self._scene = scene
-        self._make = make
-        self._forget = forget
-        self._options = options
-        self._seen: dict[int, float] = {}
+    _scene: Scene
+    targets: FollowTargets
+    _make: Callable[[int], Node]
+    _forget: float
+    _options: dict[str, t.Value]
+    #: The nodes by the ids of what they follow.
+    nodes: dict[int, Node] = field(default_factory=dict)
+    _seen: dict[int, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<FollowEach of {len(self.nodes)} nodes on {self.targets.video.id!r}>"
@@ -299,7 +261,3 @@ def _check_video(scene: Scene, video: VideoNode, call: str) -> None:
             call=call,
             argument="target",
         )
-
-
-def _scene(methods: Following) -> Scene:
-    return methods  # type: ignore[return-value]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from dala.media.scene.boxes import PlacedBox, place_content
@@ -85,30 +84,11 @@ def container_map(node: Node) -> Affine | None:
     The node may be in groups, which are placed, scaled and rotated themselves; None if one of them
     has no size.
     """
-    made, group = Affine(), node.parent
-    while group is not None and group.parent is not None:
+    made = Affine()
+    for group in node.around():
         content = group.content()
         place = None if content is None else place_content(group, content)
         if place is None:
             return None
         made = Affine.of(place).after(made)
-        group = group.parent
     return made
-
-
-def length(vector: tuple[float, float]) -> float:
-    """Return the length of a vector.
-
-    >>> length((3.0, 4.0))
-    5.0
-    """
-    return math.hypot(*vector)
-
-
-def angle_of(vector: tuple[float, float]) -> float:
-    """Return the direction of a vector in degrees, clockwise from the right.
-
-    >>> angle_of((0.0, 2.0))
-    90.0
-    """
-    return math.degrees(math.atan2(vector[1], vector[0]))

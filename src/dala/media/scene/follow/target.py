@@ -1,4 +1,4 @@
-"""What a node can follow: an object that finds its place in the picture of a video node.
+"""Targets that nodes follow: objects that find a place in the picture of a video node.
 
 The targets of models are in ``dala.ml``. Any object with ``video``, ``find`` and ``saved`` is one.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Sighting(NamedTuple):
-    """Where a target is, in pixels of the video's picture.
+    """The place of a target, in pixels of the video's picture.
 
     >>> Sighting(10.0, 20.0, width=5.0)
     Sighting(x=10.0, y=20.0, width=5.0, height=0.0, angle=0.0)
@@ -54,7 +54,7 @@ class FollowTarget(Protocol):
 
     @property
     def turns(self) -> bool:
-        """Whether it has an angle and a length of its own, which nodes take by default."""
+        """True if it has an angle and a length of its own, which nodes take by default."""
 
     def find(self, shown: ShownPicture, wait: bool) -> Sighting | None:
         """Return where it is; None if it is not in the picture.
@@ -64,7 +64,7 @@ class FollowTarget(Protocol):
         """
 
     def saved(self) -> Mapping[str, JsonData] | None:
-        """Return what a scene file says about it, without the video; None if it has no words."""
+        """Return its form in scene files, without the video; None if it cannot be saved."""
 
 
 @runtime_checkable

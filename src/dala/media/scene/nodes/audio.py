@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from dala.errors import DalaError, FreedError, ParameterError
 from dala.media.audio.arriving import LiveSound
@@ -19,20 +19,14 @@ from dala.media.scene.nodes import property_types as t
 from dala.media.scene.nodes.json_types import (
     JsonNumber,
     JsonString,
-    JsonType,
     JsonValue,
     OneOf,
+    ParsedValue,
     Schema,
-    refusal,
-    without_call,
 )
 from dala.media.scene.nodes.node import Content, Node, NotNamed
 from dala.media.scene.nodes.properties import REQUIRED, Argument, Property
-from dala.media.scene.nodes.times import PLAY_ARGUMENTS
-
-if TYPE_CHECKING:
-    from dala.media.scene.nodes.group import GroupNode
-    from dala.media.scene.scene import Scene
+from dala.media.scene.nodes.times import PLAY_ARGUMENTS, whole
 
 #: Samples per second of scenes.
 _RATE: Final = 48000
@@ -44,30 +38,15 @@ VOLUME: Final[t.NumberType] = t.NumberType(0.0, 1000.0)
 PAN: Final[t.NumberType] = t.NumberType(-1.0, 1.0)
 
 
-class _EffectListType(JsonType):
-    """A list of effects of sound with their parameters."""
-
-    expected = "a list such as [['compressor', {'ratio': 4}]]"
-
-    def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
-        """Check every effect against its declaration."""
-        if not isinstance(value, list):
-            problems.append(refusal(at, self.expected, value))
-            return
-        try:
-            check_effects("add_audio", value, _RATE)
-        except ParameterError as error:
-            problems.append(f"{at}: {without_call(error)}")
-
-    def schema(self) -> Schema:
-        """Return a list of pairs of a name and parameters."""
-        pair = {
-            "type": "array",
-            "prefixItems": [{"enum": list(EFFECTS)}, {"type": "object"}],
-            "minItems": 2,
-            "maxItems": 2,
-        }
-        return {"type": "array", "items": pair}
+_EFFECT: Final[Schema] = {
+    "type": "array", "prefixItems": [{"enum": list(EFFECTS)}, {"type": "object"}],
+    "minItems": 2, "maxItems": 2,
+}  # fmt: skip
+_EFFECTS: Final = ParsedValue(
+    "a list such as [['compressor', {'ratio': 4}]]", list,
+    lambda value: check_effects("add_audio", value, _RATE),
+    {"type": "array", "items": _EFFECT},
+)  # fmt: skip
 
 
 class AudioNode(Node):
@@ -109,7 +88,7 @@ class AudioNode(Node):
             default=0,
         ),
         "effects": Argument(
-            t.PropertyType(_EffectListType(), "Sequence[tuple[str, Mapping[str, EffectValue]]]"),
+            t.PropertyType(_EFFECTS, "Sequence[tuple[str, Mapping[str, EffectValue]]]"),
             "Effects in order, such as [('eq', {'bass': 3}), ('compressor', {})].",
         ),
         **{name: PLAY_ARGUMENTS[name] for name in ("trim", "speed", "loop")},
@@ -130,16 +109,12 @@ class AudioNode(Node):
     )  # fmt: skip
     curve = Property("linear", t.ChoiceType(CURVES), "Shape of the fades.")
 
-    def __init__(self, scene: Scene, parent: GroupNode, given: t.Values) -> None:
+    def prepare(self, given: t.Values) -> None:
+        """Take the arguments that are not properties."""
         call = "add_audio"
-        for name in ("position", "margin"):
-            if name in given:
-                raise self.unknown_property(name, call)
         #: What is heard: an Audio, a file, or sound that arrives.
         self.sound: Audio | LiveSound | str | os.PathLike[str] = given.pop("source", None)
-        self.track = given.pop("track", 0)
-        if isinstance(self.track, float) and self.track.is_integer():
-            self.track = int(self.track)  # numbers of scene files may be floats
+        self.track = whole(given.pop("track", 0))
         self.effect_list: list[Effect] = check_effects(call, given.pop("effects", []), _RATE)
         if isinstance(self.sound, Audio) and self.sound.start and given.get("start") is None:
             given["start"] = self.sound.start
@@ -147,17 +122,15 @@ class AudioNode(Node):
         self._named: str | None = None
         if isinstance(self.sound, str) and (opened := _opened(self.sound, call)) is not None:
             self._named, self.sound = self.sound, opened
-        try:
-            self._length, self.layout = self._look(call)
-            super().__init__(scene, parent, given)
-            played = self.clip.plain and self.clip.runs == 1
-            if isinstance(self.sound, LiveSound) and not played:
-                raise ParameterError(
-                    f"{call}: loop, speed and trim do not apply to live sound. Leave them out."
-                )
-        except BaseException:
-            self.release()
-            raise
+        self._length, self.layout = self._look(call)
+
+    def ready(self) -> None:
+        """Refuse times of live sound."""
+        played = self.clip.plain and self.clip.runs == 1
+        if isinstance(self.sound, LiveSound) and not played:
+            raise ParameterError(
+                "add_audio: loop, speed and trim do not apply to live sound. Leave them out."
+            )
 
     def _look(self, call: str) -> tuple[Fraction | None, str]:
         """Return the seconds of the sound and its layout; raise an error if there is none."""
@@ -223,7 +196,7 @@ class AudioNode(Node):
 
 def _opened(name: str, call: str) -> LiveSound | None:
     """Return the sound of a microphone or a live stream that a name means; None for files."""
-    from dala.media.microphone import capture, functions
+    from dala.media.microphone import functions
 
     if name.startswith(functions.SCHEME):
         try:
@@ -233,7 +206,7 @@ def _opened(name: str, call: str) -> LiveSound | None:
     if "://" not in name or not (source := sound_source(name, call)).live:
         return None
     lasting = replace(source, reconnect=functions.RECONNECT)
-    return capture.SoundCapture(lasting, _TIMEOUT, call).start()
+    return functions.SoundCapture(lasting, _TIMEOUT, call).start()
 
 
 def _own(name: str, given: object) -> dict[str, JsonValue]:

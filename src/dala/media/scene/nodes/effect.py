@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,10 +19,6 @@ from dala.media.scene.nodes.filter_parameters import FilterParameter, filter_par
 from dala.media.scene.nodes.json_types import JsonString
 from dala.media.scene.nodes.node import Content, Node, NotNamed
 from dala.media.scene.nodes.properties import REQUIRED, Argument, Property
-
-if TYPE_CHECKING:
-    from dala.media.scene.nodes.group import GroupNode
-    from dala.media.scene.scene import Scene
 
 
 class EffectNode(Node):
@@ -62,7 +58,8 @@ class EffectNode(Node):
 
     corner_radius = Property(0.0, t.NumberType(0.0), "Radius of the corners.", unit="pixels")
 
-    def __init__(self, scene: Scene, parent: GroupNode, given: t.Values) -> None:
+    def prepare(self, given: t.Values) -> None:
+        """Take the arguments that are not properties."""
         filter = given.pop("type", None)
         if not isinstance(filter, str | Runnable):
             raise ParameterError.invalid(
@@ -71,7 +68,7 @@ class EffectNode(Node):
         given_input = given.pop("input", None)
         target: Node | None = None
         if given_input is not None:
-            target = scene._find(given_input, "add_effect")
+            target = self.scene._find(given_input, "add_effect")
         if isinstance(target, EffectNode):
             target = target.input  # effects of one node form a chain
         known = filter_parameters(filter)
@@ -87,11 +84,13 @@ class EffectNode(Node):
             )
         self.filter = filter
         self.input: Node | None = target
-        self.params: t.Values = {}
+        self.params: t.Values = own
         #: Changes with the parameters.
         self.revision = 0
-        super().__init__(scene, parent, given)
-        self.params = self._checked_params(own)
+
+    def ready(self) -> None:
+        """Check the parameters."""
+        self.params = self._checked_params(self.params)
 
     # properties -------------------------------------------------------------------------------
     def has(self, name: str) -> bool:
@@ -107,10 +106,7 @@ class EffectNode(Node):
 
     def set(self, name: str, value: t.Value) -> None:
         """Set a parameter or a property; the next frame shows it."""
-        if name in filter_parameters(self.filter):
-            self.update(**{name: value})
-        else:
-            super().set(name, value)
+        self.update(**{name: value})
 
     def update(self, **properties: t.Value) -> None:
         """Set several parameters or properties: all of them, or none if one is refused."""
@@ -203,12 +199,9 @@ class EffectNode(Node):
 
     def joins(self, other: EffectNode) -> bool:
         """Return True if ``other``, just above, can run in the same filter list as this one."""
-        v = self.property_values
-        names = ("x", "y", "width", "height", "anchor")
-        return (
-            v["opacity"] == 1.0 and v["blend"] == "over" and not v["corner_radius"]
-            and not v["border_width"] and all(v[n] == other.property_values[n] for n in names)
-        )  # fmt: skip
+        own, others = self.property_values, other.property_values
+        same = all(own[n] == others[n] for n in ("x", "y", "width", "height", "anchor"))
+        return same and self.as_usual("opacity", "blend", "corner_radius", "border_width")
 
     def content(self) -> Content | None:
         """Return the size of the filtered region; the compositor makes the picture."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from dala.errors import ParameterError, UnknownKernel, did_you_mean
 from dala.gpu.compute.kernel import find
@@ -54,7 +54,7 @@ def filter_parameters(filter: str | Runnable) -> dict[str, FilterParameter]:
                 p.name == "border" and p.default == chosen["border"] for p in spec.parameters
             )
             return {
-                p.name: FilterParameter(p.default, p.type == "int", _field(p))
+                p.name: FilterParameter(p.default, p.type == "int", Field(_declared_type(p), p.doc))
                 for p in spec.parameters
                 if not (clamps and p.name in chosen)
             }
@@ -89,15 +89,18 @@ def params_object(filter: str) -> JsonObject:
     return JsonObject(f"the parameters of {filter!r}", fields)
 
 
-def _field(parameter: FilterParam) -> Field:
-    return Field(_declared_type(parameter), parameter.doc)
+_NUMBERS: Final = ListOf(JsonNumber(), "a list of numbers")
+#: The forms of parameters of custom kernels by the type of their default; a bool is an int, too.
+_CUSTOM: Final[dict[type, JsonType]] = {
+    bool: JsonBoolean(), str: JsonString(), int: JsonNumber(),
+    float: OneOf(JsonNumber(), _NUMBERS), tuple: OneOf(_NUMBERS, JsonString()),
+}  # fmt: skip
 
 
 def _declared_type(parameter: FilterParam) -> JsonType:
     """Return the form of a parameter in scene files."""
     low = -LIMIT if parameter.low is None else max(parameter.low, -LIMIT)
     high = LIMIT if parameter.high is None else min(parameter.high, LIMIT)
-    numbers = ListOf(JsonNumber(), "a list of numbers")
     match parameter.type:
         case "bool":
             return JsonBoolean()
@@ -106,21 +109,10 @@ def _declared_type(parameter: FilterParam) -> JsonType:
         case "choice":
             return JsonChoice(parameter.choices)
         case "ints" | "floats":
-            return OneOf(JsonNumber(), numbers, JsonString())
+            return OneOf(JsonNumber(), _NUMBERS, JsonString())
     return JsonType()
 
 
 def _custom_type(default: ParamValue) -> JsonType:
-    """Return the form of a parameter of a custom kernel, which only its default tells."""
-    numbers = ListOf(JsonNumber(), "a list of numbers")
-    if isinstance(default, bool):
-        return JsonBoolean()
-    if isinstance(default, str):
-        return JsonString()
-    if isinstance(default, int):
-        return JsonNumber()
-    if isinstance(default, float):
-        return OneOf(JsonNumber(), numbers)
-    if isinstance(default, tuple):
-        return OneOf(numbers, JsonString())
-    return JsonType()
+    """Return the form of a parameter of a custom kernel, from its default."""
+    return next((k for form, k in _CUSTOM.items() if isinstance(default, form)), JsonType())

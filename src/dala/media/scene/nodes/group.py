@@ -9,19 +9,17 @@ from dala.media.scene.boxes import container_size
 from dala.media.scene.builder import NodeBuilder
 from dala.media.scene.nodes import property_types as t
 from dala.media.scene.nodes.audio import VOLUME
-from dala.media.scene.nodes.json_types import FixedList, JsonNumber
+from dala.media.scene.nodes.json_types import JsonNumber
 from dala.media.scene.nodes.nested import SceneNode
 from dala.media.scene.nodes.node import Content, Node
 from dala.media.scene.nodes.properties import Argument, Property
 from dala.media.scene.nodes.times import PLAY_ARGUMENTS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from dala.media.scene.nodes.timeline import TimelineClip
     from dala.media.scene.scene import Scene
 
-_SIDE = t.NumberType(1.0, 16384.0)
+_SIDE = t.NumberType(1, 16384)
 
 
 class GroupNode(Node, NodeBuilder):
@@ -51,10 +49,7 @@ class GroupNode(Node, NodeBuilder):
             key="",
         ),
         "canvas": Argument(
-            t.ParsedType(
-                FixedList("[width, height]", JsonNumber(1, 16384), JsonNumber(1, 16384)),
-                "Sequence[float]",
-            ),
+            t.TupleType("width, height", _SIDE, _SIDE),
             "(width, height) of the group's picture, in pixels.",
         ),
         **PLAY_ARGUMENTS,
@@ -68,15 +63,21 @@ class GroupNode(Node, NodeBuilder):
     @classmethod
     def create(cls, scene: Scene, parent: GroupNode, given: t.Values) -> Node:
         """Return a new group, or a SceneNode for a given scene."""
-        if given.get("scene") is not None:
+        if "scene" in cls.ARGUMENTS and given.get("scene") is not None:
             return SceneNode(scene, parent, given)
         return cls(scene, parent, given)
 
-    def __init__(self, scene: Scene, parent: GroupNode | None, given: t.Values) -> None:
+    def prepare(self, given: t.Values) -> None:
+        """Take the arguments that are not properties."""
         given.pop("scene", None)
         self.children: list[Node] = []
-        self.canvas = _canvas(given.pop("canvas", None), scene, parent)
-        super().__init__(scene, parent, given)
+        #: Width and height of the picture.
+        self.canvas: tuple[float, float] = container_size(self)
+        if (canvas := self.take(given, "canvas")) is not None:
+            self.canvas = float(round(canvas[0])), float(round(canvas[1]))
+
+    def ready(self) -> None:
+        """Refuse times that need a length."""
         if self.clip.needs_length and type(self) is GroupNode:
             raise ParameterError(
                 "add_group: to loop or run backwards a group needs its length. Give trim=(0, "
@@ -116,13 +117,14 @@ class GroupNode(Node, NodeBuilder):
 
     @property
     def flat(self) -> bool:
-        """Whether drawing the nodes one by one gives the same result as drawing the group."""
-        v = self.property_values
+        """True if drawing the nodes one by one gives the same result as drawing the group."""
+        usual = self.as_usual(
+            "opacity", "blend", "rotation", "radius", "border_width", "shadow", "crop", "scale"
+        )
+        width, height = self.property_values["width"], self.property_values["height"]
         return (
-            v["opacity"] == 1.0 and v["blend"] == "over" and not v["rotation"] and not v["radius"]
-            and not v["border_width"] and v["shadow"] is None and v["crop"] is None
-            and v["scale"] == 1.0 and not self.effects
-            and v["width"] in (None, self.canvas[0]) and v["height"] in (None, self.canvas[1])
+            usual and not self.effects
+            and width in (None, self.canvas[0]) and height in (None, self.canvas[1])
             and all(_independent(node) for node in self.children if node.DRAWN)
         )  # fmt: skip
 
@@ -156,17 +158,3 @@ def _independent(node: Node) -> bool:
     return node.property_values["blend"] == "over" and not (
         node.type == "effect" and getattr(node, "input", None) is None
     )
-
-
-def _canvas(
-    canvas: Sequence[float] | None, scene: Scene, parent: GroupNode | None
-) -> tuple[float, float]:
-    if canvas is None:
-        if parent is None or parent.parent is None:
-            return float(scene.width), float(scene.height)
-        return parent.canvas
-    items = t.as_tuple(canvas)
-    if items is None or len(items) != 2:
-        raise ParameterError.invalid("add_group", "canvas", "(width, height)", canvas)
-    width, height = (_SIDE.convert(item, "add_group", "canvas") for item in items)
-    return float(round(width)), float(round(height))

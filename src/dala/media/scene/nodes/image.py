@@ -7,7 +7,6 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, cast
 
 from dala.errors import ParameterError
-from dala.gpu.color import NAMED
 from dala.media.scene.boxes import container_size
 from dala.media.scene.compositor.pictures import LivePicture, copy_image, is_opaque
 from dala.media.scene.nodes import property_types as t
@@ -18,8 +17,6 @@ from dala.media.scene.nodes.properties import Argument, Property
 from dala.media.texture import Texture
 
 if TYPE_CHECKING:
-    from dala.media.scene.nodes.group import GroupNode
-    from dala.media.scene.scene import Scene
     from dala.typing import ImageLike, PathLike
 
 #: What image nodes show; a hashable value is the key of a texture.
@@ -56,24 +53,21 @@ class ImageNode(Node):
     _NOR: ClassVar[str] = ""
     __slots__ = ("_live", "texture")
 
-    def __init__(self, scene: Scene, parent: GroupNode, given: t.Values) -> None:
+    def prepare(self, given: t.Values) -> None:
+        """Take the arguments that are not properties."""
         image, image_id = given.pop("image", None), given.pop("image_id", None)
         if image is not None and image_id is not None:
             raise ParameterError(f"add_{self.type}: give image or image_id, not both.")
         image = image_id if image is None else image
         self.texture: Texture | None = None
         self._live: LivePicture | None = None
+        apply_pip(given, f"add_{self.type}")
         if image is not None or type(self) is ImageNode:
-            self._use(scene, image)
-        try:
-            super().__init__(scene, parent, apply_pip(given, f"add_{self.type}"))
-        except BaseException:
-            self.release()
-            raise
+            self._use(image)
 
     @property
     def has_image(self) -> bool:
-        """Whether the node shows an image, rather than a shape."""
+        """True if the node shows an image, rather than a shape."""
         return self._live is not None
 
     def saved_arguments(self) -> t.Values:
@@ -87,13 +81,13 @@ class ImageNode(Node):
 
     def show(self, image: ImageSource) -> None:
         """Show another image."""
-        self._use(self.scene, image)
+        self._use(image)
         self.changed()
 
-    def _use(self, scene: Scene, image: ImageSource) -> None:
-        texture = None
+    def _use(self, image: ImageSource) -> None:
+        scene, texture = self.scene, None
         if isinstance(image, str | os.PathLike):
-            texture = self._named(scene, image)
+            texture = self._named(image)
         elif isinstance(image, Texture):
             texture = image
         elif (
@@ -111,10 +105,11 @@ class ImageNode(Node):
         self.release()
         self._live = live
 
-    def _named(self, scene: Scene, image: PathLike) -> Texture:
+    def _named(self, image: PathLike) -> Texture:
         """Return the texture that a string or path names: one of the scene's, or a file's."""
+        textures = self.scene.textures
         key = cast("Hashable", image)  # paths can be hashed, but their protocol does not say so
-        if key in scene.textures and (found := scene.textures.get(key)) is not None:
+        if key in textures and (found := textures.get(key)) is not None:
             return found
         path = os.fspath(image)
         if not os.path.exists(path):
@@ -122,7 +117,7 @@ class ImageNode(Node):
                 f"add_{self.type}: there is no texture and no file {path!r}{self._NOR}. Load a "
                 "texture first: scene.textures.load(key, picture)."
             )
-        return scene.textures.load(path, path)
+        return textures.load(path, path)
 
     def content(self) -> Content | None:
         """Return the image."""
@@ -132,9 +127,7 @@ class ImageNode(Node):
         if self.texture is not None and live.seen != self.texture.version:
             live.show(self.texture.array, opaque=is_opaque(self.texture.array))
             live.seen = self.texture.version
-        picture = live.picture
-        assert picture is not None
-        return Content(picture.width, picture.height, picture, live.version, opaque=live.opaque)
+        return live.content()
 
     def release(self) -> None:
         """Release the texture."""
@@ -168,9 +161,10 @@ class OverlayNode(ImageNode):
     color = Property(None, t.ColorType(optional=True), "Color of the shape.")
     shape = Property("rect", t.ChoiceType(SHAPES), "Shape of an overlay without an image.")
 
-    def __init__(self, scene: Scene, parent: GroupNode, given: t.Values) -> None:
+    def prepare(self, given: t.Values) -> None:
+        """Take the arguments that are not properties."""
         image = given.get("image")
-        if isinstance(image, tuple | list) or (isinstance(image, str) and _is_color(image)):
+        if isinstance(image, tuple | list) or (isinstance(image, str) and t.is_color_name(image)):
             if given.get("color") is not None:
                 raise ParameterError("add_overlay: give one color, not two.")
             given["color"] = given.pop("image")
@@ -179,7 +173,7 @@ class OverlayNode(ImageNode):
             raise ParameterError(
                 "add_overlay: an image or a color is required, such as add_overlay(color='red')."
             )
-        super().__init__(scene, parent, given)
+        super().prepare(given)
 
     def content(self) -> Content | None:
         """Return the image, or the color with the size of the container."""
@@ -192,7 +186,3 @@ class OverlayNode(ImageNode):
         if self.property_values["shape"] == "circle":
             width = height = min(width, height)
         return Content(width, height, color=color, opaque=color[3] == 255)
-
-
-def _is_color(text: str) -> bool:
-    return text.startswith("#") or text.strip().lower().replace(" ", "") in NAMED

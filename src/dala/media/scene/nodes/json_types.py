@@ -10,9 +10,10 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, TypeAlias
 
-from dala.errors import ColorError, did_you_mean
+from dala.errors import ColorError, DalaError, did_you_mean
 from dala.gpu.color import NAMED, rgba_of
 
 #: A value read from a JSON file. ``Any`` is deliberate: the types below check it.
@@ -23,6 +24,8 @@ JsonData: TypeAlias = (
 )
 #: A JSON Schema, or a part of one.
 Schema: TypeAlias = dict[str, JsonValue]
+#: An object of a scene file.
+JsonItem: TypeAlias = dict[str, JsonValue]
 
 #: Positions, sizes and other numbers without bounds of their own lie within this range.
 LIMIT: Final = 1_000_000.0
@@ -31,7 +34,7 @@ _MOST_SHOWN: Final = 60
 #: The names of the calls that errors of the builder methods start with.
 _CALL: Final = re.compile(
     r"(add_\w+(\('[^']*'\))?|(Scene|Frame|TexturePool|video)\.\w+|Scene|easing|open_source|TextStyle"
-    r"|load_subtitles|fonts?|layout|grid|stack|side_by_side|[^ :]+: get): "
+    r"|load_subtitles|transition|fonts?|layout|grid|stack|side_by_side|[^ :]+: get): "
 )
 
 
@@ -65,23 +68,42 @@ class JsonType:
 
     #: What is expected, as error messages say it.
     expected = "any value"
+    #: The Python types of the outermost form of a value.
+    form: ClassVar[type | tuple[type, ...]] = object
+    #: The type as JSON Schema, where it is always the same.
+    SCHEMA: ClassVar[Schema] = {}
 
     def fits(self, value: JsonValue) -> bool:
         """Return True if the outermost form of a value (number, list, ...) is right."""
+        return isinstance(value, self.form)
+
+    def accepts(self, value: JsonValue) -> bool:
+        """Return True if a value of the right form is accepted, apart from what is inside it."""
         return True
+
+    def hint(self, value: JsonValue) -> str:
+        """Return what may help after a refused value; "" for nothing."""
+        return ""
 
     def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
         """Append a line to ``problems`` for each mistake in a value."""
-        if not self.fits(value):
-            problems.append(refusal(at, self.expected, value))
+        if self.fits(value) and self.accepts(value):
+            self.check_inside(value, at, problems)
+        else:
+            problems.append(refusal(at, self.expected, value, self.hint(value)))
+
+    def check_inside(self, value: JsonValue, at: str, problems: list[str]) -> None:
+        """Append a line for each mistake inside an accepted value."""
 
     def schema(self) -> Schema:
         """Return the type as JSON Schema."""
-        return {}
+        return self.SCHEMA
 
 
 class JsonNumber(JsonType):
     """A finite number within bounds."""
+
+    form = (int, float)
 
     def __init__(self, low: float = -LIMIT, high: float = LIMIT, *, integer: bool = False) -> None:
         self.low, self.high, self.integer = low, high, integer
@@ -89,13 +111,12 @@ class JsonNumber(JsonType):
 
     def fits(self, value: JsonValue) -> bool:
         """Return True for numbers; booleans are not numbers."""
-        return isinstance(value, int | float) and not isinstance(value, bool)
+        return super().fits(value) and not isinstance(value, bool)
 
-    def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
-        """Append a line unless it is a number within the bounds."""
-        good = self.fits(value) and self.low <= value <= self.high
-        if not good or (self.integer and value != math.floor(value)):
-            problems.append(refusal(at, self.expected, value))
+    def accepts(self, value: JsonValue) -> bool:
+        """Return True within the bounds."""
+        inside = self.low <= value <= self.high
+        return inside and (not self.integer or bool(value == math.floor(value)))
 
     def schema(self) -> Schema:
         """Return type and bounds."""
@@ -121,10 +142,9 @@ class PositiveNumber(JsonNumber):
         super().__init__(0.0, high)
         self.expected = "a number above 0" + (f" and up to {high:g}" if high < LIMIT else "")
 
-    def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
-        """Append a line unless it is a number above 0."""
-        if not (self.fits(value) and 0 < value <= self.high):
-            problems.append(refusal(at, self.expected, value))
+    def accepts(self, value: JsonValue) -> bool:
+        """Return True above 0 and up to the bound."""
+        return bool(0 < value <= self.high)
 
     def schema(self) -> Schema:
         """Return type and bounds."""
@@ -135,120 +155,120 @@ class JsonBoolean(JsonType):
     """True or false."""
 
     expected = "true or false"
-
-    def fits(self, value: JsonValue) -> bool:
-        """Return True for a boolean."""
-        return isinstance(value, bool)
-
-    def schema(self) -> Schema:
-        """Return the type."""
-        return {"type": "boolean"}
+    form = bool
+    SCHEMA: ClassVar[Schema] = {"type": "boolean"}
 
 
 class JsonNull(JsonType):
     """Null, which means the same as leaving the key out."""
 
     expected = "null"
-
-    def fits(self, value: JsonValue) -> bool:
-        """Return True for null."""
-        return value is None
-
-    def schema(self) -> Schema:
-        """Return the type."""
-        return {"type": "null"}
+    form = type(None)
+    SCHEMA: ClassVar[Schema] = {"type": "null"}
 
 
 class JsonString(JsonType):
     """A string of at least ``shortest`` characters; ``expected`` says what it stands for."""
+
+    form = str
 
     def __init__(self, expected: str = "a string", *, shortest: int = 0) -> None:
         self.expected = expected
         self.shortest = shortest
 
     def fits(self, value: JsonValue) -> bool:
-        """Return True for a string that is long enough."""
-        return isinstance(value, str) and len(value) >= self.shortest
+        """Return True for strings that are long enough."""
+        return super().fits(value) and len(value) >= self.shortest
 
     def schema(self) -> Schema:
-        """Return type and length."""
+        """Return the type and the least length."""
         return {"type": "string"} | ({"minLength": self.shortest} if self.shortest else {})
 
 
 class JsonChoice(JsonType):
     """One of several strings; errors suggest the nearest."""
 
+    form = str
+
     def __init__(self, choices: Iterable[str]) -> None:
         self.choices = tuple(choices)
         self.expected = f"one of {', '.join(map(repr, self.choices))}"
 
-    def fits(self, value: JsonValue) -> bool:
-        """Return True for any string."""
-        return isinstance(value, str)
+    def accepts(self, value: JsonValue) -> bool:
+        """Return True for one of the choices."""
+        return value in self.choices
 
-    def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
-        """Append a line unless it is one of the choices."""
-        if isinstance(value, str) and value in self.choices:
-            return
-        hint = did_you_mean(value, self.choices) if isinstance(value, str) else ""
-        problems.append(refusal(at, self.expected, value, hint))
+    def hint(self, value: JsonValue) -> str:
+        """Return the nearest choice."""
+        return did_you_mean(value, self.choices) if isinstance(value, str) else ""
 
     def schema(self) -> Schema:
         """Return the choices."""
         return {"enum": list(self.choices)}
 
 
-class ParsedString(JsonString):
-    """A string that a function accepts, or refuses with a reason."""
+class ParsedValue(JsonType):
+    """A value that a function reads; its errors are those of the value.
+
+    Args:
+        expected: what errors say that a value must be.
+        form: the types of values that are read.
+        parse: raises an error if the value is wrong.
+        schema: the schema.
+    """
+
+    def __init__(
+        self, expected: str, form: type | tuple[type, ...], parse: Callable[[JsonValue], object],
+        schema: Schema,
+    ) -> None:  # fmt: skip
+        self.expected = expected
+        self._form, self._parse, self._schema = form, parse, schema
+
+    def fits(self, value: JsonValue) -> bool:
+        """Return True if the value has the form; a string must not be empty."""
+        return isinstance(value, self._form) and value != ""
+
+    def check_inside(self, value: JsonValue, at: str, problems: list[str]) -> None:
+        """Append the error of reading the value, if there is one."""
+        try:
+            self._parse(value)
+        except (DalaError, ValueError, KeyError) as error:
+            problems.append(f"{at}: {without_call(error)}")
+
+    def schema(self) -> Schema:
+        """Return the schema."""
+        return self._schema
+
+
+class ParsedString(ParsedValue):
+    """A string that a function reads; the schema suggests examples."""
 
     def __init__(
         self, expected: str, examples: Iterable[str], parse: Callable[[str], object]
     ) -> None:
-        super().__init__(expected, shortest=1)
         self.examples = tuple(examples)
-        self.parse = parse
-
-    def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
-        """Append the function's reason if it refuses the string."""
-        super().check(value, at, problems)
-        if self.fits(value):
-            try:
-                self.parse(value)
-            except (ValueError, KeyError) as error:
-                problems.append(f"{at}: {without_call(error)}")
-
-    def schema(self) -> Schema:
-        """Return the known strings, and any other: a file may use more than those built in."""
-        anything = super().schema()
-        return {"anyOf": [{"enum": list(self.examples)}, anything]} if self.examples else anything
+        anything: Schema = {"type": "string", "minLength": 1}
+        named: Schema = {"anyOf": [{"enum": list(self.examples)}, anything]}
+        super().__init__(expected, str, parse, named if self.examples else anything)
 
 
 class JsonColor(JsonType):
     """A CSS name, "#rrggbb", "#rrggbbaa", or a list of three or four numbers."""
 
     expected = "a color"
+    form: ClassVar[type | tuple[type, ...]] = (str, list)
+    SCHEMA: ClassVar[Schema] = {"$ref": "#/$defs/color"}
 
-    def fits(self, value: JsonValue) -> bool:
-        """Return True for a string or a list."""
-        return isinstance(value, str | list)
-
-    def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
-        """Append a line unless it is a color."""
-        if not self.fits(value):
-            problems.append(refusal(at, self.expected, value))
-            return
+    def check_inside(self, value: JsonValue, at: str, problems: list[str]) -> None:
+        """Append the reason if it is no color."""
         try:
             rgba_of(value, "load_scene", "color")
         except ColorError as error:
             problems.append(f"{at}: {str(error).removeprefix('load_scene: color ')}")
 
-    def schema(self) -> Schema:
-        """Return a reference to the definition of colors."""
-        return {"$ref": "#/$defs/color"}
-
     @staticmethod
     def definition() -> Schema:
-        """Return the definition of colors: the named ones, other spellings, hex, and lists."""
+        """Return the definition that the reference names."""
         part = {"type": "integer", "minimum": 0, "maximum": 255}
         return {
             "anyOf": [
@@ -262,59 +282,55 @@ class JsonColor(JsonType):
 class ColorString(JsonColor):
     """A color written as a string, where a list means something else."""
 
-    def fits(self, value: JsonValue) -> bool:
-        """Return True for a string."""
-        return isinstance(value, str)
+    form = str
 
 
 class FixedList(JsonType):
     """A list of a fixed number of values, each of its own type; trailing ones may be optional."""
+
+    form = list
 
     def __init__(self, expected: str, *items: JsonType, shortest: int | None = None) -> None:
         self.expected = expected
         self.items = items
         self.shortest = len(items) if shortest is None else shortest
 
-    def fits(self, value: JsonValue) -> bool:
-        """Return True for a list."""
-        return isinstance(value, list)
+    def accepts(self, value: JsonValue) -> bool:
+        """Return True for the right number of items."""
+        return self.shortest <= len(value) <= len(self.items)
 
-    def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
-        """Append a line if the length is wrong, else check each item."""
-        if not isinstance(value, list) or not self.shortest <= len(value) <= len(self.items):
-            problems.append(refusal(at, self.expected, value))
-            return
+    def check_inside(self, value: JsonValue, at: str, problems: list[str]) -> None:
+        """Append lines for the items."""
         for i, item in enumerate(value):
             self.items[i].check(item, f"{at}[{i}]", problems)
 
     def schema(self) -> Schema:
-        """Return the schema of each item."""
+        """Return the types of the items."""
         items = [kind.schema() for kind in self.items]
         return {"type": "array", "prefixItems": items, "items": False, "minItems": self.shortest}
 
 
+@dataclass(eq=False)
 class ListOf(JsonType):
     """A list of any length with items of one type."""
 
-    def __init__(self, item: JsonType, expected: str, *, shortest: int = 0) -> None:
-        self.item = item
-        self.expected = expected
-        self.shortest = shortest
+    form = list
 
-    def fits(self, value: JsonValue) -> bool:
-        """Return True for a list."""
-        return isinstance(value, list)
+    item: JsonType
+    expected: str
+    shortest: int = 0
 
-    def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
-        """Check each item."""
-        if not isinstance(value, list) or len(value) < self.shortest:
-            problems.append(refusal(at, self.expected, value))
-            return
+    def accepts(self, value: JsonValue) -> bool:
+        """Return True for enough items."""
+        return len(value) >= self.shortest
+
+    def check_inside(self, value: JsonValue, at: str, problems: list[str]) -> None:
+        """Append lines for the items."""
         for i, item in enumerate(value):
             self.item.check(item, f"{at}[{i}]", problems)
 
     def schema(self) -> Schema:
-        """Return the schema of the items."""
+        """Return the type of the items."""
         made: Schema = {"type": "array", "items": self.item.schema()}
         return made | ({"minItems": self.shortest} if self.shortest else {})
 
@@ -327,29 +343,25 @@ class OneOf(JsonType):
         self.expected = " or ".join(option.expected for option in options)
 
     def fits(self, value: JsonValue) -> bool:
-        """Return True if one of the types fits."""
+        """Return True if one of the types has the form of the value."""
         return any(option.fits(value) for option in self.options)
 
-    def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
-        """Check with the first type that fits."""
-        for option in self.options:
-            if option.fits(value):
-                option.check(value, at, problems)
-                return
-        problems.append(refusal(at, self.expected, value))
+    def check_inside(self, value: JsonValue, at: str, problems: list[str]) -> None:
+        """Append lines of the type that has the form of the value."""
+        next(option for option in self.options if option.fits(value)).check(value, at, problems)
 
     def schema(self) -> Schema:
-        """Return all of them."""
+        """Return the types."""
         return {"anyOf": [option.schema() for option in self.options]}
 
 
+@dataclass
 class Field:
     """A key of a JSON object: its type, its description, and whether it is required."""
 
-    def __init__(self, kind: JsonType, description: str = "", *, required: bool = False) -> None:
-        self.kind = kind
-        self.description = description
-        self.required = required
+    kind: JsonType
+    description: str = ""
+    required: bool = False
 
     def schema(self) -> Schema:
         """Return the type's schema with the description."""
@@ -360,19 +372,18 @@ class Field:
 class JsonObject(JsonType):
     """An object with known keys; an unknown key is refused and the nearest suggested."""
 
+    form = dict
+
     def __init__(self, expected: str, fields: Mapping[str, Field]) -> None:
         self.expected = expected
         self.fields = dict(fields)
 
-    def fits(self, value: JsonValue) -> bool:
-        """Return True for an object."""
-        return isinstance(value, dict)
-
     def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
-        """Check every key, and that no required one is missing."""
-        if not isinstance(value, dict):
-            problems.append(refusal(at or "the file", self.expected, value))
-            return
+        """Append lines for the object; the outermost one is the file."""
+        super().check(value, at if self.fits(value) else at or "the file", problems)
+
+    def check_inside(self, value: JsonValue, at: str, problems: list[str]) -> None:
+        """Append lines for repeated, unknown and missing keys, and for the values."""
         for name in getattr(value, "repeated", ()):
             problems.append(f"{join(at, name)}: the key occurs twice. Remove one.")
         for name, item in value.items():
@@ -387,7 +398,7 @@ class JsonObject(JsonType):
                 problems.append(f"{join(at, name)}: missing; must be {field.kind.expected}.")
 
     def schema(self) -> Schema:
-        """Return the schema of all keys."""
+        """Return the keys and which of them are required."""
         required = [name for name, field in self.fields.items() if field.required]
         made: Schema = {"type": "object", "additionalProperties": False}
         if required:

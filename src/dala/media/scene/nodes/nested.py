@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dala.media.frame import Frame
-    from dala.media.scene.nodes.group import GroupNode
     from dala.media.scene.scene import Scene
     from dala.media.sources.moment import Moment
 
@@ -57,26 +56,29 @@ class SceneNode(Node):
 
     volume = Property(1.0, VOLUME, "Factor of the sound of the inner scene.", drawn=False)
 
-    def __init__(self, scene: Scene, parent: GroupNode, given: t.Values) -> None:
+    def prepare(self, given: t.Values) -> None:
+        """Take the arguments that are not properties."""
         child: Scene = given.pop("scene", None)
-        if not isinstance(child, type(scene)):
+        if not isinstance(child, type(self.scene)):
             raise ParameterError.invalid("add_scene", "scene", "a Scene", child)
         child._check_open("add_scene")
-        _check_nesting(scene, child)
+        _check_nesting(self.scene, child)
         self.child = child
         #: Whether the node closes the inner scene; True for scenes loaded from a file.
         self.owned = False
-        self._live = LivePicture(scene._compositor)
+        self._live = LivePicture(self.scene._compositor)
         self._frame: Frame | None = None
         self._seen = 0
         self._hidden = False
-        super().__init__(scene, parent, given)
-        if self.clip.needs_length and child.duration is None:
+
+    def ready(self) -> None:
+        """Refuse times that need a length."""
+        if self.clip.needs_length and self.child.duration is None:
             raise ParameterError(
                 "add_scene: to loop or run backwards the inner scene needs a length. Set its "
                 "duration, or give trim=(0, seconds)."
             )
-        child._shown_by.add(self)
+        self.child._shown_by.add(self)
 
     def length(self) -> Fraction | None:
         """Return the duration of the inner scene."""
@@ -105,12 +107,7 @@ class SceneNode(Node):
 
     def content(self) -> Content | None:
         """Return the inner scene's last frame."""
-        live = self._live
-        if live.picture is None or self._hidden:
-            return None
-        return Content(
-            self.child.width, self.child.height, live.picture, live.version, opaque=live.opaque
-        )
+        return None if self._hidden else self._live.content()
 
     def natural(self) -> tuple[float, float]:
         """Return the inner scene's size."""
@@ -161,7 +158,7 @@ def nesting(inside: Sequence[tuple[int, int]]) -> tuple[int, int]:
 
 
 def too_nested(found: tuple[int, int]) -> str:
-    """Return what is too much; an empty text if nothing is.
+    """Return the limit that is exceeded, as text; an empty text if none is.
 
     >>> too_nested((3, 4))
     ''

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, NoReturn
 
@@ -13,11 +14,13 @@ from dala.media.scene.nodes import property_types as t
 from dala.media.scene.nodes.properties import Argument, PairProperty, PositionProperty, Property
 from dala.media.scene.nodes.registry import register_node
 from dala.media.scene.nodes.times import TransitionArgument, take_clip
-from dala.media.sources.clip import check_order
+from dala.media.sources.clip import ClipTimes, check_order
 from dala.media.sources.moment import Moment
 from dala.resources import refuse_pickle
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dala.gpu.compute.composite import Picture
     from dala.media.scene.compositor.display_list import DisplayItem
     from dala.media.scene.nodes.effect import EffectNode
@@ -35,38 +38,24 @@ _JUST: Final = Fraction(1, 10**6)
 FITS: Final = ("stretch", "contain", "cover", "pad", "none", "fill", "letterbox", "crop")
 
 
+@dataclass(eq=False, slots=True)
 class Content:
     """The picture or color that a node shows, before it is placed in the scene."""
 
-    __slots__ = (
-        "color", "finished", "height", "margin", "opaque", "picture", "version", "width",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        width: float,
-        height: float,
-        picture: Picture | None = None,
-        version: int = 0,
-        *,
-        color: tuple[int, int, int, int] = (0, 0, 0, 0),
-        opaque: bool = False,
-        margin: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0),
-        finished: bool = False,
-    ) -> None:
-        #: Size of the box: the picture's size without its margin.
-        self.width = width
-        self.height = height
-        self.picture = picture
-        #: Changes exactly when the picture's pixels do.
-        self.version = version
-        self.color = color
-        #: Whether every pixel is opaque.
-        self.opaque = opaque
-        #: Pixels of the picture beyond the box: left, top, right, bottom.
-        self.margin = margin
-        #: Whether the picture already has rounded corners and the border.
-        self.finished = finished
+    #: Size of the box: the picture's size without its margin.
+    width: float
+    height: float
+    picture: Picture | None = None
+    #: Changes exactly when the picture's pixels do.
+    version: int = 0
+    _: KW_ONLY
+    color: tuple[int, int, int, int] = (0, 0, 0, 0)
+    #: Whether every pixel is opaque.
+    opaque: bool = False
+    #: Pixels of the picture beyond the box: left, top, right, bottom.
+    margin: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    #: Whether the picture already has rounded corners and the border.
+    finished: bool = False
 
 
 class NotNamed(NamedTuple):
@@ -148,7 +137,7 @@ class Node(ABC):
     position = PositionProperty(
         "x", "y", t.PlaceType(), "(x, y), or a corner, an edge or the center by name."
     )
-    size = PairProperty("width", "height", t.SizeType(), "(width, height) of the box.")
+    size = PairProperty("width", "height", t.SIZE, "(width, height) of the box.")
     anchor = Property(
         (0.0, 0.0), t.AnchorType(),
         "The point of the box that is at the position: fractions of its size, or a name.",
@@ -212,15 +201,24 @@ class Node(ABC):
         return cls(scene, parent, given)
 
     def __init__(self, scene: Scene, parent: GroupNode | None, given: t.Values) -> None:
-        call = f"add_{self.type}"
         self.scene = scene
         self.parent = parent
-        self.serial = scene._next_serial()
+        self.prepare(given)
+        try:
+            self._begin(given)
+            self.ready()
+        except BaseException:
+            self.release()
+            raise
+
+    def _begin(self, given: t.Values) -> None:
+        scene, call = self.scene, f"add_{self.type}"
+        self.serial = next(scene._serials)
         self.effects: list[EffectNode] = []
         #: The node's entry in the display list; None if it is not drawn.
         self.display_item: DisplayItem | None = None
         #: Distance from the edges if the position is a name.
-        self.margin = t.NumberType().convert(given.pop("margin", 0.0), call, "margin")
+        self.margin: float = self.take(given, "margin") if "margin" in self.ARGUMENTS else 0.0
         self.id = scene._checked_id(given.pop("id", None), self.type, self.serial)
         #: The values of all properties by name, pairs by their parts.
         self.property_values: t.Values = {
@@ -230,12 +228,31 @@ class Node(ABC):
         }
         #: Whether the node is there at the scene's time.
         self.present = True
-        place = given.pop("position", None)
+        place = given.pop("position", None) if "position" in self.PROPERTIES else None
         #: When the node is there, and what it plays then; and the arguments that say so.
-        self.clip, self.played = take_clip(given, self.ARGUMENTS, call)
+        self.clip, self.played = self.take_times(given)
         self.property_values.update(self._checked(given, call))
         if place is not None:
             self.property_values.update(self._position(place, call))
+
+    def prepare(self, given: t.Values) -> None:  # noqa: B027 - most nodes need nothing
+        """Take the arguments that are not properties from those of the builder call.
+
+        Only the scene and the group are known yet. What is opened here, ``release`` closes.
+        """
+
+    def ready(self) -> None:  # noqa: B027 - most nodes need nothing
+        """Check what depends on the properties and the times of the node, which are known now."""
+
+    def take_times(self, given: t.Values) -> tuple[ClipTimes, t.Values]:
+        """Take the times from the arguments of the builder call."""
+        return take_clip(given, self.ARGUMENTS, f"add_{self.type}")
+
+    def take(self, given: t.Values, name: str) -> t.Value:
+        """Take an argument from those of the builder call, checked by its declaration."""
+        argument = self.ARGUMENTS[name]
+        value = given.pop(name, argument.default)
+        return None if value is None else argument.type.check(f"add_{self.type}", name, value)
 
     # properties -------------------------------------------------------------------------------
     def has(self, name: str) -> bool:
@@ -263,7 +280,7 @@ class Node(ABC):
         if type(value) in _PLAIN and item.low <= value <= item.high:
             value = float(value)
         else:
-            value = item.type.convert(value, self.id, name)
+            value = item.type.check(self.id, name, value)
         values = self.property_values
         with self.scene._lock:  # not while a frame is drawn
             if value != values[name]:
@@ -277,8 +294,8 @@ class Node(ABC):
         if type(x) in _PLAIN and low <= x <= high and type(y) in _PLAIN and low <= y <= high:
             x, y = float(x), float(y)
         else:
-            x = across.type.convert(x, self.id, "position")
-            y = self.PROPERTIES["y"].type.convert(y, self.id, "position")
+            self.update(position=(x, y))
+            return
         values = self.property_values
         with self.scene._lock:
             if x != values["x"] or y != values["y"]:
@@ -316,6 +333,10 @@ class Node(ABC):
                 f"Those are: {known}.",
             )
 
+    def as_usual(self, *names: str) -> bool:
+        """Return True if properties have their default values."""
+        return all(self.property_values[n] == self.PROPERTIES[n].default for n in names)
+
     def is_color(self, name: str) -> bool:
         """Return True if the values of a property are colors."""
         item = self.PROPERTIES.get(name)
@@ -328,10 +349,9 @@ class Node(ABC):
             if item is None:
                 raise self.unknown_property(name, call)
             if isinstance(item, PairProperty):
-                for part, piece in item.split(value, call).items():
-                    made[part] = self.PROPERTIES[part].type.convert(piece, call, name)
+                made |= self._pair(item, value, call)
             else:
-                made[name] = item.type.convert(value, call, name)
+                made[name] = item.type.check(call, name, value)
         if "start" in made or "end" in made:
             now = self.property_values
             check_order(made.get("start", now["start"]), made.get("end", now["end"]), call)
@@ -344,8 +364,12 @@ class Node(ABC):
             return {"x": x, "y": y}
         item = self.PROPERTIES["position"]
         assert isinstance(item, PairProperty)
-        parts = item.split(place, call)
-        return {k: self.PROPERTIES[k].type.convert(v, call, "position") for k, v in parts.items()}
+        return self._pair(item, place, call)
+
+    def _pair(self, item: PairProperty, value: t.Value, call: str) -> t.Values:
+        """Return the checked parts of a pair by name."""
+        pieces = zip(item.names, item.type.split(call, item.name, value), strict=True)
+        return {n: self.PROPERTIES[n].type.check(call, item.name, piece) for n, piece in pieces}
 
     def unknown_property(self, name: str, call: str) -> UnknownParameter:
         """Return the error about a property that the node does not have."""
@@ -388,7 +412,7 @@ class Node(ABC):
 
     # time -------------------------------------------------------------------------------------
     def retime(self, start: Fraction | None, end: Fraction | None) -> None:
-        """Set the times that a timeline finds; those that are properties stay as they are."""
+        """Set the times that a timeline computes; the properties stay as they are."""
         self.clip = self.clip.with_times(start, end)
 
     def entered(self) -> None:  # noqa: B027 - most nodes need nothing
@@ -446,8 +470,15 @@ class Node(ABC):
                 f"{self.id}: there is no room for it ({width:g} x {height:g}). Use smaller gaps."
             )
         across, down = self.anchor
-        self.update(size=(width, height), scale=1.0)
+        self.update(width=width, height=height, scale=1.0)
         self.update(position=(left + across * width, top + down * height))
+
+    def around(self) -> Iterator[GroupNode]:
+        """Yield the groups around the node, innermost first; the scene itself is none."""
+        at = self.parent
+        while at is not None and at.parent is not None:
+            yield at
+            at = at.parent
 
     def __reduce__(self) -> NoReturn:
         refuse_pickle(self, "Save the scene with scene.save(path).")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from dala.arguments import Flag
 from dala.errors import ParameterError
 from dala.media.scene.nodes import property_types as t
 from dala.media.scene.nodes.properties import Argument
@@ -20,30 +21,32 @@ PIP_ARGUMENTS: Final[dict[str, Argument]] = {
         "True for a picture in picture: top right, 200x150, 20 pixels from the edges.",
     ),
     "pip_position": Argument(t.PlaceType(), "Position of the picture in picture."),
-    "pip_size": Argument(t.SizeType(), "(width, height) of the picture in picture."),
+    "pip_size": Argument(t.SIZE, "(width, height) of the picture in picture."),
 }
 
 
-def apply_pip(given: t.Values, call: str) -> t.Values:
-    """Return arguments of a builder call with those of a picture in picture resolved.
+def apply_pip(given: t.Values, call: str) -> None:
+    """Replace the arguments of a picture in picture in those of a builder call.
 
-    >>> apply_pip({"pip": True}, "add_video")
+    >>> given = {"pip": True}
+    >>> apply_pip(given, "add_video")
+    >>> given
     {'margin': 20.0, 'size': (200.0, 150.0), 'position': 'top-right'}
     """
-    given = {k: v for k, v in given.items() if v is not None}
+    for name in [k for k, v in given.items() if v is None]:
+        del given[name]
     enabled = given.pop("pip", None)
     position, size = given.pop("pip_position", None), given.pop("pip_size", None)
     if enabled is None:
         enabled = position is not None or size is not None
-    if not isinstance(enabled, bool):
-        raise ParameterError.invalid(call, "pip", "True or False", enabled)
+    Flag().check(call, "pip", enabled)
     if not enabled:
         if position is not None or size is not None:
             raise ParameterError(
                 f"{call}: pip_position and pip_size are for a picture in picture, got pip=False. "
                 "Leave pip out, or use position and size."
             )
-        return given
+        return
     if position is not None and given.get("position") is not None:
         raise ParameterError(f"{call}: give position or pip_position, not both.")
     if size is not None and given.get("size") is not None:
@@ -53,4 +56,3 @@ def apply_pip(given: t.Values, call: str) -> t.Values:
         given["size"] = PIP_SIZE if size is None else size
     if position is not None or not {"position", "x", "y"} & given.keys():
         given["position"] = PIP_POSITION if position is None else position
-    return given

@@ -6,6 +6,8 @@ and docstring), attribute access, checks, animation, scene files and their schem
 
 from __future__ import annotations
 
+import builtins
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Final, overload
 
 from dala.media.scene.nodes.json_types import Field
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 REQUIRED: Final[object] = type("Required", (), {"__repr__": lambda self: "..."})()
 
 
+@dataclass(eq=False, slots=True)
 class Argument:
     """An argument of a builder method that is not a property: it is fixed once the node exists.
 
@@ -29,28 +32,20 @@ class Argument:
         required: whether scene files need it; by default, if it has no default.
     """
 
-    __slots__ = ("default", "description", "key", "required", "type")
-
-    def __init__(
-        self,
-        type: PropertyType,
-        description: str,
-        *,
-        default: Value = None,
-        key: str | None = None,
-        required: bool | None = None,
-    ) -> None:
-        self.type = type
-        self.description = description
-        self.default = default
-        self.key = key
-        self.required = default is REQUIRED if required is None else required
+    type: PropertyType
+    description: str
+    _: KW_ONLY
+    default: Value = None
+    key: str | None = None
+    required: bool | None = None
 
     def field(self) -> Field:
         """Return the key of scene files that stands for it."""
-        return Field(self.type.json, self.description, required=self.required)
+        needed = self.default is REQUIRED if self.required is None else self.required
+        return Field(self.type.json, self.description, required=needed)
 
 
+@dataclass(eq=False, slots=True)
 class Property:
     """A property of a node class: ``node.name`` reads it, assigning checks and sets it.
 
@@ -67,53 +62,41 @@ class Property:
         required: whether builder methods and scene files insist on it.
     """
 
-    __slots__ = (
-        "animatable", "default", "description", "drawn", "high", "low", "moves", "name", "order",
-        "required", "saved", "type", "unit",
-    )  # fmt: skip
+    default: Value
+    type: PropertyType
+    description: str
+    _: KW_ONLY
+    unit: str | None = None
+    animatable: bool | None = None
+    order: bool = False
+    moves: bool = False
+    saved: bool = True
+    drawn: bool = True
+    required: bool = False
+    name: str = field(default="", init=False)
+    low: float = field(init=False)
+    high: float = field(init=False)
 
-    def __init__(
-        self,
-        default: Value,
-        type: PropertyType,
-        description: str,
-        *,
-        unit: str | None = None,
-        animatable: bool | None = None,
-        order: bool = False,
-        moves: bool = False,
-        saved: bool = True,
-        drawn: bool = True,
-        required: bool = False,
-    ) -> None:
-        self.default = default
-        self.type = type
-        self.description = description
-        self.unit = unit
-        self.animatable = type.animatable if animatable is None else animatable
-        self.low, self.high = type.low, type.high
-        self.order = order
-        self.moves = moves
-        self.saved = saved
-        self.drawn = drawn
-        self.required = required
-        self.name = ""
+    def __post_init__(self) -> None:
+        self.low, self.high = self.type.low, self.type.high
+        if self.animatable is None:
+            self.animatable = self.type.animatable
 
-    def __set_name__(self, owner: type, name: str) -> None:
+    def __set_name__(self, owner: builtins.type, name: str) -> None:
         self.name = name
 
     @overload
-    def __get__(self, node: None, owner: type) -> Property: ...
+    def __get__(self, node: None, owner: builtins.type) -> Property: ...
     @overload
-    def __get__(self, node: Node, owner: type) -> Value: ...
-    def __get__(self, node: Node | None, owner: type) -> Value:
+    def __get__(self, node: Node, owner: builtins.type) -> Value: ...
+    def __get__(self, node: Node | None, owner: builtins.type) -> Value:
         if node is None:
             return self
         item = node.PROPERTIES.get(self.name)
         if item is self:
             return self.read(node)
         if item is None and not node.has(self.name):
-            kind = type(node).__name__
+            kind = builtins.type(node).__name__
             raise AttributeError(f"{kind} has no property {self.name!r}", name=self.name)
         return node.get(self.name)
 
@@ -143,10 +126,8 @@ class PairProperty(Property):
 
     type: PairType
 
-    def __init__(
-        self, first: str, second: str, type: PairType, description: str, *, unit: str | None = None
-    ) -> None:
-        super().__init__(None, type, description, unit=unit)
+    def __init__(self, first: str, second: str, type: PairType, description: str) -> None:
+        super().__init__(None, type, description)
         self.names = first, second
 
     def read(self, node: Node) -> Value:
@@ -157,10 +138,6 @@ class PairProperty(Property):
     def assign(self, node: Node, value: Value) -> None:
         """Set both parts of a node, checked."""
         node.update(**{self.name: value})
-
-    def split(self, value: Value, call: str) -> dict[str, Value]:
-        """Return the values of the parts by name, unchecked."""
-        return dict(zip(self.names, self.type.split(value, call, self.name), strict=True))
 
 
 class PositionProperty(PairProperty):

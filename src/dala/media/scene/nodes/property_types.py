@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from dala.arguments import items_of
-from dala.errors import ParameterError, did_you_mean
-from dala.gpu.color import rgba_of
+from dala.arguments import ArgumentKind, Selection, items_of
+from dala.errors import ParameterError
+from dala.gpu.color import NAMED, rgba_of
 from dala.media.scene.nodes.json_types import (
     LIMIT,
     FixedList,
@@ -30,7 +30,6 @@ from dala.media.scene.nodes.json_types import (
     OneOf,
     ParsedString,
     PositiveNumber,
-    bounds_text,
 )
 from dala.media.sources.seconds import LATEST, seconds_of, to_fraction
 
@@ -62,8 +61,8 @@ PLACES: Final[dict[str, tuple[float, float]]] = {
 }  # fmt: skip
 
 
-class PropertyType:
-    """The type of a property; this base accepts any value.
+class PropertyType(ArgumentKind[Value]):
+    """The type of a property; this base accepts any value, and keeps lists as tuples.
 
     Args:
         json: the form of a value in a scene file.
@@ -83,7 +82,11 @@ class PropertyType:
         self.animatable = animatable
         self.optional = optional
 
-    def convert(self, value: Value, call: str, name: str) -> Value:
+    def accept(self, value: Value) -> Value:
+        """Return a value in the form that nodes keep it."""
+        return tuple(value) if isinstance(value, list) else value
+
+    def check(self, call: str, argument: str, value: Value) -> Value:
         """Return a value in the form that nodes keep it.
 
         Raises:
@@ -91,11 +94,11 @@ class PropertyType:
         """
         if value is None and self.optional:
             return None
-        return self.convert_value(value, call, name)
+        return self.check_value(call, argument, value)
 
-    def convert_value(self, value: Value, call: str, name: str) -> Value:
+    def check_value(self, call: str, argument: str, value: Value) -> Value:
         """Return a value other than None in the form that nodes keep it."""
-        return value
+        return super().check(call, argument, value)
 
     def dump(self, value: Value) -> JsonValue:
         """Return a kept value as scene files have it."""
@@ -107,37 +110,37 @@ class PropertyType:
 
 
 class NumberType(PropertyType):
-    """A finite number within bounds."""
+    """A finite number within bounds; errors name the ``unit``."""
 
-    def __init__(self, low: float = -LIMIT, high: float = LIMIT, *, optional: bool = False) -> None:
-        super().__init__(JsonNumber(low, high), "float", animatable=True, optional=optional)
+    def __init__(
+        self, low: float = -LIMIT, high: float = LIMIT, *, unit: str = "", optional: bool = False
+    ) -> None:
+        json = JsonNumber(low, high)
+        super().__init__(json, "float", animatable=True, optional=optional)
         self.low, self.high = low, high
+        self.expected = f"{json.expected} {unit}".rstrip() + (" or None" if optional else "")
 
-    def convert_value(self, value: Value, call: str, name: str) -> float:
+    def accept(self, value: Value) -> float:
         """Return the number as a float."""
-        try:
-            found = math.nan if isinstance(value, bool | str) else float(value)
-        except (TypeError, ValueError):
-            found = math.nan
+        found = math.nan if isinstance(value, bool | str) else float(value)
         if self.low <= found <= self.high:
             return found
-        expected = "a number" + bounds_text(self.low, self.high)
-        raise ParameterError.invalid(
-            call, name, expected + (" or None" if self.optional else ""), value
-        )
+        raise ValueError
 
 
 class BooleanType(PropertyType):
     """True or False."""
 
+    expected = "True or False"
+
     def __init__(self) -> None:
         super().__init__(JsonBoolean(), "bool", animatable=True)
 
-    def convert_value(self, value: Value, call: str, name: str) -> bool:
+    def accept(self, value: Value) -> bool:
         """Return the value as a bool."""
         if value is True or value is False or type(value).__name__ in ("bool", "bool_"):
             return bool(value)
-        raise ParameterError.invalid(call, name, "True or False", value)
+        raise TypeError
 
 
 class ChoiceType(PropertyType):
@@ -145,15 +148,12 @@ class ChoiceType(PropertyType):
 
     def __init__(self, choices: Iterable[str]) -> None:
         self.choices = tuple(choices)
+        self._kind = Selection(*self.choices)
         super().__init__(JsonChoice(self.choices), "str")
 
-    def convert_value(self, value: Value, call: str, name: str) -> str:
+    def check_value(self, call: str, argument: str, value: Value) -> str:
         """Return the string if it is one of the choices."""
-        if isinstance(value, str) and value in self.choices:
-            return value
-        hint = did_you_mean(value, self.choices) if isinstance(value, str) else ""
-        expected = f"one of {', '.join(map(repr, self.choices))}"
-        raise ParameterError.invalid(call, name, expected, value, hint)
+        return str(self._kind.check(call, argument, value))
 
 
 class StringType(PropertyType):
@@ -164,10 +164,10 @@ class StringType(PropertyType):
     ) -> None:
         super().__init__(JsonString(expected, shortest=shortest), "str", optional=optional)
 
-    def convert_value(self, value: Value, call: str, name: str) -> str:
+    def check_value(self, call: str, argument: str, value: Value) -> str:
         """Return the string."""
         if not isinstance(value, str):
-            raise ParameterError.invalid(call, name, "a str", value, "Use str(value).")
+            raise ParameterError.invalid(call, argument, "a str", value, "Use str(value).")
         return value
 
 
@@ -177,14 +177,14 @@ class ColorType(PropertyType):
     def __init__(self, *, optional: bool = False) -> None:
         super().__init__(JsonColor(), "ColorLike", animatable=True, optional=optional)
 
-    def convert_value(self, value: Value, call: str, name: str) -> Rgba:
+    def check_value(self, call: str, argument: str, value: Value) -> Rgba:
         """Return the color; animations produce fractions, which are rounded."""
         items = as_tuple(value)
         if items is not None and any(isinstance(i, float) for i in items):
             value = tuple(
                 round(i) if isinstance(i, float) and math.isfinite(i) else i for i in items
             )
-        r, g, b, a = rgba_of(value, call, name)
+        r, g, b, a = rgba_of(value, call, argument)
         return r, g, b, a
 
     def dump_value(self, value: Value) -> str:
@@ -192,53 +192,81 @@ class ColorType(PropertyType):
         return hex_color(value)
 
 
-class AnchorType(PropertyType):
+class TupleType(PropertyType):
+    """Several values in order, each of a type of its own.
+
+    Args:
+        names: the names of the parts, for errors.
+        parts: their types.
+        expected: what errors say that a value must be; by default the names.
+        annotation: the values that calls accept.
+        placed: whether the name of a place is accepted too.
+        optional: whether None is accepted.
+    """
+
+    def __init__(
+        self, names: str, *parts: PropertyType, expected: str = "",
+        annotation: str = "Sequence[float]", placed: bool = False, optional: bool = False,
+    ) -> None:  # fmt: skip
+        row: JsonType = FixedList(f"[{names}]", *(part.json for part in parts))
+        super().__init__(
+            OneOf(row, JsonChoice(PLACES)) if placed else row,
+            f"str | {annotation}" if placed else annotation,
+            animatable=all(part.animatable for part in parts),
+            optional=optional,
+        )
+        self.parts = parts
+        self.expected = expected or f"({names})"
+
+    def check_value(self, call: str, argument: str, value: Value) -> tuple[Value, ...]:
+        """Return the parts, checked."""
+        parts = zip(self.parts, self.split(call, argument, value), strict=True)
+        return tuple(kind.check(call, argument, part) for kind, part in parts)
+
+    def split(self, call: str, argument: str, value: Value) -> tuple[Value, ...]:
+        """Return the parts, unchecked."""
+        return parts_of(value, (len(self.parts),), call, argument, self.expected)
+
+
+class AnchorType(TupleType):
     """A point of a box, as fractions of its size or by name."""
 
-    def __init__(self) -> None:
-        fraction = JsonNumber(-1000, 1000)
-        json = OneOf(FixedList("[across, down]", fraction, fraction), JsonChoice(PLACES))
-        super().__init__(json, "str | Sequence[float]", animatable=True)
+    def __init__(self, *, optional: bool = False) -> None:
+        fraction = NumberType(-1000, 1000)
+        expected = "a name such as 'center' or two fractions of the size such as (0.5, 1)"
+        super().__init__(
+            "across, down", fraction, fraction, expected=expected, placed=True, optional=optional
+        )
 
-    def convert_value(self, value: Value, call: str, name: str) -> tuple[float, float]:
+    def check_value(self, call: str, argument: str, value: Value) -> tuple[Value, ...]:
         """Return the fractions across and down."""
         if isinstance(value, str):
-            return PLACES[ChoiceType(PLACES).convert(value, call, name)]
-        items = as_tuple(value)
-        if items is None or len(items) != 2:
-            expected = "a name such as 'center' or two fractions of the size such as (0.5, 1)"
-            raise ParameterError.invalid(call, name, expected, value)
-        across, down = (NumberType(-1000.0, 1000.0).convert(item, call, name) for item in items)
-        return across, down
+            return place_of(call, argument, value)
+        return super().check_value(call, argument, value)
 
     def dump_value(self, value: Value) -> JsonValue:
         """Return the name of the point if it has one, else the fractions."""
-        found = [place for place, point in PLACES.items() if point == value]
-        return found[0] if found else plain_json(value)
+        named = (place for place, point in PLACES.items() if point == value)
+        return next(named, plain_json(value))
 
 
-class CropType(PropertyType):
+class CropType(TupleType):
     """Left, top, width and height in pixels of the content, or None for all of it."""
 
     def __init__(self) -> None:
-        length, above = JsonNumber(0.0), PositiveNumber()
-        json = FixedList("[left, top, width, height]", length, length, above, above)
-        super().__init__(json, "Sequence[float]", animatable=True, optional=True)
+        length, above = NumberType(0.0), NumberType(0.0)
+        above.json = PositiveNumber()
+        names = "left, top, width, height"
+        expected = f"({names}) in pixels of the content"
+        super().__init__(names, length, length, above, above, expected=expected, optional=True)
 
-    def convert_value(
-        self, value: Value, call: str, name: str
-    ) -> tuple[float, float, float, float]:
+    def check_value(self, call: str, argument: str, value: Value) -> tuple[Value, ...]:
         """Return the four numbers."""
-        items = as_tuple(value)
-        if items is None or len(items) != 4:
-            expected = "(left, top, width, height) in pixels of the content"
-            raise ParameterError.invalid(call, name, expected, value)
-        left, top, width, height = (NumberType(0.0).convert(item, call, name) for item in items)
-        if width <= 0 or height <= 0:
-            raise ParameterError.invalid(
-                call, name, "a rectangle with width and height above 0", value
-            )
-        return left, top, width, height
+        made = super().check_value(call, argument, value)
+        if min(made[2:]) > 0:
+            return made
+        expected = "a rectangle with width and height above 0"
+        raise ParameterError.invalid(call, argument, expected, value)
 
 
 class ShadowType(PropertyType):
@@ -255,19 +283,17 @@ class ShadowType(PropertyType):
         )
         self._blur = blur
 
-    def convert_value(self, value: Value, call: str, name: str) -> Shadow | None:
+    def check_value(self, call: str, argument: str, value: Value) -> Shadow | None:
         """Return the four parts, or None for no shadow."""
         if value is None or value is False:
             return None
         if value is True:
             return 0.0, 4.0, 12.0, (0, 0, 0, 128)
-        items = as_tuple(value)
-        if items is None or len(items) not in (3, 4):
-            expected = "(dx, dy, blur) or (dx, dy, blur, color), True or None"
-            raise ParameterError.invalid(call, name, expected, value)
-        dx, dy = (NumberType().convert(item, call, name) for item in items[:2])
-        blur = NumberType(0.0, self._blur).convert(items[2], call, f"blur of {name}")
-        color = ColorType().convert(items[3] if len(items) == 4 else (0, 0, 0, 128), call, name)
+        expected = "(dx, dy, blur) or (dx, dy, blur, color), True or None"
+        items = parts_of(value, (3, 4), call, argument, expected)
+        dx, dy = (NumberType().check(call, argument, item) for item in items[:2])
+        blur = NumberType(0.0, self._blur).check(call, f"blur of {argument}", items[2])
+        color = ColorType().check(call, argument, (*items, (0, 0, 0, 128))[3])
         return dx, dy, blur, color
 
     def dump_value(self, value: Value) -> JsonValue:
@@ -283,67 +309,31 @@ class FontType(PropertyType):
         json = OneOf(one, ListOf(one, "a list of fonts", shortest=1))
         super().__init__(json, "str | os.PathLike[str] | Sequence[str]", optional=True)
 
-    def convert_value(self, value: Value, call: str, name: str) -> Value:
-        """Return the font or a tuple of fonts. TextStyle checks them."""
-        return tuple(value) if isinstance(value, list) else value
 
+class PairType(TupleType):
+    """Two values under one name, such as (x, y), of two properties."""
 
-class WeightType(PropertyType):
-    """A font weight by name, or from 1 to 1000."""
+    def __init__(
+        self, names: str, *parts: PropertyType, expected: str = "", placed: bool = False
+    ) -> None:
+        annotation = f"tuple[{', '.join(part.annotation for part in parts)}] | Sequence[float]"
+        super().__init__(names, *parts, expected=expected, annotation=annotation, placed=placed)
 
-    def __init__(self, names: Iterable[str]) -> None:
-        super().__init__(OneOf(JsonNumber(1, 1000), JsonChoice(names)), "str | int")
-
-
-class PaddingType(PropertyType):
-    """One number, (horizontal, vertical), or (left, top, right, bottom)."""
-
-    def __init__(self) -> None:
-        number = JsonNumber(0, 4096)
-        json = OneOf(number, ListOf(number, "a list of 2 or 4 numbers", shortest=1))
-        super().__init__(json, "float | Sequence[float]", animatable=True)
-
-    def convert_value(self, value: Value, call: str, name: str) -> Value:
-        """Return a number or a tuple. TextStyle checks them."""
-        return tuple(value) if isinstance(value, list) else value
-
-
-class PairType(PropertyType):
-    """Two values under one name, such as (x, y); the parts have types of their own."""
-
-    def __init__(self, expected: str, first: PropertyType, second: PropertyType) -> None:
-        row = FixedList(f"[{expected}]", first.json, second.json)
-        inner = f"tuple[{first.annotation}, {second.annotation}]"
-        animatable = first.animatable and second.animatable
-        super().__init__(row, f"{inner} | Sequence[float]", animatable=animatable)
-        self.expected = f"({expected})"
-
-    def split(self, value: Value, call: str, name: str) -> tuple[Value, Value]:
+    def split(self, call: str, argument: str, value: Value) -> tuple[Value, ...]:
         """Return the two parts, unchecked; None stands for two times None."""
-        if value is None:
-            return None, None
-        items = as_tuple(value)
-        if items is None or len(items) != 2:
-            raise ParameterError.invalid(call, name, self.expected, value)
-        return items[0], items[1]
+        return (None, None) if value is None else super().split(call, argument, value)
 
 
 class PlaceType(PairType):
     """A position: (x, y), or a corner, an edge or the center by name."""
 
     def __init__(self) -> None:
-        super().__init__("x, y", NumberType(), NumberType())
-        self.json = OneOf(self.json, JsonChoice(PLACES))
-        self.annotation = f"str | {self.annotation}"
-        self.expected = "(x, y) or a name such as 'top-right'"
+        expected = "(x, y) or a name such as 'top-right'"
+        super().__init__("x, y", NumberType(), NumberType(), expected=expected, placed=True)
 
 
-class SizeType(PairType):
-    """A size: (width, height), each of which may be None."""
-
-    def __init__(self) -> None:
-        side = NumberType(0.0, optional=True)
-        super().__init__("width, height", side, side)
+#: A size: (width, height), each of which may be None.
+SIZE: Final = PairType("width, height", *[NumberType(0.0, optional=True)] * 2)
 
 
 class PathType(PropertyType):
@@ -355,22 +345,6 @@ class PathType(PropertyType):
         super().__init__(
             json or JsonString("the path of a file", shortest=1), annotation, optional=optional
         )
-
-
-class ParsedType(PropertyType):
-    """A value that a function checks, such as a frame rate."""
-
-    def __init__(
-        self, json: JsonType, annotation: str, parse: Callable[[Value], object] | None = None
-    ) -> None:
-        super().__init__(json, annotation)
-        self._parse = parse
-
-    def convert_value(self, value: Value, call: str, name: str) -> Value:
-        """Return the value after the function accepted it."""
-        if self._parse is not None:
-            self._parse(value)
-        return value
 
 
 class TimeType(PropertyType):
@@ -386,14 +360,19 @@ class TimeType(PropertyType):
         json = OneOf(PositiveNumber(LATEST) if positive else JsonNumber(-LATEST, LATEST), text)
         super().__init__(json, "TimeLike", optional=optional)
 
-    def convert_value(self, value: Value, call: str, name: str) -> Fraction:
+    def check_value(self, call: str, argument: str, value: Value) -> Fraction:
         """Return the time."""
-        return seconds_of(value, call, name)
+        return seconds_of(value, call, argument)
 
     def dump_value(self, value: Value) -> JsonValue:
         """Return seconds; a fraction that no float stands for is text such as "1/3"."""
         exact = to_fraction("time", float(value))
         return plain_json(value) if exact == value else str(value)
+
+
+def place_of(call: str, argument: str, name: str) -> tuple[float, float]:
+    """Return a place by its name, as fractions of a box."""
+    return PLACES[ChoiceType(PLACES).check(call, argument, name)]
 
 
 def as_tuple(value: Value) -> tuple[Value, ...] | None:
@@ -406,6 +385,29 @@ def as_tuple(value: Value) -> tuple[Value, ...] | None:
         return None
     found = items_of(value)
     return None if found is None else tuple(found)
+
+
+def parts_of(
+    value: Value, counts: tuple[int, ...], call: str, name: str, expected: str
+) -> tuple[Value, ...]:
+    """Return the items of a value; raise unless it has one of some numbers of them.
+
+    >>> parts_of([1, 2], (2,), "add_image", "size", "(width, height)")
+    (1, 2)
+    """
+    items = as_tuple(value)
+    if items is None or len(items) not in counts:
+        raise ParameterError.invalid(call, name, expected, value)
+    return items
+
+
+def is_color_name(text: str) -> bool:
+    """Return True if a text is a color, not the name of a file.
+
+    >>> is_color_name("light blue"), is_color_name("sky.png")
+    (True, False)
+    """
+    return text.startswith("#") or text.strip().lower().replace(" ", "") in NAMED
 
 
 def hex_color(color: Sequence[float]) -> str:

@@ -37,20 +37,15 @@ def signature_of(cls: type[Node]) -> inspect.Signature:
     """Return the signature of a node class's builder method, with annotations as text."""
     kinds = inspect.Parameter
     found = [kinds("self", kinds.POSITIONAL_OR_KEYWORD)]
-    rest: list[inspect.Parameter] = []
-    for name, annotation, default, _ in _parameters(cls):
-        positional = name in cls.POSITIONAL
-        made = kinds(
-            name,
-            kinds.POSITIONAL_OR_KEYWORD if positional else kinds.KEYWORD_ONLY,
-            annotation=annotation,
-            default=kinds.empty if default is REQUIRED else default,
-        )
-        (found if positional else rest).append(made)
-    found.sort(key=lambda p: -1 if p.name == "self" else cls.POSITIONAL.index(p.name))
+    rows = {name: (annotation, default) for name, annotation, default, _ in _parameters(cls)}
+    for name in dict.fromkeys((*cls.POSITIONAL, *rows)):
+        kind = kinds.POSITIONAL_OR_KEYWORD if name in cls.POSITIONAL else kinds.KEYWORD_ONLY
+        annotation, default = rows[name]
+        default = kinds.empty if default is REQUIRED else default
+        found.append(kinds(name, kind, annotation=annotation, default=default))
     if cls.EXTRA:
-        rest.append(kinds(cls.EXTRA, kinds.VAR_KEYWORD, annotation="ParamValue"))
-    return inspect.Signature([*found, *rest], return_annotation=cls.__name__)
+        found.append(kinds(cls.EXTRA, kinds.VAR_KEYWORD, annotation="ParamValue"))
+    return inspect.Signature(found, return_annotation=cls.__name__)
 
 
 def docstring_of(cls: type[Node]) -> str:
@@ -66,19 +61,12 @@ def docstring_of(cls: type[Node]) -> str:
 
 def _parameters(cls: type[Node]) -> Iterator[tuple[str, str, Value, str]]:
     """Yield name, annotation, default and description of each argument and property."""
-    for name, argument in cls.ARGUMENTS.items():
-        annotation = argument.type.annotation
-        if argument.default is None and not annotation.endswith("| None"):
-            annotation += " | None"
-        yield name, annotation, argument.default, argument.description
+    rows = [(name, a.type, a.default, a.description) for name, a in cls.ARGUMENTS.items()]
     for name, item in cls.PROPERTIES.items():
-        annotation = item.type.annotation
-        default = REQUIRED if item.required else item.default
-        if isinstance(item, PairProperty) or (
-            default is None and not annotation.endswith("| None")
-        ):
-            annotation += " | None"
-        yield name, annotation, default, item.summary
+        rows.append((name, item.type, REQUIRED if item.required else item.default, item.summary))
+    for name, type, default, description in rows:
+        unset = default is None and not type.annotation.endswith("| None")
+        yield name, type.annotation + " | None" * unset, default, description
 
 
 def _builder_method(cls: type[Node]) -> Callable[..., Node]:
@@ -99,8 +87,7 @@ def _builder_method(cls: type[Node]) -> Callable[..., Node]:
                 raise TypeError(f"{name}() missing required argument: {argument!r}")
         unset = [k for k, v in given.items() if v is None and _none_is_unset(cls, k)]
         given = {k: v for k, v in given.items() if k not in unset}
-        scene = self.scene_of()
-        scene._check_open(name)
+        scene = self.scene_of()._check_open(name)
         home = self.container()
         clip = home.take_clip(cls.type, given, name)
         return scene._enter(cls.create(scene, home, given), clip)

@@ -8,8 +8,10 @@ from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
 from dala.errors import DalaError, ParameterError
+from dala.media.scene.boxes import container_size
 from dala.media.scene.compositor.pictures import LivePicture
 from dala.media.scene.nodes import property_types as t
+from dala.media.scene.nodes.json_types import JsonChoice, JsonNumber, ListOf, OneOf
 from dala.media.scene.nodes.node import Content, Node
 from dala.media.scene.nodes.properties import REQUIRED, Argument, Property
 from dala.media.scene.nodes.times import PLAY_ARGUMENTS
@@ -17,13 +19,18 @@ from dala.media.sources.seconds import to_fraction
 from dala.media.text.style import ALIGNMENTS, DIRECTIONS, OVERFLOWS, WEIGHTS, TextStyle
 
 if TYPE_CHECKING:
-    from dala.media.scene.nodes.group import GroupNode
-    from dala.media.scene.scene import Scene
     from dala.media.sources.moment import Moment
     from dala.media.subtitles import Cue
     from dala.media.text.fonts.faces import FontName
 
 _SIDE = t.NumberType(1.0, 16384.0, optional=True)
+_WEIGHT = t.PropertyType(OneOf(JsonNumber(1, 1000), JsonChoice(WEIGHTS)), "str | int")
+_NUMBER = JsonNumber(0, 4096)
+_PADDING = t.PropertyType(
+    OneOf(_NUMBER, ListOf(_NUMBER, "a list of 2 or 4 numbers", shortest=1)),
+    "float | Sequence[float]",
+    animatable=True,
+)
 
 
 @cache
@@ -59,7 +66,7 @@ class TextNode(Node):
     size = Property(32.0, t.NumberType(1.0, 1000.0), "Size of the font.", unit="pixels")
     width = Property(None, _SIDE, "Width to wrap lines to.", unit="pixels")
     height = Property(None, _SIDE, "Height of the box; further lines are cut.", unit="pixels")
-    weight = Property("regular", t.WeightType(WEIGHTS), "A name such as 'bold', or 1 to 1000.")
+    weight = Property("regular", _WEIGHT, "A name such as 'bold', or 1 to 1000.")
     italic = Property(False, t.BooleanType(), "Whether letters are slanted.", animatable=False)
     color = Property((255, 255, 255, 255), t.ColorType(), "Color of the letters.")
     align = Property("left", t.ChoiceType(ALIGNMENTS), "Alignment of lines in their box.")
@@ -76,7 +83,7 @@ class TextNode(Node):
     )  # fmt: skip
     background = Property(None, t.ColorType(optional=True), "Color behind the text.")
     padding = Property(
-        0.0, t.PaddingType(),
+        0.0, _PADDING,
         "Space between the edge of the background and the text: one number, "
         "(horizontal, vertical) or (left, top, right, bottom).", unit="pixels",
     )  # fmt: skip
@@ -89,11 +96,11 @@ class TextNode(Node):
     direction = Property("auto", t.ChoiceType(DIRECTIONS), "Direction of the text.")
     overflow = Property("clip", t.ChoiceType(OVERFLOWS), "What happens to lines that do not fit.")
 
-    def __init__(self, scene: Scene, parent: GroupNode, given: t.Values) -> None:
-        self._live = LivePicture(scene._compositor)
+    def prepare(self, given: t.Values) -> None:
+        """Make the picture."""
+        self._live = LivePicture(self.scene._compositor)
         self._key: tuple[object, ...] | None = None
         self._content: Content | None = None
-        super().__init__(scene, parent, given)
 
     def _checked(self, given: t.Values, call: str) -> t.Values:
         made = super()._checked(given, call)
@@ -108,12 +115,9 @@ class TextNode(Node):
         self.update(**{name: value})
 
     def _style(self, values: t.Values, call: str) -> TextStyle:
-        linear = self.scene.blend_space == "linear"
+        given = {name: values[name] for name in _style_names()}
         try:
-            return TextStyle(
-                **{name: values[name] for name in _style_names()},
-                blend="linear" if linear else "srgb",
-            )
+            return TextStyle(**given, blend=self.scene.blend_space)
         except ParameterError as error:
             raise error.within(call) from None
 
@@ -147,12 +151,6 @@ class TextNode(Node):
         """Return the text's own size, scaled; width and height only wrap it."""
         scale = self.property_values["scale"]
         return width * scale, height * scale
-
-    def place(self, left: float, top: float, width: float, height: float) -> None:
-        """Wrap the text to a rectangle."""
-        across, down = self.anchor
-        self.update(width=width, height=height, scale=1.0)
-        self.update(position=(left + across * width, top + down * height))
 
 
 def _check_font(font: FontName, call: str) -> None:
@@ -200,19 +198,18 @@ class SubtitlesNode(TextNode):
         "", t.StringType(), "The text of the active cues.", saved=False, animatable=False
     )
 
-    def __init__(self, scene: Scene, parent: GroupNode, given: t.Values) -> None:
+    def prepare(self, given: t.Values) -> None:
+        """Take the arguments that are not properties."""
         from dala.media.subtitles import load_subtitles
 
         self.cues = load_subtitles(given.pop("subtitles", None))
-        offset = t.NumberType().convert(given.pop("offset", 0.0), "add_subtitles", "offset")
+        offset: float = self.take(given, "offset")
         if offset and given.get("start") is not None:
             raise ParameterError(
                 "add_subtitles: give start or offset, which mean the same, not both."
             )
         self._offset = offset
-        width, height = (float(scene.width), float(scene.height))
-        if parent.parent is not None:
-            width, height = parent.canvas
+        width, height = container_size(self)
         given.setdefault("size", max(12.0, round(height / 18)))
         given.setdefault("align", "center")
         given.setdefault("outline_width", max(1.0, round(height / 360)))
@@ -221,9 +218,12 @@ class SubtitlesNode(TextNode):
             given.setdefault("width", width * 0.9)
         #: Properties that the active cues change.
         self._look: t.Values = {}
-        super().__init__(scene, parent, given)
-        if offset:
-            self.clip = self.clip.with_times(to_fraction("offset", offset), self.clip.end)
+        super().prepare(given)
+
+    def ready(self) -> None:
+        """Start at the offset."""
+        if self._offset:
+            self.clip = self.clip.with_times(to_fraction("offset", self._offset), self.clip.end)
 
     @property
     def offset(self) -> float:
@@ -267,7 +267,7 @@ class SubtitlesNode(TextNode):
             self.set("text", text)
 
     def _look_of(self, cues: list[Cue]) -> t.Values:
-        """Return what all cues say about italics, weight and color, where these are not set."""
+        """Return the italics, weight and color that all cues share, where these are not set."""
         look: t.Values = {}
         if cues and all(cue.italic for cue in cues):
             look["italic"] = True
@@ -276,5 +276,4 @@ class SubtitlesNode(TextNode):
         colors = {cue.color for cue in cues}
         if len(colors) == 1 and (color := colors.pop()):
             look["color"] = (*bytes.fromhex(color[1:]), self.property_values["color"][3])
-        own = self.property_values
-        return {n: v for n, v in look.items() if own[n] == self.PROPERTIES[n].default}
+        return {name: value for name, value in look.items() if self.as_usual(name)}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 
@@ -18,12 +18,10 @@ from dala.media.scene.nodes.group import GroupNode
 from dala.media.scene.nodes.json_types import JsonType
 from dala.media.scene.nodes.node import Node
 from dala.media.scene.nodes.properties import Argument
+from dala.media.sources.clip import POLICIES
 from dala.media.sources.moment import Moment
 from dala.media.sources.seconds import seconds_of
 from dala.media.transitions.spec import Transition
-
-if TYPE_CHECKING:
-    from dala.media.scene.scene import Scene
 
 #: Suffixes of files that are one picture.
 PICTURES: Final = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".avif", ".heic")
@@ -36,7 +34,7 @@ _PLACED: Final = frozenset(
 
 
 class TimelineClip(NamedTuple):
-    """What a timeline knows of one of its nodes."""
+    """The record of a timeline about one of its nodes."""
 
     #: Its duration as it was given; None for that of its content.
     duration: Fraction | None
@@ -89,23 +87,18 @@ class TimelineNode(GroupNode):
     WITHOUT = ("scene",)
     __slots__ = ("_borders", "_pending", "clips", "fill", "mixing")
 
-    def __init__(self, scene: Scene, parent: GroupNode, given: t.Values) -> None:
+    def prepare(self, given: t.Values) -> None:
+        """Take the arguments that are not properties."""
         made = given.pop("timeline", None)
-        fill = t.ChoiceType(("contain", "cover", "stretch", "none"))
         #: How videos, images and scenes fill the picture.
-        self.fill: str = fill.convert(given.pop("fill", "contain"), "add_timeline", "fill")
+        self.fill: str = self.take(given, "fill")
         #: The nodes that play one after another, and how they come in.
         self.clips: dict[Node, TimelineClip] = {}
         self._borders: list[tuple[Fraction, Fraction, Node]] = []
         #: The transition at the current time.
         self.mixing: Mixing | None = None
         self._pending = made
-        super().__init__(scene, parent, given)
-
-    @classmethod
-    def create(cls, scene: Scene, parent: GroupNode, given: t.Values) -> Node:
-        """Return a new timeline."""
-        return cls(scene, parent, given)
+        super().prepare(given)
 
     def entered(self) -> None:
         """Add the clips of the Timeline that was given."""
@@ -128,17 +121,10 @@ class TimelineNode(GroupNode):
                     f"{call}: an effect in a timeline is on a node of it. Give input=node."
                 )
             return super().take_clip(type, given, call)
-        for name in ("start", "end", "offset"):
-            if given.get(name) is not None and not (name == "end" and given[name] in _POLICIES):
-                raise ParameterError(
-                    f"{call}: {name} follows from the nodes before it in a timeline. Give "
-                    "duration, or trim."
-                )
+        policy = given.get("end") in POLICIES
+        duration = clip_duration({**given, "end": None} if policy else given, call, "nodes")
         transition = Transition.of(given.pop("transition", None), call)
-        length = given.pop("duration", None)
-        duration = None if length is None else seconds_of(length, call, "duration")
-        if duration is not None and duration <= 0:
-            raise ParameterError.invalid(call, "duration", "above 0", length)
+        given.pop("duration", None)
         if type in _FITTED and self.fill != "none" and not _PLACED & given.keys():
             given |= {"size": self.canvas, "fit": given.get("fit", self.fill)}
         elif type == "text" and not (_PLACED - {"size", "width", "height"}) & given.keys():
@@ -168,14 +154,14 @@ class TimelineNode(GroupNode):
 
     def lay_out(self) -> None:
         """Find the times of all nodes."""
-        nodes = list(self.clips)
-        lengths = [duration_of(node, self.clips[node]) for node in nodes]
-        overlaps = [self.clips[node].transition.duration for node in nodes]
-        names = [f"add_{node.type}" for node in nodes]
-        growing = any(isinstance(node, TimelineNode) for node in nodes)
-        times = sequence(lengths, overlaps, names, fits=growing)
+        rows = [
+            (duration_of(node, clip), clip.transition.duration, f"add_{node.type}")
+            for node, clip in self.clips.items()
+        ]
+        growing = any(isinstance(node, TimelineNode) for node in self.clips)
+        times = sequence(rows, fits=growing)
         self._borders = []
-        for node, (start, end) in zip(nodes, times, strict=True):
+        for node, (start, end) in zip(self.clips, times, strict=True):
             node.retime(start, end)
             self._borders.append((start, end, node))
         self.scene._retime()
@@ -184,7 +170,7 @@ class TimelineNode(GroupNode):
             outer.lay_out()
 
     def add(self, clip: t.NodeArgument, **arguments: t.NodeArgument) -> Node:
-        """Add a clip of any kind after the others: the builder method follows from what it is.
+        """Add a clip of any kind after the others; its type chooses the builder method.
 
         Paths of pictures and pictures become images, colors overlays, scenes and timelines what
         they are, and everything else videos. ``add_text`` adds text, ``add_group`` a group.
@@ -206,11 +192,9 @@ class TimelineNode(GroupNode):
         """Return the seconds in which the sound of a node fades in and out, by its transitions."""
         if node not in self.clips:
             return Fraction(0), Fraction(0)
-        nodes = list(self.clips)
-        place = nodes.index(node)
-        after = nodes[place + 1 : place + 2]
-        leaving = self.clips[after[0]].transition.duration if after else Fraction(0)
-        return self.clips[node].transition.duration, leaving
+        overlaps = [clip.transition.duration for clip in self.clips.values()]
+        place = list(self.clips).index(node)
+        return overlaps[place], (*overlaps, Fraction(0))[place + 1]
 
     # time -------------------------------------------------------------------------------------
     def advance(self, moment: Moment) -> None:
@@ -240,7 +224,7 @@ class TimelineNode(GroupNode):
     # drawing ----------------------------------------------------------------------------------
     @property
     def flat(self) -> bool:
-        """Whether the current node can be drawn as if it were not in a timeline."""
+        """True if the current node can be drawn as if it were not in a timeline."""
         return self.mixing is None and super().flat
 
     def layers(self) -> tuple[list[Node], ...]:
@@ -268,9 +252,6 @@ class TimelineNode(GroupNode):
         return made, problems
 
 
-_POLICIES: Final = ("freeze", "hide")
-
-
 def _saved(transition: Transition) -> tuple[t.Values, list[str]]:
     """Return a transition in file form, and what of it no file can hold."""
     made: t.Values = {"type": transition.name, "duration": t.TimeType().dump(transition.duration)}
@@ -292,6 +273,25 @@ def _saved(transition: Transition) -> tuple[t.Values, list[str]]:
     return made, problems
 
 
+def clip_duration(given: t.Values, call: str, before: str) -> Fraction | None:
+    """Return the duration of a clip as it was given; its other times follow from those before."""
+    for name in ("start", "end", "offset"):
+        if given.get(name) is not None:
+            raise ParameterError(
+                f"{call}: {name} follows from the {before} before it in a timeline. Give duration, "
+                "or trim."
+            )
+    return length_of(given.get("duration"), call)
+
+
+def length_of(duration: t.Value, call: str) -> Fraction | None:
+    """Return a duration that was given, which must be above 0; None for none."""
+    found = None if duration is None else seconds_of(duration, call, "duration")
+    if found is not None and found <= 0:
+        raise ParameterError.invalid(call, "duration", "above 0", duration)
+    return found
+
+
 def duration_of(node: Node, clip: TimelineClip) -> Fraction:
     """Return the seconds for which a node of a timeline plays."""
     if clip.duration is not None:
@@ -310,22 +310,20 @@ def duration_of(node: Node, clip: TimelineClip) -> Fraction:
 
 
 def sequence(
-    lengths: Sequence[Fraction],
-    overlaps: Sequence[Fraction],
-    names: Iterable[str],
-    *,
-    fits: bool = False,
+    rows: Iterable[tuple[Fraction, Fraction, str]], *, fits: bool = False
 ) -> list[tuple[Fraction, Fraction]]:
-    """Return start and end of clips of some lengths, each overlapping the one before.
+    """Return start and end of clips by their lengths and overlaps with the one before.
+
+    The rows have the name of the call that adds the clip too, for errors.
 
     With ``fits``, an overlap that is too long is shortened: a timeline inside may still grow.
 
-    >>> sequence([Fraction(3), Fraction(2)], [Fraction(0), Fraction(1)], "ab")
+    >>> sequence([(Fraction(3), Fraction(0), "add_video"), (Fraction(2), Fraction(1), "add_video")])
     [(Fraction(0, 1), Fraction(3, 1)), (Fraction(2, 1), Fraction(4, 1))]
     """
     made: list[tuple[Fraction, Fraction]] = []
     free = Fraction(0)
-    for number, (length, overlap, call) in enumerate(zip(lengths, overlaps, names, strict=True)):
+    for number, (length, overlap, call) in enumerate(rows):
         room = min(length, free) if number else length
         if overlap > room and fits:
             overlap = room
@@ -347,7 +345,7 @@ def kind_of(clip: t.NodeArgument) -> tuple[str, str]:
     >>> kind_of("tomato"), kind_of("photo.jpg"), kind_of("talk.mp4")
     (('overlay', 'color'), ('image', 'image'), ('video', 'stream'))
     """
-    from dala.gpu.color import NAMED
+    from dala.media.frame import Frame
     from dala.media.scene.scene import Scene
     from dala.media.scene.timeline import Timeline
     from dala.media.texture import Texture
@@ -356,35 +354,18 @@ def kind_of(clip: t.NodeArgument) -> tuple[str, str]:
         return "scene", "scene"
     if isinstance(clip, Timeline):
         return "timeline", "timeline"
-    if isinstance(clip, Node):
+    if clip is None or isinstance(clip, bool | Mapping | Node):
+        advice = "Nodes are added by the methods of the timeline's node: add_group, add_text, ..."
         raise ParameterError.invalid(
             "Timeline.add", "clip", "a file, a picture, a color, a Scene or a Timeline", clip,
-            "Nodes are added by the methods of the timeline's node: add_group, add_text, ...",
+            advice if isinstance(clip, Node) else "",
         )  # fmt: skip
-    if isinstance(clip, str) and not os.path.exists(clip):
-        name = clip.strip().lower().replace(" ", "")
-        if name in NAMED or name.startswith("#"):
-            return "overlay", "color"
-    if isinstance(clip, str | os.PathLike):
-        return ("image", "image") if _is_picture_file(os.fspath(clip)) else ("video", "stream")
-    numbers = isinstance(clip, tuple) and len(clip) in (3, 4)
-    if isinstance(clip, tuple) and numbers and all(isinstance(n, int | float) for n in clip):
+    numbers = isinstance(clip, tuple) and all(isinstance(n, int | float) for n in clip)
+    color = isinstance(clip, str) and t.is_color_name(clip) and not os.path.exists(clip)
+    if color or (isinstance(clip, tuple) and numbers and len(clip) in (3, 4)):
         return "overlay", "color"
-    picture = isinstance(clip, np.ndarray) and clip.ndim in (2, 3)
-    if picture or isinstance(clip, Texture) or hasattr(clip, "getbands") or _is_frame(clip):
+    named = isinstance(clip, str | os.PathLike) and os.fspath(clip).lower().endswith(PICTURES)
+    array = isinstance(clip, np.ndarray) and clip.ndim in (2, 3)
+    if named or array or isinstance(clip, Texture | Frame) or hasattr(clip, "getbands"):
         return "image", "image"
-    if clip is None or isinstance(clip, bool | Mapping):
-        raise ParameterError.invalid(
-            "Timeline.add", "clip", "a file, a picture, a color, a Scene or a Timeline", clip
-        )
     return "video", "stream"
-
-
-def _is_frame(clip: object) -> bool:
-    from dala.media.frame import Frame
-
-    return isinstance(clip, Frame)
-
-
-def _is_picture_file(path: str) -> bool:
-    return path.lower().endswith(PICTURES)

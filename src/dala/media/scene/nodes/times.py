@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from dala.errors import DalaError
 from dala.media.scene.nodes import property_types as t
 from dala.media.scene.nodes.json_types import (
     FixedList,
@@ -13,12 +12,10 @@ from dala.media.scene.nodes.json_types import (
     JsonNull,
     JsonNumber,
     JsonString,
-    JsonType,
-    JsonValue,
     ListOf,
     OneOf,
+    ParsedValue,
     Schema,
-    refusal,
 )
 from dala.media.scene.nodes.properties import Argument
 from dala.media.sources.clip import ALWAYS, ClipTimes
@@ -64,59 +61,48 @@ PLAY_ARGUMENTS: Final[dict[str, Argument]] = {
 }
 
 
-class _TransitionJson(JsonType):
-    """A transition of scene files: a name, [name, seconds, parameters], or an object."""
-
-    expected = "a transition such as 'dissolve' or ['wipe', 1, {'angle': 45}]"
-
-    def fits(self, value: JsonValue) -> bool:
-        """Return True for a string, a list or an object."""
-        return isinstance(value, str | list | dict)
-
-    def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
-        """Append a line if there is no such transition, or a parameter is refused."""
-        if not self.fits(value):
-            problems.append(refusal(at, self.expected, value))
-            return
-        try:
-            Transition.of(value, "transition")
-        except DalaError as error:
-            problems.append(f"{at}: {str(error).removeprefix('transition: ')}")
-
-    def schema(self) -> Schema:
-        """Return the names, and the longer forms."""
-        name: Schema = {"anyOf": [{"enum": list(TRANSITIONS)}, {"type": "string"}]}
-        return {
-            "anyOf": [
-                name,
-                {"type": "array", "minItems": 1, "maxItems": 3},
-                {"type": "object", "required": ["type"], "properties": {"type": name}},
-            ]
-        }
+_NAME: Final[Schema] = {"anyOf": [{"enum": list(TRANSITIONS)}, {"type": "string"}]}
+#: A transition of scene files: a name, [name, seconds, parameters], or an object.
+_TRANSITION: Final = ParsedValue(
+    "a transition such as 'dissolve' or ['wipe', 1, {'angle': 45}]", (str, list, dict),
+    lambda value: Transition.of(value, "transition"),
+    {
+        "anyOf": [
+            _NAME,
+            {"type": "array", "minItems": 1, "maxItems": 3},
+            {"type": "object", "required": ["type"], "properties": {"type": _NAME}},
+        ]
+    },
+)  # fmt: skip
 
 
 class TransitionArgument(t.PropertyType):
     """A transition, kept as a Transition."""
 
     def __init__(self) -> None:
-        super().__init__(_TransitionJson(), "TransitionLike", optional=False)
+        super().__init__(_TRANSITION, "TransitionLike")
 
-    def convert_value(self, value: t.Value, call: str, name: str) -> Transition:
+    def check_value(self, call: str, argument: str, value: t.Value) -> Transition:
         """Return the transition."""
         return Transition.of(value, call)
+
+
+def whole(value: t.Value) -> t.Value:
+    """Return a whole float as an int: numbers of scene files may be floats."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def take_clip(
     given: t.Values, known: Mapping[str, Argument], call: str
 ) -> tuple[ClipTimes, t.Values]:
-    """Return the times in the arguments of a builder call, and those that scene files need.
+    """Return the times in the arguments of a builder call, and the arguments that scene files need.
 
     ``start`` and ``end`` stay in the arguments: they are properties.
     """
     names = [name for name in PLAY_ARGUMENTS if name in known and name in given]
     played = {name: given.pop(name) for name in names}
-    if isinstance(played.get("loop"), float) and played["loop"].is_integer():
-        played["loop"] = int(played["loop"])  # numbers of scene files may be floats
+    if "loop" in played:
+        played["loop"] = whole(played["loop"])
     duration = given.pop("duration", None)
     start, end = given.get("start"), given.get("end")
     if start is None and end is None and duration is None and not played:

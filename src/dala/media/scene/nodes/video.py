@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
@@ -16,15 +17,13 @@ from dala.media.scene.nodes.json_types import JsonNumber, JsonString, OneOf, Par
 from dala.media.scene.nodes.node import Content, Node, NotNamed
 from dala.media.scene.nodes.pip import PIP_ARGUMENTS, apply_pip
 from dala.media.scene.nodes.properties import REQUIRED, Argument, Property
-from dala.media.scene.nodes.times import PLAY_ARGUMENTS
-from dala.media.sources.open import clip_of, open_source
+from dala.media.scene.nodes.times import PLAY_ARGUMENTS, whole
+from dala.media.sources.clip import POLICIES, ClipTimes
+from dala.media.sources.open import open_source
 from dala.media.sources.seconds import to_fraction
 
 if TYPE_CHECKING:
-    from dala.media.scene.nodes.group import GroupNode
-    from dala.media.scene.scene import Scene
     from dala.media.sources import Source
-    from dala.media.sources.clip import ClipTimes
     from dala.media.sources.moment import Moment
     from dala.media.sources.open import VideoInput
     from dala.media.video.reader import Reader
@@ -32,13 +31,12 @@ if TYPE_CHECKING:
 RATE: Final = OneOf(
     JsonNumber(0.001, 1000.0), ParsedString("a rate such as '30000/1001'", (), frame_rate)
 )
-_POLICIES: Final = ("freeze", "hide")
-_SHOWN_THEN: Final = t.ChoiceType(_POLICIES)
+_SHOWN_THEN: Final = t.ChoiceType(POLICIES)
 
 #: Arguments that ``open_source`` takes.
 SOURCE_ARGUMENTS: Final[dict[str, Argument]] = {
     "fps": Argument(
-        t.ParsedType(RATE, "float | str | Fraction"),
+        t.PropertyType(RATE, "float | str | Fraction"),
         "Frame rate of frames that have no time of their own.",
     ),
     "offset": Argument(t.NumberType(), "Another name of ``start``, in seconds."),
@@ -51,14 +49,12 @@ SOURCE_ARGUMENTS: Final[dict[str, Argument]] = {
 }
 
 
+@dataclass(eq=False, slots=True)
 class OpenedStream:
     """A stream that ``add_video_async`` has opened, with the options of the node."""
 
-    __slots__ = ("given", "source")
-
-    def __init__(self, given: VideoInput, source: Source) -> None:
-        self.given = given
-        self.source = source
+    given: VideoInput
+    source: Source
 
 
 class VideoNode(Node):
@@ -106,42 +102,44 @@ class VideoNode(Node):
     )  # fmt: skip
 
     end = Property(
-        None, t.TimeType(optional=True, words=_POLICIES),
+        None, t.TimeType(optional=True, words=POLICIES),
         "Time at which the node is gone; 'freeze' and 'hide' mean freeze=True and False.",
         unit="seconds", order=True,
     )  # fmt: skip
 
-    def __init__(self, scene: Scene, parent: GroupNode, given: t.Values) -> None:
-        given = apply_pip(given, "add_video")
+    def prepare(self, given: t.Values) -> None:
+        """Take the arguments that are not properties."""
+        apply_pip(given, "add_video")
         #: The source as it was given, and the options it was opened with.
         self.stream = given.pop("stream", None)
         #: Whether its own sound is heard.
-        self.audio = t.BooleanType().convert(given.pop("audio", True), "add_video", "audio")
+        self.audio: bool = self.take(given, "audio")
         self.options = {name: given.pop(name) for name in SOURCE_ARGUMENTS if name in given}
-        if isinstance(given.get("end"), str) and given["end"] in _POLICIES:
+        if isinstance(given.get("end"), str) and given["end"] in POLICIES:
             self.options["end"] = given.pop("end")
-        loop = self.options.get("loop")
-        if isinstance(loop, float) and loop.is_integer():
-            self.options["loop"] = int(loop)  # numbers of scene files may be floats
-        clip = self._clip(given)
+        if "loop" in self.options:
+            self.options["loop"] = whole(self.options["loop"])
+        self.clip = self._clip(given)
         self._source: Source | None = None
         self._size: tuple[int, int] | None = None
         self._length: Fraction | None = None
         if isinstance(self.stream, OpenedStream):
             self.stream, self._source = self.stream.given, self.stream.source
         else:
-            self._source = open_source(self.stream, device=scene.device, **self._opening(clip))
-        self._live = LivePicture(scene._compositor)
+            self._source = self._open()
+        self._live = LivePicture(self.scene._compositor)
         self._seen: int | None = None
         self._hidden = True
-        try:
-            super().__init__(scene, parent, {k: v for k, v in given.items() if k != "duration"})
-            self.property_values["end"] = clip.end
-            self.clip = clip
-            self.approach(clip.is_near(scene._clock.moment()))
-        except BaseException:
-            self._close()
-            raise
+
+    def take_times(self, given: t.Values) -> tuple[ClipTimes, t.Values]:
+        """Return the times, which the source has; ``end`` follows from a duration."""
+        given.pop("duration", None)
+        given["end"] = self.clip.end
+        return self.clip, {}
+
+    def ready(self) -> None:
+        """Close the source until its time."""
+        self.approach(self.clip.is_near(self.scene._clock.moment()))
 
     def _clip(self, given: t.Values) -> ClipTimes:
         """Return the times in the arguments of the builder call."""
@@ -151,22 +149,21 @@ class VideoNode(Node):
         times = {name: given[name] for name in ("start", "end", "duration") if name in given}
         if policy and ("end" in times or "freeze" in played):
             raise ParameterError(f"add_video: give freeze or end={policy['end']!r}, not both.")
-        return clip_of("add_video", **policy, **played, **times)
+        return ClipTimes.of("add_video", **policy, **played, **times, policies=True)
 
-    def _opening(self, clip: ClipTimes) -> t.Values:
-        """Return the arguments of ``open_source``; scene files have names for the rest."""
+    def _open(self) -> Source:
+        """Return the opened source; scene files have names for its options."""
         given = {k: v for k, v in self.options.items() if k not in ("offset", "end")}
         if "end" in self.options:
             given["freeze"] = self.options["end"] == "freeze"
-        return given | {"start": clip.start, "end": clip.end}
+        given |= {"start": self.clip.start, "end": self.clip.end}
+        return open_source(self.stream, device=self.scene.device, **given)
 
     @property
     def source(self) -> Source:
         """The source; it is opened again if the node is out of its time."""
         if self._source is None:
-            self._source = open_source(
-                self.stream, device=self.scene.device, **self._opening(self.clip)
-            )
+            self._source = self._open()
             self._seen = None
         return self._source
 
@@ -259,10 +256,7 @@ class VideoNode(Node):
     def shown(self, moment: Moment) -> ShownPicture | None:
         """Return the picture that the node shows at a time, as its source gave it."""
         source, picture = self.source, self.source.picture
-        home: Node | None = self
-        while home is not None and home.present:
-            home = home.parent
-        if self._hidden or picture is None or home is not None:
+        if self._hidden or picture is None or not all(n.present for n in (self, *self.around())):
             return None
         time = getattr(picture, "time", None)
         seconds = moment.seconds if time is None else float(time)
@@ -270,11 +264,7 @@ class VideoNode(Node):
 
     def content(self) -> Content | None:
         """Return the current frame."""
-        live = self._live
-        if self._hidden or live.picture is None:
-            return None
-        picture = live.picture
-        return Content(picture.width, picture.height, picture, live.version, opaque=live.opaque)
+        return None if self._hidden else self._live.content()
 
     def natural(self) -> tuple[float, float]:
         """Return the video's size; (0, 0) before the first frame if the source does not know."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -13,6 +12,9 @@ from dala.media.audio.checks import LAYOUTS, Samples
 from dala.media.audio.effects import tempo_stream
 from dala.media.audio.mixing.blocks import BlockSource, Processed
 from dala.media.sources.clip import ClipPiece, ClipTimes
+
+if TYPE_CHECKING:
+    from dala.media.scene.nodes.node import Node
 
 #: Samples that are decoded at once to play them backwards.
 _CHUNK: Final = 1 << 16
@@ -28,30 +30,23 @@ class ClipSound:
 
     Args:
         source: what is played.
-        clip: returns the times of the clip, which may change.
-        length: returns the seconds of the source, if they are known.
+        node: the node, whose clip has the times.
     """
 
-    def __init__(
-        self,
-        source: BlockSource,
-        clip: Callable[[], ClipTimes],
-        length: Callable[[], Fraction | None],
-    ) -> None:
+    def __init__(self, source: BlockSource, node: Node) -> None:
         self.rate, self.layout = source.rate, source.layout
         self._source = source
-        self._clip = clip
-        self._length = length
+        self._node = node
         self._variants: dict[Fraction, BlockSource] = {Fraction(1): source}
 
     def render(self, start: int, count: int) -> Samples:
         """Return samples from a place on."""
-        rate, clip = self.rate, self._clip()
+        rate, clip = self.rate, self._node.clip
         if clip.plain and not clip.bounded and clip.runs == 1 and start >= 0:
             return self._source.render(start, count)
-        made = np.zeros((count, LAYOUTS[self.layout]), np.float32)
+        made = silence(self.layout, count)
         begin, end = Fraction(start, rate), Fraction(start + count, rate)
-        length = self._length() if clip.trim[1] is None else None
+        length = self._node.length() if clip.trim[1] is None else None
         for piece in clip.pieces(begin, end, length):
             first = max(nearest(piece.start * rate) - start, 0)
             last = min(nearest(piece.end * rate) - start, count)
@@ -64,7 +59,7 @@ class ClipSound:
         if speed is None:
             return self._tape(piece, count)
         if not _SLOWEST <= abs(speed) <= _FASTEST:
-            return np.zeros((count, LAYOUTS[self.layout]), np.float32)
+            return silence(self.layout, count)
         place = piece.source_start * self.rate / speed
         return self._variant(speed).render(nearest(place), count)
 
@@ -118,6 +113,11 @@ class ReversedSound:
         if self._chunk is None or self._chunk[0] != begin:
             self._chunk = begin, self._source.render(begin, _CHUNK)
         return self._chunk
+
+
+def silence(layout: str, count: int) -> Samples:
+    """Return so many samples of silence."""
+    return np.zeros((count, LAYOUTS[layout]), np.float32)
 
 
 def nearest(value: Fraction) -> int:

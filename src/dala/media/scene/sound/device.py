@@ -13,7 +13,7 @@ from dala.extras import pip_install
 from dala.media.audio.checks import Samples
 from dala.media.audio.mixing.blocks import BlockSource
 from dala.media.notices import notify
-from dala.media.scene.sound.voices import SceneSound, sounding_nodes
+from dala.media.scene.sound.voices import SceneSound, is_heard, live_names
 
 if TYPE_CHECKING:
     from dala.media.scene.scene import Scene
@@ -115,11 +115,9 @@ class SoundPlayer:
 
 def open_player(scene: Scene, start: Fraction) -> SoundPlayer | None:
     """Return the sound of a scene on the machine's device; None, with a notice, without one."""
-    heard = list(sounding_nodes(scene.container()))
-    live = [n.id for n in sounding_nodes(scene.container(), live=True) if n not in heard]
-    if live:
-        notify(f"Scene.play: live sound is not played: {', '.join(live)}. Scene.live sends it.")
-    if not heard:
+    if live := live_names(scene.container()):
+        notify(f"Scene.play: live sound is not played: {live}. Scene.live sends it.")
+    if not is_heard(scene.container()):
         return None
     try:
         import sounddevice  # type: ignore[import-not-found, import-untyped, unused-ignore]

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from dala.errors import DalaError
-from dala.media.audio.audio import Audio
 from dala.media.audio.mixing.blocks import FileSound, MemorySound
-from dala.media.scene.nodes.audio import AudioNode
 from dala.media.scene.nodes.json_types import JsonValue
 from dala.media.scene.nodes.property_types import plain_json
-from dala.media.scene.sound.voices import RATE, file_of
+from dala.media.scene.options import LevelOptions
+from dala.media.scene.sound.voices import RATE, file_of, open_sound
 from dala.media.sources.moment import Moment
 from dala.typing import NDArray
 
@@ -28,8 +28,9 @@ _HOP: Final = RATE // 100
 _BATCH: Final = 256
 
 
-class Level:
-    """How loud a node is at each time of the scene, from 0 to 1; made by ``scene.level``.
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Level(LevelOptions):
+    """The loudness of a node over the time of the scene, from 0 to 1; made by ``scene.level``.
 
     It is measured once, when it is first asked for, 100 times a second in windows of 43 ms around
     each time, and depends on nothing but the sound: it is the same in each run, at any frame rate,
@@ -43,14 +44,9 @@ class Level:
     [0.0, 1.0, 0.0]
     """
 
-    def __init__(
-        self, node: Node, band: tuple[float, float] | None, release: float, normalize: bool
-    ) -> None:
-        self.node = node
-        self.band = band
-        self.release = release
-        self.normalize = normalize
-        self._values: NDArray | None = None
+    node: Node
+    #: The values, once they are measured.
+    _measured: list[NDArray] = field(default_factory=list)
 
     def at(self, time: float) -> float:
         """Return the level at a time of the scene."""
@@ -68,13 +64,8 @@ class Level:
 
     def _source_time(self, time: Fraction) -> Fraction | None:
         """Return the time of the node's sound at a time of the scene; None where it is silent."""
-        chain = []
-        at = self.node.parent
-        while at is not None and at.parent is not None:
-            chain.append(at)
-            at = at.parent
         moment: Moment | None = Moment.of(time)
-        for group in reversed(chain):
+        for group in reversed([*self.node.around()]):
             moment = None if moment is None else group.local_time(moment)
         if moment is None or not self.node.clip.exists(moment):
             return None
@@ -82,22 +73,16 @@ class Level:
         return None if place is None or place.over else place.time
 
     def values(self) -> NDArray:
-        """Return the levels of the whole sound, 100 for each second of it."""
-        if self._values is None:
-            self._values = self._measured()
-        return self._values
+        """Return the measured values, 100 a second."""
+        if not self._measured:
+            self._measured.append(self._measure())
+        return self._measured[0]
 
-    def _measured(self) -> NDArray:
-        found = file_of(self.node)
-        if found is None:
+    def _measure(self) -> NDArray:
+        if file_of(self.node) is None:
             return np.zeros(0)
-        track = self.node.track if isinstance(self.node, AudioNode) else 0
-        source: FileSound | MemorySound
         try:
-            if isinstance(found, Audio):
-                source = MemorySound(found, RATE, "mono")
-            else:
-                source = FileSound(found, RATE, layout="mono", track=track, call="Scene.level")
+            source = open_sound(self.node, RATE, "mono", "Scene.level")
         except DalaError as error:
             self.node.scene._report(self.node, error)
             return np.zeros(0)
@@ -140,19 +125,9 @@ class Level:
 
     def facts(self) -> dict[str, JsonValue]:
         """Return what a scene file holds of it."""
-        made: dict[str, JsonValue] = {"audio": self.node.id}
-        if self.band is not None:
-            made["band"] = plain_json(self.band)
-        if self.release != RELEASE:
-            made["release"] = plain_json(self.release)
-        if not self.normalize:
-            made["normalize"] = False
-        return made
+        chosen = {name: plain_json(value) for name, value in self.changed().items()}
+        return {"audio": self.node.id, **chosen}
 
     def __repr__(self) -> str:
         band = "" if self.band is None else f", {self.band[0]:g} to {self.band[1]:g} Hz"
         return f"<Level of {self.node.id}{band}>"
-
-
-#: Seconds after which a level has fallen to 37%, by default.
-RELEASE: Final = 0.1

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from dala.errors import ParameterError
-from dala.media.audio.checks import check_number
+from dala.media.scene.builder import NodeBuilder
+from dala.media.scene.options import DuckOptions, LevelOptions
 from dala.media.scene.sound.ducking import Duck
-from dala.media.scene.sound.hearing import live_of
-from dala.media.scene.sound.levels import RELEASE, Level
-from dala.media.scene.sound.voices import file_of
+from dala.media.scene.sound.levels import Level
+from dala.media.scene.sound.voices import file_of, live_of
+from dala.options import check_all, takes
 
 if TYPE_CHECKING:
+    from dala.media.scene.keywords import DuckKeywords, LevelKeywords
     from dala.media.scene.nodes.node import Node
     from dala.media.scene.scene import Scene
 
 
-class SceneSounds:
+class SceneSounds(NodeBuilder):
     """The methods ``duck`` and ``level`` of scenes.
 
     >>> import dala
@@ -27,27 +28,19 @@ class SceneSounds:
     []
     """
 
-    __slots__: tuple[str, ...] = ()
-
+    @takes(DuckOptions)
     def duck(
         self,
         music: Node | str,
         *,
         under: Node | str | Sequence[Node | str],
-        amount: float = 12.0,
-        threshold: float = -40.0,
-        attack: float = 0.05,
-        release: float = 0.3,
+        **given: Unpack[DuckKeywords],
     ) -> Duck:
         """Make music quieter while a voice is heard.
 
         Args:
             music: an audio or video node.
             under: the node of the voice, or several.
-            amount: by how much it becomes quieter, in dB.
-            threshold: the level of the voice above which it does, in dB.
-            attack: time constant of becoming quieter, in seconds.
-            release: time constant of becoming louder again, in seconds.
 
         Returns:
             The rule; ``scene.ducks`` lists all, and ``scene.ducks.remove(rule)`` ends it.
@@ -60,8 +53,7 @@ class SceneSounds:
         1
         """
         call = "Scene.duck"
-        scene: Scene = _scene(self)
-        scene._check_open(call)
+        scene = self.scene_of()._check_open(call)
         found = _heard(scene, music, call, "music", live=True)
         several = under if isinstance(under, Sequence) and not isinstance(under, str) else [under]
         voices = tuple(_heard(scene, node, call, "under", live=True) for node in several)
@@ -69,32 +61,22 @@ class SceneSounds:
             raise ParameterError.invalid(call, "under", "a node or several", under)
         if found in voices:
             raise ParameterError(f"{call}: {found.id!r} cannot be ducked under itself.")
-        made = Duck(
-            found,
-            voices,
-            check_number(call, "amount", amount, 0.0, 60.0, "dB"),
-            check_number(call, "threshold", threshold, -60.0, 0.0, "dB"),
-            check_number(call, "attack", attack, 0.00001, 2.0, "s"),
-            check_number(call, "release", release, 0.00001, 9.0, "s"),
-        )
+        made = Duck(music=found, under=voices, **check_all(call, Duck.specs(), given))
         scene.ducks.append(made)
         return made
 
+    @takes(LevelOptions)
     def level(
         self,
         audio: Node | str,
         band: Sequence[float] | None = None,
-        *,
-        release: float = RELEASE,
-        normalize: bool = True,
+        **given: Unpack[LevelKeywords],
     ) -> Level:
         """Return how loud a node is over time, from 0 to 1, for ``add_animation(..., by=level)``.
 
         Args:
             audio: an audio or video node.
             band: (lowest, highest) frequency in Hz, such as (20, 200) for the beat; by default all.
-            release: seconds after which it has fallen to 37% after a peak; 0 for the plain level.
-            normalize: let 1 be the loudest moment of the band; else 1 is a sine at full scale.
 
         >>> import dala
         >>> with dala.media.Scene(64, 36, device="cpu") as scene:
@@ -107,22 +89,13 @@ class SceneSounds:
         2.0
         """
         call = "Scene.level"
-        scene: Scene = _scene(self)
-        scene._check_open(call)
+        scene = self.scene_of()._check_open(call)
         found = _heard(scene, audio, call, "audio", live=False)
-        limits: tuple[float, float] | None = None
-        if band is not None:
+        options = LevelOptions.checked(call, {"band": band, **given})
+        if options.band is not None and options.band[0] >= options.band[1]:
             expected = "(lowest, highest) in Hz, such as (20, 200)"
-            if isinstance(band, str) or not isinstance(band, Sequence) or len(band) != 2:
-                raise ParameterError.invalid(call, "band", expected, band)
-            low, high = (check_number(call, "band", f, 0.0, 24000.0, "Hz") for f in band)
-            if low >= high:
-                raise ParameterError.invalid(call, "band", expected, band)
-            limits = low, high
-        if not isinstance(normalize, bool):
-            raise ParameterError.invalid(call, "normalize", "True or False", normalize)
-        fall = check_number(call, "release", release, 0.0, 60.0, "s")
-        return Level(found, limits, fall if math.isfinite(fall) else RELEASE, normalize)
+            raise ParameterError.invalid(call, "band", expected, band)
+        return Level.of(options, node=found)
 
 
 def _heard(scene: Scene, node: Node | str, call: str, argument: str, *, live: bool) -> Node:
@@ -133,7 +106,3 @@ def _heard(scene: Scene, node: Node | str, call: str, argument: str, *, live: bo
         advice = "Live sound is not known before." if live_of(found) is not None else ""
         raise ParameterError.invalid(call, argument, expected, found.id, advice)
     return found
-
-
-def _scene(sounds: SceneSounds) -> Scene:
-    return sounds  # type: ignore[return-value]

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import os
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from dala.errors import DalaError
+from dala.errors import DalaError, ParameterError
 from dala.media.audio.audio import Audio
 from dala.media.audio.files.decode import SoundDecoder, sound_source
 from dala.media.audio.files.writer import MixedSound, check_codec
 from dala.media.notices import notify
 from dala.media.scene.nodes.audio import AudioNode
-from dala.media.scene.sound.copied import sound_of
-from dala.media.scene.sound.voices import SceneSound, file_of, sounding_nodes
+from dala.media.scene.nodes.video import VideoNode
+from dala.media.scene.sound.voices import SceneSound, file_of, live_names, sounding_nodes
+from dala.media.sources.seconds import to_fraction
 from dala.media.video.animated.facts import animation_kind
+from dala.media.video.reader import Reader
+from dala.media.video.source import source_of
 from dala.media.video.tracks import Tracks
 from dala.media.video.tracks.containers import container_of
 from dala.typing import PathLike
 
 if TYPE_CHECKING:
     from dala.media.scene.nodes.node import Node
+    from dala.media.scene.options import RenderOptions
     from dala.media.scene.scene import Scene
 
 #: FFmpeg's muxers by suffix, where the names differ.
@@ -30,10 +34,7 @@ _MUXERS = {"mkv": "matroska", "m4v": "mp4", "ts": "mpegts", "ogv": "ogg"}
 def rendered_sound(
     scene: Scene,
     path: PathLike,
-    given: Node | PathLike | None,
-    wanted: bool,
-    codec: str | None,
-    video_codec: str | None,
+    options: RenderOptions,
     start: Fraction,
     length: Fraction,
     call: str,
@@ -44,27 +45,27 @@ def rendered_sound(
     first frame on, at its own volume and speed, and the container takes its codec. Else all nodes
     are mixed.
     """
+    codec = options.audio_codec
     if codec is not None:
         check_codec(call, codec, "audio_codec")
-    if given is not None:
-        copied = sound_of(scene, given, start, length, call)
-        return copied, "copied by audio_from"
-    if not wanted:
+    if options.audio_from is not None:
+        return _copied(scene, options.audio_from, start, length, call), "copied by audio_from"
+    if not options.audio:
         return None, "left out"
-    known = list(sounding_nodes(scene.container()))
-    live = [n.id for n in sounding_nodes(scene.container(), live=True) if n not in known]
-    if live:
-        notify(f"{call}: live sound is not rendered: {', '.join(live)}. Scene.live sends it.")
-    heard = [node for node in known if _is_heard(node)]
+    if live := live_names(scene.container()):
+        notify(f"{call}: live sound is not rendered: {live}. Scene.live sends it.")
+    heard = [node for node in sounding_nodes(scene.container()) if _is_heard(node)]
     if not heard:
         return None, "there is none"
-    kind = animation_kind(path, video_codec) if isinstance(path, str | os.PathLike) else None
+    kind = animation_kind(path, options.codec) if isinstance(path, str | os.PathLike) else None
     if kind is not None:
         notify(f"{path}: {kind} has no sound; that of the scene is left out.")
         return None, f"left out, as {kind} has none"
     if codec is None and len(heard) == 1 and _is_plain(scene, heard[0], start, path):
-        sound = sound_of(scene, _source(heard[0]), Fraction(0), length, call)
-        return sound, f"copied from {heard[0].id!r} without a change"
+        node = heard[0]
+        source = node.sound if isinstance(node, AudioNode) else node
+        sound = _copied(scene, source, Fraction(0), length, call)
+        return sound, f"copied from {node.id!r} without a change"
     mixed = SceneSound(scene)
     rate = mixed.rate
     made = MixedSound(
@@ -79,19 +80,18 @@ def _is_heard(node: Node) -> bool:
     """Return whether a node's file has sound. Other errors are reported when it is rendered."""
     if isinstance(node, AudioNode):
         return True
-    found = file_of(node)
     try:
-        assert found is not None
-        assert not isinstance(found, Audio)
-        SoundDecoder(sound_source(found, node.id), 0, node.id).close()
+        _decoder(node).close()
     except (DalaError, OSError) as error:
         return "has no sound" not in str(error)
     return True
 
 
-def _source(node: Node) -> Node | PathLike:
-    found = node.sound if isinstance(node, AudioNode) else None
-    return found if isinstance(found, str | os.PathLike) else node
+def _decoder(node: Node) -> SoundDecoder:
+    found = file_of(node)
+    assert found is not None
+    assert not isinstance(found, Audio)
+    return SoundDecoder(sound_source(found, node.id), 0, node.id)
 
 
 def _is_plain(scene: Scene, node: Node, start: Fraction, path: PathLike) -> bool:
@@ -104,22 +104,37 @@ def _is_plain(scene: Scene, node: Node, start: Fraction, path: PathLike) -> bool
         and node.parent is scene.container() and not scene.ducks
     )  # fmt: skip
     if isinstance(node, AudioNode):
-        found: object = node.sound
         faded = bool(node.fade_in or node.fade_out or node.effect_list or node.track)
-        unchanged = unchanged and not isinstance(found, Audio) and not faded
+        unchanged = unchanged and not isinstance(node.sound, Audio) and not faded
     if not unchanged or not isinstance(path, str | os.PathLike):
         return False
     suffix = os.path.splitext(os.fspath(path))[1].lower().lstrip(".")
-    return _fits(node, container_of(_MUXERS.get(suffix, suffix)).takes_sound)
-
-
-def _fits(node: Node, takes: object) -> bool:
-    found = file_of(node)
-    assert found is not None
-    assert not isinstance(found, Audio)
-    assert callable(takes)
-    decoder = SoundDecoder(sound_source(found, node.id), 0, node.id)
+    decoder = _decoder(node)
     try:
+        takes = container_of(_MUXERS.get(suffix, suffix)).takes_sound
         return len(decoder.tracks) == 1 and bool(takes(decoder.codec))
     finally:
         decoder.close()
+
+
+def _copied(scene: Scene, given: object, start: Fraction, length: Fraction, call: str) -> Tracks:
+    """Return the sound of a video node, its id, or a file, in sync with the node's pictures."""
+    node = scene.nodes.get(given, given) if isinstance(given, str) else given
+    shift, stream = -start, node
+    if isinstance(node, VideoNode):
+        if node.source.speed != 1:
+            raise ParameterError(
+                f"{call}: audio_from must be a node at speed 1, got {node.id!r} at speed "
+                f"{float(node.source.speed):g}. Sound is copied unchanged."
+            )
+        shift += to_fraction("offset", node.source.offset)
+        stream = node.stream
+    # source_of refuses everything but paths, URLs and cameras.
+    source = stream.source if isinstance(stream, Reader) else source_of(cast(str, stream), call)
+    if source.live:
+        raise ParameterError.invalid(call, "audio_from", "a file", source.label, "It is live.")
+    sound = Tracks(source, call, to_zero=True, offset=shift, length=length)
+    if not sound.has_sound:
+        sound.close()
+        raise ParameterError(f"{call}: audio_from {source.label!r} has no sound.")
+    return sound

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
 from dala.errors import DalaError
-from dala.media.audio.arriving import LiveSound, LiveVoice
+from dala.media.audio.arriving import LiveSound, LiveVoice, sound_of_reader
 from dala.media.audio.audio import Audio
-from dala.media.audio.checks import LAYOUTS, Samples
+from dala.media.audio.checks import Samples
 from dala.media.audio.effects import effect_stream
 from dala.media.audio.mixing.blocks import (
     LONG_PART,
     PART,
+    BlockFunction,
     BlockSource,
     FileSound,
     MemorySound,
     Processed,
 )
-from dala.media.audio.mixing.mixer import Mixer, MixerTrack
+from dala.media.audio.mixing.mixer import Mixer, MixerTrack, mix_tracks
 from dala.media.audio.samples import apply_fades
 from dala.media.notices import notify
 from dala.media.scene.nodes.audio import AudioNode
@@ -30,9 +34,8 @@ from dala.media.scene.nodes.group import GroupNode
 from dala.media.scene.nodes.nested import SceneNode
 from dala.media.scene.nodes.timeline import TimelineNode
 from dala.media.scene.nodes.video import VideoNode
-from dala.media.scene.sound.clips import ClipSound, nearest
-from dala.media.scene.sound.ducking import DuckGain, joined_voices
-from dala.media.scene.sound.hearing import ArrivedSound, LiveClip, LiveClock, live_of
+from dala.media.scene.sound.clips import ClipSound, nearest, silence
+from dala.media.scene.sound.ducking import DuckGain
 from dala.media.video.reader import Reader
 from dala.media.video.source import source_of
 from dala.typing import NDArray
@@ -40,6 +43,7 @@ from dala.typing import NDArray
 if TYPE_CHECKING:
     from dala.media.scene.nodes.node import Node
     from dala.media.scene.scene import Scene
+    from dala.media.sources.clip import ClipTimes
     from dala.media.video.source import VideoFile
 
 #: Factors of samples by place and count.
@@ -54,7 +58,7 @@ _NEAR: Final = 2
 
 
 def file_of(node: Node) -> VideoFile | Audio | None:
-    """Return what a node is heard from: a file, a URL or an Audio.
+    """Return the source of a node's sound: a file, a URL or an Audio.
 
     None if it has no sound of its own, or sound that arrives live.
     """
@@ -70,31 +74,94 @@ def file_of(node: Node) -> VideoFile | Audio | None:
     return stream if isinstance(stream, str | os.PathLike) else None
 
 
+def open_sound(node: Node, rate: int, layout: str, call: str) -> FileSound | MemorySound:
+    """Return the sound of a node that has a file or an Audio, as a source of blocks."""
+    found = file_of(node)
+    assert found is not None
+    if isinstance(found, Audio):
+        return MemorySound(found, rate, layout)
+    track = node.track if isinstance(node, AudioNode) else 0
+    return FileSound(found, rate, layout=layout, track=track, call=call)
+
+
+def live_of(node: Node) -> LiveSound | None:
+    """Return the sound of a node that arrives while the scene runs; None if it has none."""
+    if isinstance(node, AudioNode):
+        return node.sound if isinstance(node.sound, LiveSound) else None
+    if not isinstance(node, VideoNode) or not node.audio:
+        return None
+    reader = node.stream if isinstance(node.stream, Reader) else node.live_reader
+    if reader is None or reader.closed:
+        return None
+    return sound_of_reader(reader)
+
+
+class LiveClock:
+    """The clock of a scene or group that runs live, and the live voices on it.
+
+    Args:
+        begin: returns the time of ``time.monotonic`` at which the clock is 0; None if unknown.
+    """
+
+    def __init__(self, begin: Callable[[], float | None]) -> None:
+        self.begin = begin
+        #: All voices, those of groups too.
+        self.voices: weakref.WeakSet[LiveVoice] = weakref.WeakSet()
+
+    def inside(self, clip: ClipTimes) -> LiveClock | None:
+        """Return the clock of a group with times; None if it runs at another speed than ours."""
+        if not clip.plain or clip.runs != 1:
+            return None
+
+        def begin() -> float | None:
+            found = self.begin()
+            return None if found is None else found + float(clip.begin)
+
+        made = LiveClock(begin)
+        made.voices = self.voices
+        return made
+
+    def voice(self, sound: LiveSound, rate: int) -> LiveVoice:
+        """Return a sound on this clock."""
+        made = sound.voice(self.begin, rate)
+        self.voices.add(made)
+        return made
+
+
+def live_clip(voice: LiveVoice, node: Node) -> BlockFunction:
+    """Return a live voice in the time of its node: silent before the start and after the end."""
+
+    def render(start: int, count: int) -> Samples:
+        made, clip = voice.render(start, count), node.clip
+        if clip.start is not None:
+            made[: min(max(nearest(clip.start * voice.rate) - start, 0), count)] = 0
+        if clip.end is not None:
+            made[min(max(nearest(clip.end * voice.rate) - start, 0), count) :] = 0
+        return made
+
+    return BlockFunction(voice.rate, voice.layout, render)
+
+
 class NodeSound:
     """The file or Audio of a node, opened when it is needed.
 
     A video without sound is silent. Errors are kept by the scene, as those of pictures are.
     """
 
-    def __init__(self, node: Node, found: VideoFile | Audio, rate: int) -> None:
+    def __init__(self, node: Node, rate: int) -> None:
         self.rate = rate
-        self.layout = "stereo"
+        mono = isinstance(node, AudioNode) and node.layout == "mono"
+        self.layout = "mono" if mono else "stereo"
         self._node = node
-        self._found = found
         self._opened: FileSound | MemorySound | None = None
         self._failed = False
-        if isinstance(found, Audio):
-            self._opened = MemorySound(found, rate)
-            self.layout = self._opened.layout
-        elif isinstance(node, AudioNode) and node.layout == "mono":
-            self.layout = "mono"
 
     def render(self, start: int, count: int) -> Samples:
         """Return samples from a place on."""
         if self._opened is None and not self._failed:
             self._open()
         if self._opened is None:
-            return np.zeros((count, LAYOUTS[self.layout]), np.float32)
+            return silence(self.layout, count)
         made = self._opened.render(start, count)
         if self._opened.error is not None:
             self._node.scene._report(self._node, self._opened.error)
@@ -103,12 +170,8 @@ class NodeSound:
 
     def _open(self) -> None:
         node = self._node
-        track = node.track if isinstance(node, AudioNode) else 0
         try:
-            assert not isinstance(self._found, Audio)
-            self._opened = FileSound(
-                self._found, self.rate, layout=self.layout, track=track, call=node.id
-            )
+            self._opened = open_sound(node, self.rate, self.layout, node.id)
         except (DalaError, OSError) as error:
             self._failed = True
             silent = isinstance(node, VideoNode) and "has no sound" in str(error)
@@ -133,9 +196,9 @@ class NodeVoice:
         self._source = source
         self._heard: BlockSource
         if isinstance(source, LiveVoice):
-            self._heard = LiveClip(source, lambda: node.clip)
+            self._heard = live_clip(source, node)
         else:
-            self._heard = ClipSound(source, lambda: node.clip, node.length)
+            self._heard = ClipSound(source, node)
         effects = node.effect_list if isinstance(node, AudioNode) else []
         if effects:
             layout = source.layout
@@ -154,7 +217,7 @@ class NodeVoice:
             near = clip.start is None or start + count >= nearest(clip.start * rate) - margin
             if not near or (clip.end is not None and start > nearest(clip.end * rate) + margin):
                 self._source.rest()
-                return np.zeros((count, LAYOUTS[self.layout]), np.float32)
+                return silence(self.layout, count)
         made = self._heard.render(start, count)
         if isinstance(node, AudioNode) and (node.fade_in or node.fade_out):
             begin = nearest(clip.begin * rate)
@@ -177,26 +240,20 @@ class NodeVoice:
         return apply_fades(made, start - begin, end - begin, fades[0], fades[1], "equal_power")
 
 
-class _Control:
-    """A property of a node at places of its clock, animated or not."""
+def _control(node: Node, name: str, rate: int) -> Callable[[NDArray], NDArray]:
+    """Return a property of a node at places of its clock, animated or not."""
+    item, animator = node.PROPERTIES[name], node.scene.animator
 
-    def __init__(self, node: Node, name: str, rate: int, low: float, high: float) -> None:
-        self._node = node
-        self._name = name
-        self._rate = rate
-        self._range = low, high
-
-    def __call__(self, places: NDArray) -> NDArray:
-        node, animator = self._node, self._node.scene.animator
-        plain = float(node.property_values[self._name])
-        if not animator.animates(node, self._name):
+    def values(places: NDArray) -> NDArray:
+        plain = float(node.property_values[name])
+        if not animator.animates(node, name):
             return np.array(plain)
-        values = []
-        for place in places:
-            value = animator.value_at(node, self._name, float(place) / self._rate)
-            values.append(plain if value is None else float(value))  # type: ignore[arg-type]
-        made: NDArray = np.clip(np.array(values), *self._range)
+        found = [animator.value_at(node, name, float(place) / rate) for place in places]
+        numbers = [plain if value is None else float(value) for value in found]  # type: ignore[arg-type]
+        made: NDArray = np.clip(np.array(numbers), item.low, item.high)
         return made
+
+    return values
 
 
 class Voices:
@@ -207,12 +264,9 @@ class Voices:
 
     layout = "stereo"
 
-    def __init__(
-        self, scene: Scene, group: GroupNode, rate: int, clock: LiveClock | None = None
-    ) -> None:
+    def __init__(self, group: GroupNode, rate: int, clock: LiveClock | None) -> None:
         self.rate = rate
         self._clock = clock
-        self._scene = scene
         self._group = group
         self._tracks: dict[Node, MixerTrack] = {}
         self._ducks: tuple[object, ...] = ()
@@ -221,49 +275,44 @@ class Voices:
 
     def tracks(self) -> list[MixerTrack]:
         """Return a track for each node; nodes that were added or removed since are noticed."""
-        found = list(_sounding(self._group, self._clock is not None))
+        found = list(sounding_nodes(self._group, self._clock is not None, inside=False))
         if found != list(self._tracks):
             for node in [n for n in self._tracks if n not in found]:
                 self._tracks.pop(node).close()
             self._tracks = {n: self._tracks.get(n) or self._track(n) for n in found}
             self._ducks = ()
-        ducks = self._scene.ducks
-        if self._ducks != tuple(ducks):
-            self._ducks = tuple(ducks)
+        ducks = tuple(self._group.scene.ducks)
+        if self._ducks != ducks:
+            self._ducks = ducks
             self._duck()
         return list(self._tracks.values())
 
     def _track(self, node: Node) -> MixerTrack:
-        rate, volume = self.rate, self._volume(node)
-        if isinstance(node, GroupNode | SceneNode):
-            clock = None if self._clock is None else self._clock.inside(node.clip)
-            if self._clock is not None and clock is None:
-                _tell_silent(node)
-            if isinstance(node, GroupNode):
-                inner = Voices(self._scene, node, rate, clock)
-            else:
-                inner = Voices(node.child, node.child.container(), rate, clock)
-            voice = NodeVoice(node, inner, rate)
-            return MixerTrack(voice, start=0, close=inner.close, volume=volume)
-        pan = _Control(node, "pan", rate, -1.0, 1.0)
-        sound = None if self._clock is None else live_of(node)
-        if sound is not None and self._clock is not None:
-            voice = NodeVoice(node, self._clock.voice(sound, rate), rate)
-            return MixerTrack(voice, start=0, volume=volume, pan=pan)
-        found = file_of(node)
-        assert found is not None
-        source = NodeSound(node, found, rate)
-        return MixerTrack(
-            NodeVoice(node, source, rate), start=0, close=source.close, volume=volume, pan=pan
-        )
+        rate, own = self.rate, self._clock
+        source: Voices | LiveVoice | NodeSound
+        if (inner := _inside(node)) is not None:
+            clock = None if own is None else own.inside(node.clip)
+            if own is not None and clock is None and (live := live_names(inner)):
+                notify(
+                    f"Scene.live: {node.id} runs at another speed, so live sound in it is silent: "
+                    f"{live}. Add it to the scene itself."
+                )
+            source = Voices(inner, rate, clock)
+        elif own is not None and (sound := live_of(node)) is not None:
+            source = own.voice(sound, rate)
+        else:
+            source = NodeSound(node, rate)
+        made = MixerTrack(NodeVoice(node, source, rate), start=0, volume=self._volume(node))
+        if not isinstance(source, LiveVoice):
+            made.close = source.close
+        if inner is None:
+            made.pan = _control(node, "pan", rate)
+        return made
 
     def _volume(self, node: Node) -> Callable[[NDArray], NDArray]:
         """Return the volume of a node, with those of the groups that it is passed out of."""
-        controls = []
-        at: Node | None = node
-        while at is not None and at is not self._group:
-            controls.append(_Control(at, "volume", self.rate, 0.0, 1000.0))
-            at = at.parent
+        passed = takewhile(lambda at: at is not self._group, (node, *node.around()))
+        controls = [_control(at, "volume", self.rate) for at in passed]
         if len(controls) == 1:
             return controls[0]
         return lambda places: np.prod(np.broadcast_arrays(*(c(places) for c in controls)), axis=0)
@@ -273,21 +322,18 @@ class Voices:
         for track in self._tracks.values():
             track.gain = None
         self._close_keys()
-        for duck in self._scene.ducks:
+        for duck in self._group.scene.ducks:
             music = self._tracks.get(duck.music)
             under = [self._track(v) for v in duck.under if v in self._tracks]
             self._keys += under
             if music is not None and under:
-                voices = joined_voices([key.stereo for key in under])
-                gain = DuckGain(duck, self.rate, voices).render
+                voices = BlockFunction(self.rate, "stereo", partial(mix_tracks, under))
+                gain = DuckGain(duck, voices).gains
                 music.gain = gain if music.gain is None else _product(music.gain, gain)
 
     def render(self, start: int, count: int) -> Samples:
         """Return the sum of all nodes."""
-        made = np.zeros((count, 2), np.float32)
-        for track in self.tracks():
-            made += track.stereo(start, count)
-        return made
+        return mix_tracks(self.tracks(), start, count)
 
     def _close_keys(self) -> None:
         keys, self._keys = self._keys, []
@@ -328,13 +374,27 @@ class SceneSound(Mixer):
         self, scene: Scene, rate: int = RATE, *, begin: Callable[[], float | None] | None = None
     ) -> None:
         super().__init__(rate, part=PART if begin is None else _LIVE_PART)
-        clock = None if begin is None else LiveClock(begin)
-        self._voices = Voices(scene, scene.container(), rate, clock)
-        self._live = None if clock is None else ArrivedSound(self.render, clock, rate)
+        self._clock = None if begin is None else LiveClock(begin)
+        self._voices = Voices(scene.container(), rate, self._clock)
+        #: How far the mix reads ahead of what it returns, in samples.
+        self._ahead = 0
 
     def arrived(self, start: int, count: int) -> Samples:
-        """Return samples as ``render`` does; fewer while live sound has not arrived yet."""
-        return self.render(start, count) if self._live is None else self._live.arrived(start, count)
+        """Return samples as ``render`` does; fewer while live sound has not arrived yet.
+
+        A mix reads ahead of what it returns: filters work in parts, and look at what comes. How
+        far, shows in what it asked of the voices, and so much less is ready.
+        """
+        if self._clock is None:
+            return self.render(start, count)
+        begin, wanted = self._clock.begin(), start + count
+        for voice in self._clock.voices:
+            own = voice.begin()
+            shift = 0 if begin is None or own is None else round((own - begin) * self.rate)
+            self._ahead = max(self._ahead, voice.asked + shift - start)
+            ready = voice.ready(wanted + self._ahead - shift) + shift - self._ahead
+            count = min(count, max(ready - start, 0))
+        return self.render(start, count) if count else silence(self.layout, 0)
 
     def mixed(self, start: int, count: int) -> Samples:
         """Return samples before the limiter."""
@@ -346,45 +406,39 @@ class SceneSound(Mixer):
         self._voices.close()
 
 
-def _tell_silent(node: GroupNode | SceneNode) -> None:
-    """Report live sound in a group that runs at another speed, or again."""
-    group = node if isinstance(node, GroupNode) else node.child.container()
-    known = list(sounding_nodes(group))
-    live = [n.id for n in sounding_nodes(group, live=True) if n not in known]
-    if live:
-        notify(
-            f"Scene.live: {node.id} runs at another speed, so live sound in it is silent: "
-            f"{', '.join(live)}. Add it to the scene itself."
-        )
+def _inside(node: Node) -> GroupNode | None:
+    """Return the nodes that a group or inner scene has; None for other nodes."""
+    if isinstance(node, SceneNode):
+        return node.child.container()
+    return node if isinstance(node, GroupNode) else None
 
 
-def sounding_nodes(group: GroupNode, live: bool = False) -> Iterator[Node]:
+def sounding_nodes(group: GroupNode, live: bool = False, *, inside: bool = True) -> Iterator[Node]:
     """Yield the nodes that have a sound of their own, also in groups and inner scenes.
 
-    With ``live``, those whose sound arrives while the scene runs are among them.
+    With ``live``, those whose sound arrives while the scene runs are among them. Without
+    ``inside``, groups with a time of their own and scenes are yielded, not the nodes in them.
     """
     for node in group.children:
-        if isinstance(node, GroupNode):
-            yield from sounding_nodes(node, live)
-        elif isinstance(node, SceneNode):
-            yield from sounding_nodes(node.child.container(), live)
-        elif file_of(node) is not None or (live and live_of(node) is not None):
+        inner = _inside(node)
+        if inner is None:
+            if file_of(node) is not None or (live and live_of(node) is not None):
+                yield node
+        elif inside or (inner is node and node.clip.plain and not node.clip.bounded):
+            yield from sounding_nodes(inner, live, inside=inside)
+        elif is_heard(inner, live):
             yield node
 
 
-def _sounding(group: GroupNode, live: bool) -> Iterator[Node]:
-    """Yield the nodes of a group that are heard; groups without a time of their own are passed."""
-    for node in group.children:
-        if isinstance(node, GroupNode):
-            if node.clip.plain and not node.clip.bounded:
-                yield from _sounding(node, live)
-            elif any(True for _ in sounding_nodes(node, live)):
-                yield node
-        elif isinstance(node, SceneNode):
-            if any(True for _ in sounding_nodes(node.child.container(), live)):
-                yield node
-        elif file_of(node) is not None or (live and live_of(node) is not None):
-            yield node
+def is_heard(group: GroupNode, live: bool = False) -> bool:
+    """Return True if a node of a group has a sound of its own."""
+    return next(sounding_nodes(group, live), None) is not None
+
+
+def live_names(group: GroupNode) -> str:
+    """Return the ids of the nodes that are heard live only, for notices."""
+    known = list(sounding_nodes(group))
+    return ", ".join(n.id for n in sounding_nodes(group, live=True) if n not in known)
 
 
 def _product(first: Gains, second: Gains) -> Gains:

@@ -7,15 +7,6 @@
 
 from __future__ import annotations
 
-from dala.lazy import attach
+from dala.lazy import attach_stub
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from dala.media.text.fonts.faces import families as families
-    from dala.media.text.fonts.faces import find as find
-    from dala.media.text.fonts.faces import refresh as refresh
-
-__all__ = ["families", "find", "refresh"]
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = attach(__name__, dict.fromkeys(__all__, "dala.media.text.fonts.faces"))
+__getattr__, __dir__, __all__ = attach_stub(__name__)

@@ -68,35 +68,34 @@ def harfbuzz() -> HarfBuzzObject:
     return importlib.import_module("uharfbuzz") if importlib.util.find_spec("uharfbuzz") else None
 
 
-class FontFace:
+class FontFace(FreeTypeFace):
     """An open font face: its glyphs and its metrics in font units."""
 
     def __init__(self, file: FontFile, wght: float | None = None) -> None:
         self.file = file
         self.wght = wght
-        self._data = _read(file)
         with self._errors():
-            self.ft = FreeTypeFace(self._data, file.index)
+            super().__init__(_read(file), file.index)
         #: Whether glyphs are PNG images of one size, which are resized.
-        self.has_images = not self.ft.is_scalable and file.color and harfbuzz() is not None
+        self.has_images = not self.is_scalable and file.color and harfbuzz() is not None
         self.has_images = self.has_images and importlib.util.find_spec("PIL") is not None
-        self.upem: int = self.ft.units_per_em
+        self.upem: int = self.metrics.units_per_EM
         self._hb: HarfBuzzObject = None
         if self.has_images:
             self.has_images, self.upem = self.hb.face.has_color_png, self.hb.face.upem
-        if not (self.ft.is_scalable or self.has_images) or self.upem < 16:
+        if not (self.is_scalable or self.has_images) or self.upem < 16:
             raise ParameterError(
                 f"font: {file.path!r} has no outlines. Use a TrueType or OpenType font with "
                 "outlines."
             )
         if wght is not None:
             with self._errors():
-                self.ft.set_weight(wght)
-        self.ascent: float = self.ft.ascender / self.upem
-        self.descent: float = -self.ft.descender / self.upem
+                self.set_weight(wght)
+        metrics = self.metrics
+        self.ascent: float = metrics.ascender / self.upem
+        self.descent: float = -metrics.descender / self.upem
         if self.ascent + self.descent <= 0:
             self.ascent, self.descent = 0.8, 0.2
-        self.size = 0.0
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -119,24 +118,10 @@ class FontFace:
                 self._hb.set_variations({"wght": self.wght})
         return self._hb
 
-    def glyph(self, character: str) -> int:
-        """Return the index of a character's glyph; 0 if there is none."""
-        return self.ft.glyph_index(ord(character))
-
     def advance(self, glyph: int) -> int:
         """Return the advance width of a glyph, in font units."""
         with self._errors():
-            return self.ft.advance(glyph)
-
-    def kerning(self, left: int, right: int) -> int:
-        """Return the kerning of two glyphs from the ``kern`` table, in font units."""
-        return self.ft.kerning(left, right)
-
-    def set_size(self, size: float) -> None:
-        """Make FreeType load glyphs at a size in pixels per em."""
-        if size != self.size:
-            self.ft.set_size(size)
-            self.size = size
+            return super().advance(glyph)
 
     def __repr__(self) -> str:
         return f"<FontFace {self.file.family!r} {self.file.weight}{' italic' * self.file.italic}>"
@@ -241,17 +226,14 @@ def find(
 
 
 def _default(weight: int, italic: bool) -> FontFile:
-    for name in GENERIC["sans-serif"]:
-        matches = _family(name)
-        if matches:
-            return _nearest(matches, weight, italic)
-    everything = [file for file in fonts_scan.system_fonts() if not file.color]
-    if not everything:
+    matches = _family("sans-serif")
+    matches = matches or [file for file in fonts_scan.system_fonts() if not file.color][:1]
+    if not matches:
         raise MissingPackage(
             "dala.media.text: there is no font on this machine. Install one with "
             f"{pip_install('media')}, or give the path of a font."
         )
-    return _nearest(everything[:1], weight, italic)
+    return _nearest(matches, weight, italic)
 
 
 def _key(name: str) -> str:
@@ -374,13 +356,9 @@ class FontSet:
 
 
 @lru_cache(maxsize=128)
-def _font_set(font: FontName, weight: int, italic: bool) -> FontSet:
-    return FontSet(font, weight, italic)
-
-
 def font_set(font: FontName, weight: int, italic: bool) -> FontSet:
     """Return the faces of a style, cached."""
-    return _font_set(font, weight, italic)  # type: ignore[arg-type]  # paths can be hashed
+    return FontSet(font, weight, italic)
 
 
 def refresh() -> None:
@@ -388,8 +366,8 @@ def refresh() -> None:
 
     >>> refresh()
     """
-    for cache in (fonts_scan.system_fonts, fonts_scan.coverage, bundled, _family, _in_file):
+    scanned = fonts_scan.system_fonts, fonts_scan.coverage
+    for cache in (*scanned, bundled, _family, _in_file, font_set):
         cache.cache_clear()
-    _font_set.cache_clear()
     global generation
     generation += 1

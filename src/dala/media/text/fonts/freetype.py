@@ -41,24 +41,14 @@ class FreeTypeFace:
         self._index = index
         self._handle = ft.FT_Face()
         library = ft.get_handle()
-        self._check(
-            ft.FT_New_Memory_Face(library, data, len(data), index, ctypes.byref(self._handle))
+        check(
+            ft, ft.FT_New_Memory_Face(library, data, len(data), index, ctypes.byref(self._handle))
         )
         close = weakref.finalize(self, ft.FT_Done_Face, self._handle)
         close.atexit = False  # FreeType itself is closed at exit
-        record = self._handle.contents
-        self.is_scalable = bool(record.face_flags & ft.FT_FACE_FLAG_SCALABLE)
-        self.units_per_em: int = record.units_per_EM
-
-    @property
-    def ascender(self) -> int:
-        """The ascender, in font units."""
-        return int(self._handle.contents.ascender)
-
-    @property
-    def descender(self) -> int:
-        """The descender, in font units; usually negative."""
-        return int(self._handle.contents.descender)
+        self.metrics: FreeTypeObject = self._handle.contents
+        self.is_scalable = bool(self.metrics.face_flags & ft.FT_FACE_FLAG_SCALABLE)
+        self.size = 0.0
 
     def set_weight(self, weight: float) -> None:
         """Set the weight axis of a variable font; other axes get their defaults."""
@@ -66,23 +56,23 @@ class FreeTypeFace:
         axes = ft.Face(io.BytesIO(self._data), index=self._index).get_variation_info().axes
         values = [weight if axis.tag == "wght" else axis.default for axis in axes]
         fixed = (ft.FT_Fixed * len(values))(*(round(value * 65536) for value in values))
-        self._check(
-            ft.FT_Set_Var_Design_Coordinates(self._handle, len(values), ctypes.byref(fixed))
-        )
+        check(ft, ft.FT_Set_Var_Design_Coordinates(self._handle, len(values), ctypes.byref(fixed)))
 
     def set_size(self, size: float) -> None:
-        """Set the size of loaded glyphs, in pixels per em."""
-        self._check(self._ft.FT_Set_Char_Size(self._handle, round(size * 64), 0, 72, 72))
+        """Make FreeType load glyphs at a size in pixels per em."""
+        if size != self.size:
+            check(self._ft, self._ft.FT_Set_Char_Size(self._handle, round(size * 64), 0, 72, 72))
+            self.size = size
 
-    def glyph_index(self, code: int) -> int:
+    def glyph(self, character: str) -> int:
         """Return the index of a character's glyph; 0 if there is none."""
-        return int(self._ft.FT_Get_Char_Index(self._handle, code))
+        return int(self._ft.FT_Get_Char_Index(self._handle, ord(character)))
 
     def advance(self, glyph: int) -> int:
         """Return the advance width of a glyph, in font units."""
         found = self._ft.FT_Fixed(0)
         flags = self._ft.FT_LOAD_NO_SCALE
-        self._check(self._ft.FT_Get_Advance(self._handle, glyph, flags, ctypes.byref(found)))
+        check(self._ft, self._ft.FT_Get_Advance(self._handle, glyph, flags, ctypes.byref(found)))
         return int(found.value)
 
     def kerning(self, left: int, right: int) -> int:
@@ -94,9 +84,11 @@ class FreeTypeFace:
 
     def load_glyph(self, glyph: int, flags: int) -> FreeTypeObject:
         """Load a glyph into the face's slot; return a pointer to the slot (FT_GlyphSlot)."""
-        self._check(self._ft.FT_Load_Glyph(self._handle, glyph, flags))
+        check(self._ft, self._ft.FT_Load_Glyph(self._handle, glyph, flags))
         return self._handle.contents.glyph
 
-    def _check(self, error: int) -> None:
-        if error:
-            raise self._ft.FT_Exception(error)
+
+def check(ft: FreeTypeObject, error: int) -> None:
+    """Raise the error of a call of FreeType, if there is one."""
+    if error:
+        raise ft.FT_Exception(error)

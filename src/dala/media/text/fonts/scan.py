@@ -86,7 +86,7 @@ def system_fonts() -> tuple[FontFile, ...]:
     return tuple(scan())
 
 
-def read_file(path: str, package: str = "") -> list[FontFile]:
+def read_file(path: str) -> list[FontFile]:
     """Return the faces in a file.
 
     Raises:
@@ -94,10 +94,10 @@ def read_file(path: str, package: str = "") -> list[FontFile]:
         ValueError, struct.error: it is not a TrueType or OpenType font.
     """
     with open(path, "rb") as file:
-        return read_faces(file, path, package)
+        return read_faces(file, path)
 
 
-def read_faces(file: BinaryIO, path: str, package: str = "") -> list[FontFile]:
+def read_faces(file: BinaryIO, path: str) -> list[FontFile]:
     """Return the faces in an open file."""
     magic = file.read(4)
     if magic == b"ttcf":
@@ -109,10 +109,10 @@ def read_faces(file: BinaryIO, path: str, package: str = "") -> list[FontFile]:
         starts = (0,)
     else:
         raise ValueError("not a TrueType or OpenType font")
-    return [_read_face(file, start, index, path, package) for index, start in enumerate(starts)]
+    return [_read_face(file, start, index, path) for index, start in enumerate(starts)]
 
 
-def _read_face(file: BinaryIO, start: int, index: int, path: str, package: str) -> FontFile:
+def _read_face(file: BinaryIO, start: int, index: int, path: str) -> FontFile:
     tables = _tables(file, start)
     if b"name" not in tables:
         raise ValueError("a font without names")
@@ -140,7 +140,6 @@ def _read_face(file: BinaryIO, start: int, index: int, path: str, package: str) 
         stretch=stretch or 5,
         axis=axis,
         color=not _COLOR_TABLES.isdisjoint(tables),
-        package=package,
     )
 
 

@@ -1,4 +1,4 @@
-"""What the header and frame headers of an animated picture say: size, delays, number of plays.
+"""Facts of the headers of an animated picture: size, delays, number of plays.
 
 Pillow decodes the pictures, but has the delays only as rounded milliseconds and one frame at a
 time. Reading the headers of all frames takes no decoding.
@@ -6,9 +6,10 @@ time. Reading the headers of all frames takes no decoding.
 
 from __future__ import annotations
 
+import math
 import os
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -167,6 +168,16 @@ def webp_chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
         kind, size = struct.unpack_from("<4sI", data, at)
         yield kind, at + 8, size
         at += 8 + size + size % 2
+
+
+def common_unit(times: Iterable[Fraction], finest: int = 1_000_000) -> Fraction:
+    """Return the unit in which all times are integers; a microsecond where it would be finer.
+
+    >>> common_unit([Fraction(0), Fraction(1, 30), Fraction(1, 12)])
+    Fraction(1, 60)
+    """
+    common = math.lcm(*(time.denominator for time in times))
+    return Fraction(1, common if common <= finest else 1_000_000)
 
 
 def _three(data: bytes, at: int) -> int:

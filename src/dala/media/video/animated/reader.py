@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import io
 import itertools
-import math
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
-from numbers import Real
+from functools import partial
 from pathlib import Path
-from time import monotonic
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from dala.errors import DeviceUnavailable, FreedError, MissingPackage, ParameterError, VideoError
+from dala.errors import DeviceUnavailable, FreedError, MissingPackage, VideoError
 from dala.extras import pip_install
-from dala.forks import cached_property
 from dala.gpu.compute import from_array
 from dala.media.frame import MAX_PIXELS, Frame
 from dala.media.notices import notify
-from dala.media.video.animated.facts import AnimationFacts, facts_of, kind_of
+from dala.media.video.animated.facts import AnimationFacts, common_unit, facts_of, kind_of
 from dala.media.video.animated.gif import GifCanvas, scan
-from dala.media.video.arguments import check_choice
 from dala.media.video.borrowed import BorrowedFrame
+from dala.media.video.options import DecodeOptions
 from dala.media.video.reader import Reader
 from dala.media.video.source import VideoSource
-from dala.offload import LoopWorker, in_event_loop
+from dala.offload import in_event_loop
 from dala.typing import NDArray
 
 if TYPE_CHECKING:
@@ -44,15 +41,7 @@ _PLUGINS: Final = {"gif": "GIF", "webp": "WEBP", "apng": "PNG"}
 _FINEST: Final = 1 << 31
 
 
-def open_animation(
-    source: VideoSource,
-    *,
-    format: str,
-    device: str | None,
-    policy: str | None,
-    hwaccel: str | None,
-    depth: str | None = None,
-) -> AnimationReader | None:
+def open_animation(source: VideoSource, options: DecodeOptions) -> AnimationReader | None:
     """Return a reader of an animated picture; None if the source is something else.
 
     Raises:
@@ -66,12 +55,12 @@ def open_animation(
     kind = None if remote or waits else kind_of(stream or source.label)
     if kind is None:
         return None
-    if hwaccel not in (None, "auto"):
+    if options.hwaccel not in (None, "auto"):
         raise DeviceUnavailable(
             f"video.open: {source.label!r} is an animated picture, which no hardware decodes. "
             "Leave out hwaccel."
         )
-    return AnimationReader(source, kind, format=format, device=device, policy=policy, depth=depth)
+    return AnimationReader(source, kind, options)
 
 
 class AnimationFile:
@@ -91,7 +80,7 @@ class AnimationFile:
                 self._data, scan(self._data), self.facts.width, self.facts.height
             )
         delays = self.facts.delays
-        self.unit = _UNITS.get(kind) or _unit(delays)
+        self.unit = _UNITS.get(kind) or common_unit(delays, _FINEST)
         ends = [round(end / self.unit) for end in itertools.accumulate(delays)]
         self.times = [0, *ends]
 
@@ -161,6 +150,15 @@ class AnimationFile:
         self._data, self._canvas = b"", None
 
 
+class _AnimationFrame(NamedTuple):
+    """A decoded frame and its time."""
+
+    pixels: NDArray
+    pts: int
+    time_base: Fraction
+    duration: int
+
+
 class AnimationReader(Reader):
     """An animated GIF, APNG or WebP as a video of RGBA frames; made by ``video.open``.
 
@@ -172,60 +170,49 @@ class AnimationReader(Reader):
                 print(frame.time, frame.duration * frame.time_base)
     """
 
-    def __init__(
-        self,
-        source: VideoSource,
-        kind: str,
-        *,
-        format: str = "rgba",
-        device: str | None = None,
-        policy: str | None = None,
-        depth: str | None = None,
-    ) -> None:
-        check_choice("video.open", "depth", depth, (None, "float"))
-        check_choice("video.open", "format", format, ("rgba", "native"))
-        check_choice("video.open", "policy", policy, (None, "every", "latest"))
-        self.source = source
-        self.format = format
-        self.policy = "every"
-        self.depth = depth
-        self._device = device
-        self._frame = 0
-        self._ended = False
-        self._closed = False
-        self._kind = kind
-        self._worker = LoopWorker("dala video reader")
-        if not in_event_loop():  # there, the first use opens it
-            self._load()
+    # What videos have, and animated pictures have not.
+    scan: str | None = None
+    bits = 8
+    is_hdr = False
+    pixel_aspect = Fraction(1)
+    rotation = 0
+    has_audio = False
+    listener: SoundListener | None = None
+    notices: tuple[str, ...] = ()
 
-    @cached_property
+    def __init__(self, source: VideoSource, kind: str, options: DecodeOptions) -> None:
+        self._kind, self._frame = kind, 0
+        super().__init__(source, replace(options, policy="every"))
+
+    def _opener(self) -> Callable[[], Any]:
+        return partial(AnimationFile, self.source, self._kind)
+
+    def _opened(self, what: str) -> Any:  # in a forked process, too: it has no thread
+        if self.closed:
+            raise FreedError(f"video: {self.name!r} is closed. Open it again.")
+        return self._resources.opened
+
+    @property
     def _file(self) -> AnimationFile:
-        return AnimationFile(self.source, self._kind)
+        """The file, also after it was closed: its facts stay."""
+        found: Any = self._resources.opened
+        file: AnimationFile = found
+        return file
 
     # properties -------------------------------------------------------------------------------
     @property
-    def width(self) -> int:
-        """Width of the frames."""
-        return self._file.facts.width
-
-    @property
-    def height(self) -> int:
-        """Height of the frames."""
-        return self._file.facts.height
-
-    @property
     def loop(self) -> int:
-        """How often it plays according to the file; 0 is forever."""
+        """How often it plays; 0 is forever."""
         return self._file.facts.plays
 
     @property
     def fps(self) -> Fraction | None:
-        """Frames per second, exact; the average for unequal delays."""
+        """The mean number of frames per second; their times are exact."""
         return len(self._file.facts.delays) / sum(self._file.facts.delays, Fraction(0))
 
     @property
     def duration(self) -> float | None:
-        """Duration in seconds of one play."""
+        """Duration of one play in seconds."""
         return float(sum(self._file.facts.delays))
 
     @property
@@ -235,157 +222,58 @@ class AnimationReader(Reader):
 
     @property
     def codec(self) -> str:
-        """The kind: "gif", "apng" or "webp"."""
+        """The format: "gif", "apng" or "webp"."""
         return self._file.facts.kind
 
-    @property
-    def scan(self) -> str | None:
-        """How it is scanned: animations are not interlaced in time."""
-        return None
+    def _size(self) -> tuple[int, int]:
+        return self._file.facts.width, self._file.facts.height
 
     def keep_size(self, width: int, height: int, pixels: str) -> None:
-        """Do nothing: all pictures of an animation have one size."""
-
-    @property
-    def bits(self) -> int:
-        """Bits per stored sample: always 8."""
-        return 8
-
-    @property
-    def is_hdr(self) -> bool:
-        """Whether the file is HDR: never."""
-        return False
-
-    @property
-    def pixel_aspect(self) -> Fraction:
-        """A stored pixel's width / height: always 1."""
-        return Fraction(1)
-
-    @property
-    def rotation(self) -> int:
-        """Rotation in degrees: always 0."""
-        return 0
-
-    @property
-    def has_audio(self) -> bool:
-        """Whether there is sound: never."""
-        return False
-
-    @property
-    def listener(self) -> SoundListener | None:
-        """What hears the sound: an animation has none, so there is never one."""
-        return None
-
-    @listener.setter
-    def listener(self, listener: SoundListener | None) -> None:
-        """Do nothing: there is nothing to hear."""
-
-    @property
-    def dropped(self) -> int:
-        """Number of frames dropped: always 0."""
-        return 0
-
-    @property
-    def arrived(self) -> float:
-        """When the last frame had been decoded, by ``time.monotonic``: now."""
-        return monotonic()
-
-    @property
-    def notices(self) -> tuple[str, ...]:
-        """What was repaired or left out: nothing so far."""
-        return ()
-
-    @property
-    def closed(self) -> bool:
-        """True once the reader is closed."""
-        return self._closed
+        """Do nothing: all frames have the size of the first."""
 
     def __repr__(self) -> str:
-        if "_file" not in self.__dict__:
-            return f"<Reader {self.name!r} {'closed' if self.closed else 'not opened yet'}>"
-        closed = " closed" if self.closed else ""
-        count = len(self._file.facts.delays)
-        size = f"{self.width}x{self.height}"
-        return f"<Reader {self.name!r} {size} {self.codec}, {count} frames{closed}>"
+        file = self._resources.input
+        state = " closed" if self.closed else ""
+        if not isinstance(file, AnimationFile):
+            return f"<Reader {self.name!r}{state or ' not opened yet'}>"
+        facts = file.facts
+        size, count = f"{facts.width}x{facts.height}", len(facts.delays)
+        return f"<Reader {self.name!r} {size} {facts.kind}, {count} frames{state}>"
 
     # frames -----------------------------------------------------------------------------------
-    def __enter__(self) -> Self:
-        self._check()
-        self._load()
-        return self
-
-    def __iter__(self) -> Self:
-        self._check()
-        if self._ended:
-            self._frame, self._ended = 0, False
-        return self
-
-    def __next__(self) -> Frame:
-        self._check()
-        number, count = self._frame, len(self._file.facts.delays)
-        if number >= count:
-            damaged = not self._file.facts.whole and not self._ended
+    def _next(self) -> _AnimationFrame | None:
+        file, number = self._opened("next"), self._frame
+        if number >= len(file.facts.delays):
+            damaged = not file.facts.whole and not self._ended
             self._ended = True
             if damaged:
                 raise self._damaged("the file ends early")
-            raise StopIteration
+            return None
         try:
-            pixels = self._file.pixels(number)
+            pixels = file.pixels(number)
         except Exception as error:  # decoders raise nearly anything for damaged files
             self._ended = True
             raise self._damaged(str(error) or type(error).__name__) from None
+        self._frame += 1
+        start, end = file.times[number : number + 2]
+        return _AnimationFrame(pixels, start, file.unit, end - start)
+
+    def _made(self, decoded: _AnimationFrame, borrow: bool = False) -> Frame:
+        pixels, *times = decoded
         if self.depth == "float":
             pixels = pixels / np.float32(255)
-        self._frame += 1
-        start, end = self._file.times[number : number + 2]
-        return Frame(
-            from_array(pixels, device=self._device),
-            format="rgba",
-            pts=start,
-            time_base=self._file.unit,
-            duration=end - start,
-        )
+        facts: Any = dict(zip(decoded._fields[1:], times, strict=True))
+        return Frame(from_array(pixels, device=self.options.device), format="rgba", **facts)
+
+    def borrow(self) -> Iterator[Frame | BorrowedFrame]:
+        """Yield the frames: there are no planes to borrow."""
+        yield from self
 
     def _damaged(self, why: str) -> VideoError:
         number, self._frame = self._frame, len(self._file.facts.delays)
         return VideoError(f"video: {self.name!r} is damaged after {number} frames ({why}).")
 
-    def borrow(self) -> Iterator[Frame | BorrowedFrame]:
-        """Iterate as usual; the frames are never borrowed."""
-        yield from self
-
-    def seek(self, t: float | Fraction) -> None:
-        """Seek: the next frame is the one shown at ``t`` seconds."""
-        self._check()
-        self._forget()
-        if not isinstance(t, Real) or isinstance(t, bool) or not math.isfinite(t) or t < 0:
-            raise ParameterError.invalid("Reader.seek", "t", "a number of seconds, 0 or more", t)
-        exact = Fraction(t)
-        if isinstance(t, float):
-            exact = exact.limit_denominator(1_000_000)
-        last = len(self._file.facts.delays) - 1
-        self._ended = False
-        self._frame = min(bisect_right(self._file.times, exact / self._file.unit) - 1, last)
-
-    def close(self) -> None:
-        """Close the file. Frames stay valid. Closing twice is fine."""
-        if not self._closed:
-            self._closed = True
-            if "_file" in self.__dict__:  # it was opened
-                self._file.close()
-
-    def _load(self) -> AnimationFile:
-        return self._file
-
-    def _interrupt(self) -> None:
-        """Do nothing: decoding a frame is short."""
-
-    def _check(self) -> None:
-        if self._closed:
-            raise FreedError(f"video: {self.name!r} is closed. Open it again.")
-
-
-def _unit(delays: tuple[Fraction, ...]) -> Fraction:
-    """Return the unit of time in which all delays are integers."""
-    common = math.lcm(*(delay.denominator for delay in delays))
-    return Fraction(1, common if common <= _FINEST else 1_000_000)
+    def _restart(self, at: Fraction | None) -> None:
+        file, self._ended = self._file, False
+        last = len(file.facts.delays) - 1
+        self._frame = min(bisect_right(file.times, (at or 0) / file.unit) - 1, last)

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -15,20 +15,20 @@ from typing import BinaryIO, Final
 import numpy as np
 
 from dala import forks
-from dala.errors import ParameterError, ShapeError, VideoError
+from dala.errors import ShapeError, VideoError
 from dala.media.frame import Frame
 from dala.media.notices import notify
 from dala.media.parts import PartFile
 from dala.media.pictures.pixels import to_rgba
-from dala.media.video.animated.encoders import ENCODERS, OPTIONS, Palette, check_options
+from dala.media.video.animated.encoders import CODECS, OPTIONS, Palette, check_options, encode
+from dala.media.video.animated.facts import common_unit
+from dala.media.video.options import EncodeOptions
 from dala.media.video.writer import Writer
 from dala.typing import NDArray, PathLike
 
 _CALL: Final = "video.write"
 #: Frames are kept in memory up to this many bytes, then in a temporary file.
 _IN_MEMORY: Final = 256 << 20
-#: FFmpeg's encoder of each kind.
-_CODECS: Final = {"gif": "gif", "apng": "apng", "webp": "libwebp_anim"}
 #: The unit of time of each kind, and the shortest delay in it; below that, players slow down.
 _TICKS: Final = {"gif": (Fraction(1, 100), 2), "webp": (Fraction(1, 1000), 11)}
 
@@ -59,23 +59,8 @@ class AnimationWriter(Writer):
                 sink.write(picture)
     """
 
-    def __init__(
-        self,
-        path: PathLike | BinaryIO,
-        kind: str,
-        *,
-        fps: float | Fraction | None = None,
-        width: int | None = None,
-        height: int | None = None,
-        retime: bool = False,
-        options: Mapping[str, str | float] | None = None,
-        device: str | None = None,
-        loop: int | None = None,
-    ) -> None:
-        if loop is not None and (isinstance(loop, bool) or not isinstance(loop, int) or loop < 0):
-            expected = "the number of plays, 0 for forever"
-            raise ParameterError.invalid(_CALL, "loop", expected, loop)
-        given = {name: str(value) for name, value in (options or {}).items()}
+    def __init__(self, path: PathLike | BinaryIO, kind: str, options: EncodeOptions) -> None:
+        given = options.ffmpeg
         check_options(kind, given)
         self._held = ExitStack()
         self._stream: BinaryIO | None = None
@@ -84,14 +69,13 @@ class AnimationWriter(Writer):
             folder = self._held.enter_context(tempfile.TemporaryDirectory(prefix="dala-"))
             path = Path(folder) / f"stream.{kind}"
         forks.finalize(self, self._held.close)
-        super().__init__(
-            path, format=kind, fps=fps, codec=_CODECS[kind], retime=retime, device=device
-        )
+        own = replace(options, format=kind, codec=CODECS[kind], options=None, crf=None)
+        super().__init__(path, replace(own, alpha=False, width=None, height=None))
         self._kind = kind
-        self._plays = 0 if loop is None else min(loop, 65535)
+        self._plays = min(options.loop or 0, 65535)
         self._given = {**OPTIONS[kind], **given}
-        if width and height:
-            self._size = (width, height)
+        if options.width and options.height:
+            self._size = options.width, options.height
         self._spool = self._held.enter_context(
             tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - the stack closes it
         )
@@ -101,12 +85,7 @@ class AnimationWriter(Writer):
         self._palette: Palette | None = None
 
     def _append(self, given: Frame, copy: bool) -> None:
-        size = given.width, given.height
-        if self._size is not None and size != self._size:
-            raise ShapeError(
-                f"{_CALL}: frames of {str(self.path)!r} must be {self._size[0]}x{self._size[1]} "
-                f"(width x height), got {size[0]}x{size[1]}. Resize it first."
-            )
+        size = self._size_of(given)
         if max(size) > 65535:
             raise ShapeError(f"{_CALL}: {self._kind} is at most 65535 wide and high, got {size}.")
         time = self._time(given)
@@ -129,38 +108,27 @@ class AnimationWriter(Writer):
             raise
         self._size = size
         self._times.append(time)
-        own = given.duration is not None and not self._retime
+        own = given.duration is not None and not self.options.retime
         self._end = time + given.duration * given.time_base if own and given.duration else None
         self._last = time
         self.frames += 1
 
-    def close(self) -> None:
+    # nodeco
+    def _finish(self) -> None:
         """Encode the frames and complete the file. Closing twice is fine.
 
         Raises:
             VideoError: no frame was written, or encoding failed. There is no file then.
         """
-        if self.closed:
-            return
-        if not self.frames or self._size is None:
-            self.abandon()
-            raise VideoError(
-                f"{_CALL}: no frame was written, so {str(self.path)!r} was not created."
-            )
         assert self.path is not None
+        assert self._size is not None
         kept, times, unit = self._schedule()
         try:
-            part = PartFile(self.path)
-        except OSError as error:
-            self.abandon()
-            raise VideoError(
-                f"{_CALL}: {str(self.path)!r} cannot be written: {error.strerror or error}."
-            ) from error
-        work = FrameSchedule(
-            part.path, self._size, times, unit, self._plays, self._opaque, dict(self._given)
-        )
-        try:
-            ENCODERS[self._kind](work, self._pictures(kept), self._palette)
+            part = self._held.enter_context(PartFile(self.path))
+            work = FrameSchedule(
+                part.path, self._size, times, unit, self._plays, self._opaque, self._given
+            )
+            encode(self._kind, work, self._pictures(kept), self._palette)
             if self._stream is None:
                 part.complete()
             else:
@@ -170,9 +138,6 @@ class AnimationWriter(Writer):
             raise VideoError(
                 f"{_CALL}: {str(self.path)!r} cannot be written: {error.strerror or error}."
             ) from error
-        finally:
-            part.discard()
-            self.abandon()
 
     def abandon(self) -> None:
         """Discard the frames. An existing file of that name stays untouched."""
@@ -192,7 +157,7 @@ class AnimationWriter(Writer):
             step = 1 / self.fps if self.fps else Fraction(1, 10)
             end = starts[-1] + (starts[-1] - starts[-2] if len(starts) > 1 else step)
         if self._kind == "apng":
-            unit = _common([*starts, end])
+            unit = common_unit([*starts, end])
             return list(range(len(starts))), tuple(round(t / unit) for t in [*starts, end]), unit
         unit, least = _TICKS[self._kind]
         kept: list[int] = []
@@ -217,15 +182,3 @@ class AnimationWriter(Writer):
         for number in kept:
             self._spool.seek(number * count)
             yield np.frombuffer(self._spool.read(count), np.uint8).reshape(shape)
-
-
-def _common(times: list[Fraction]) -> Fraction:
-    """Return the unit in which all times are integers; at the finest, a microsecond.
-
-    >>> _common([Fraction(0), Fraction(1, 30), Fraction(1, 12)])
-    Fraction(1, 60)
-    """
-    import math
-
-    common = math.lcm(*(time.denominator for time in times))
-    return Fraction(1, common if common <= 1_000_000 else 1_000_000)

@@ -10,8 +10,14 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dala.errors import VideoError
-from dala.media.video.decoding.input import ffmpeg_message
-from dala.media.video.source import AvObject, VideoSource, open_container, pyav
+from dala.media.video.source import (
+    AvObject,
+    VideoSource,
+    av,
+    ffmpeg_errors,
+    ffmpeg_message,
+    open_container,
+)
 from dala.media.video.timing import is_broadcast, start_offset
 from dala.typing import NDArray
 
@@ -26,7 +32,7 @@ _MOVED: Final = Fraction(1, 2)
 
 
 class Stitched(NamedTuple):
-    """What a stitched file has."""
+    """The contents of a stitched file."""
 
     frames: int
     seams: int
@@ -53,7 +59,6 @@ def check_stitched(
     Raises:
         VideoError: something is not as it should be; the file is removed.
     """
-    av = pyav()
     try:
         with open_container(str(path)) as made:
             stamps, sounds = _demuxed(made)
@@ -76,20 +81,23 @@ def check_stitched(
 
 
 def _demuxed(made: AvObject) -> tuple[NDArray, list[tuple[str, Fraction]]]:
-    """Return the times of the pictures as stored, and codec and first time of each sound."""
+    """Return the times of the pictures in order of decoding, and codec and start of sounds."""
     video = made.streams.video[0]
     stamps: list[int] = []
     sounds: dict[int, tuple[str, Fraction]] = {}
     for packet in made.demux():
-        if not packet.size or packet.pts is None:
-            continue
-        stream = packet.stream
-        if stream.index == video.index:
+        if packet.stream.index == video.index and packet.size and packet.pts is not None:
             stamps.append(packet.pts)
-        elif stream.type == "audio" and stream.index not in sounds:
-            time = packet.pts * Fraction(packet.time_base)
-            sounds[stream.index] = str(stream.codec_context.name), time
+        _note_sound(packet, sounds)
     return np.array(stamps, np.int64), [sounds[index] for index in sorted(sounds)]
+
+
+def _note_sound(packet: AvObject, sounds: dict[int, tuple[str, Fraction]]) -> None:
+    """Keep codec and time of the first packet of each sound."""
+    stream = packet.stream
+    if packet.size and packet.pts is not None and stream.type == "audio":
+        first = str(stream.codec_context.name), packet.pts * Fraction(packet.time_base)
+        sounds.setdefault(stream.index, first)
 
 
 def _check_times(
@@ -121,9 +129,9 @@ def _check_times(
 
 def _check_seam(made: AvObject, number: int, stamp: int) -> None:
     """Decode the first frame of a part, from its own packets alone."""
-    av, video = pyav(), made.streams.video[0]
+    video = made.streams.video[0]
     where = f"the seam at {float(stamp * Fraction(video.time_base)):.3f} s (part {number})"
-    try:
+    with ffmpeg_errors(f"{_CALL}: {where} cannot be decoded"):
         made.seek(stamp, stream=video, backward=True)
         video.codec_context.flush_buffers()
         read = 0
@@ -136,11 +144,9 @@ def _check_seam(made: AvObject, number: int, stamp: int) -> None:
             read += packet.pts is not None and packet.pts >= stamp
             if read > _SEAM or not packet.size:
                 break
-        for frame in video.codec_context.decode(None):
-            if frame.pts == stamp and not frame.is_corrupt:
-                return
-    except av.FFmpegError as error:
-        raise VideoError(f"{_CALL}: {where} cannot be decoded: {ffmpeg_message(error)}.") from error
+        rest = video.codec_context.decode(None)
+        if any(frame.pts == stamp and not frame.is_corrupt for frame in rest):
+            return
     raise VideoError(f"{_CALL}: {where} cannot be decoded.")
 
 
@@ -149,21 +155,18 @@ def _check_sound(offsets: list[tuple[str, float]], source: VideoSource, begin: F
     with open_container(source.handle, container_options=source.reach) as given:
         streams = list(given.streams.audio)
         shift = start_offset(given) + begin
-        wanted: dict[int, tuple[str, float]] = {}
+        wanted: dict[int, tuple[str, Fraction]] = {}
         if len(streams) != len(offsets):
             return  # one does not fit into the container, which was said
         for packet in given.demux(streams) if streams else ():
-            stream = packet.stream
-            if packet.size and packet.pts is not None and stream.index not in wanted:
-                time = float(packet.pts * Fraction(packet.time_base) - shift)
-                wanted[stream.index] = str(stream.codec_context.name), time
-                if len(wanted) == len(streams):
-                    break
-    for (codec, found), (own, time) in zip(
-        offsets, (wanted[index] for index in sorted(wanted)), strict=False
-    ):
-        if abs(found - time) > (_COPIED if codec == own else _CONVERTED):
+            _note_sound(packet, wanted)
+            if len(wanted) == len(streams):
+                break
+    starts = [wanted[index] for index in sorted(wanted)]
+    for (codec, found), (own, time) in zip(offsets, starts, strict=False):
+        exact = float(time - shift)
+        if abs(found - exact) > (_COPIED if codec == own else _CONVERTED):
             raise VideoError(
                 f"{_CALL}: sound begins {found:.3f} s after the first picture instead of "
-                f"{time:.3f} s."
+                f"{exact:.3f} s."
             )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,6 +21,7 @@ from dala.media.video.chain import VideoChain
 from dala.media.video.chunks.index import HIDING, VideoIndex, VideoPart
 from dala.media.video.chunks.packets import PacketTarget
 from dala.media.video.decoding.planes import open_planes, pixel_aspect
+from dala.media.video.options import DecodeOptions, EncodeOptions, FilterOptions
 from dala.media.video.output.layouts import deep_layout
 from dala.media.video.source import VideoFile
 from dala.media.video.writer import Writer
@@ -41,28 +44,22 @@ def part_chain(filters: Filters, device: str | None) -> VideoChain:
     )
 
 
-@dataclass(frozen=True)
-class EncoderSettings:
-    """How parts are encoded; the same for all parts of a video."""
+@dataclass(frozen=True, kw_only=True)
+class EncoderSettings(FilterOptions):
+    """The encoding of parts; the same for all parts of a video."""
 
     #: The container as a suffix, such as ".mp4".
     suffix: str
-    codec: str | None = None
-    encoder: str | None = None
-    options: Mapping[str, str] | None = None
+    device: str | None = None
     #: Encoding threads; the result may depend on them.
     threads: int = 1
-    deinterlace: bool = False
-    on_resize: str = "scale"
-    keep_hdr: bool = False
-    device: str | None = None
     #: Decoding threads; 0 for some of the cores.
     decoders: int = 0
 
 
 @dataclass(frozen=True)
 class EncodedPart:
-    """What became of a part."""
+    """The result of encoding a part."""
 
     frames: int
     #: Frames that the packets of the source promise and that are not shown.
@@ -99,19 +96,11 @@ def encode_part(
         VideoError: the part cannot be decoded, or has other frames than the index says.
     """
     with ExitStack() as held:
-        deinterlace: str | bool | None = None
+        fields: str | bool | None = None
         if settings.deinterlace:
-            deinterlace = (index.scan or "auto") if index.scan != "none" else False
-        reader = held.enter_context(
-            open_planes(
-                source,
-                settings.device,
-                deinterlace=deinterlace,
-                on_resize=settings.on_resize,
-                keep_hdr=settings.keep_hdr,
-                threads=settings.decoders,
-            )
-        )
+            fields = (index.scan or "auto") if index.scan != "none" else False
+        decoding = DecodeOptions.of(settings, deinterlace=fields, threads=settings.decoders)
+        reader = held.enter_context(open_planes(source, decoding, keep_hdr=settings.hdr == "keep"))
         if isinstance(reader, AnimationReader):
             raise VideoError(f"{label!r} is an animated picture. `dala filter` takes it.")
         start = index.time(part.start)
@@ -124,20 +113,13 @@ def encode_part(
         first = next(frames, None)
         if first is None:
             raise VideoError(f"{label!r} has no frames from {seen.place}.")
-        codec, layout = settings.codec, None
+        encoding = EncodeOptions.of(
+            settings, hdr=None, fps=reader.fps, pixel_aspect=pixel_aspect(reader, first)
+        )
         if reader.depth == "float" and first.hdr is None:
-            codec, layout = deep_layout(codec, f"result{settings.suffix}", reader.bits)
-        with Writer(
-            PacketTarget(target, settings.suffix.lstrip(".")),
-            fps=reader.fps,
-            codec=codec,
-            encoder=settings.encoder,
-            options=dict(settings.options or {}),
-            threads=settings.threads,
-            device=settings.device,
-            pixel_format=layout,
-            pixel_aspect=pixel_aspect(reader, first),
-        ) as sink:
+            codec, layout = deep_layout(encoding.codec, f"result{settings.suffix}", reader.bits)
+            encoding = replace(encoding, codec=codec, pixel_format=layout)
+        with Writer(PacketTarget(target, settings.suffix.lstrip(".")), encoding) as sink:
             width, height = first.width, first.height
             frame: Frame | None = first
             del first  # a frame that is referenced keeps its memory from being reused
@@ -158,11 +140,12 @@ class _Seen:
         self._part = part
         self._label = label
         self._found: list[int] = []
-        whole = bool(index.problem)
-        #: Times from ``_first`` on and before ``_last`` are wanted; None for no limit.
-        self._first = None if part.first == 0 or whole else int(index.times[part.first])
-        last = part.last >= index.frames or whole
-        self._last = None if last else int(index.times[part.last])
+        #: Frames from ``_first`` until ``_last`` are wanted; filters see those from ``_warm`` on.
+        self._first, self._last, self._warm = -math.inf, math.inf, -math.inf
+        if part.first > 0 and not index.problem:
+            self._first, self._warm = (int(index.times[n]) for n in (part.first, part.warm))
+        if part.last < index.frames and not index.problem:
+            self._last = int(index.times[part.last])
 
     @property
     def place(self) -> str:
@@ -171,33 +154,20 @@ class _Seen:
         start = float(self._index.time(self._part.first))
         return f"{start:.3f} to {float(self._index.time(end)):.3f} s"
 
+    # Nothing here keeps a reference to a frame, whose memory the decoder reuses.
     def ahead(self, frames: Iterable[Frame | BorrowedFrame]) -> Iterator[Frame | BorrowedFrame]:
-        """Yield the frames that filters see: those of the part, and some before it."""
-        warm = None if self._first is None else int(self._index.times[self._part.warm])
-        source = iter(frames)
-        while (frame := next(source, None)) is not None:
-            stamp = frame.pts
-            assert stamp is not None
-            if self._last is not None and stamp >= self._last:
-                return
-            if warm is not None and stamp < warm:
-                del frame
-                continue
-            if self._first is None or stamp >= self._first:
-                self._found.append(stamp)
-            made = [frame]
-            del frame  # keep no reference to memory that the decoder reuses
-            yield made.pop()
+        """Return the frames that filters see: those of the part, and some before it."""
+        return filter(self._is_seen, takewhile(lambda frame: _pts(frame) < self._last, frames))
+
+    def _is_seen(self, frame: Frame | BorrowedFrame) -> bool:
+        stamp = _pts(frame)
+        if stamp >= self._first:
+            self._found.append(stamp)
+        return stamp >= self._warm
 
     def wanted(self, frames: Iterator[Frame]) -> Iterator[Frame]:
-        """Yield the filtered frames of the part."""
-        while (frame := next(frames, None)) is not None:
-            stamp = frame.pts
-            assert stamp is not None
-            made = [frame]
-            del frame
-            if self._first is None or stamp >= self._first:
-                yield made.pop()
+        """Return the filtered frames of the part."""
+        return filter(lambda frame: _pts(frame) >= self._first, frames)
 
     def check(self) -> int:
         """Return how many frames were not shown, which only some codecs do.
@@ -227,3 +197,8 @@ class _Seen:
                 "decoded. `dala filter` saves those that can."
             )
         return len(missing)
+
+
+def _pts(frame: Frame | BorrowedFrame) -> int:
+    assert frame.pts is not None
+    return frame.pts

@@ -12,6 +12,7 @@ import numpy as np
 
 from dala.errors import VideoError
 from dala.media.video.decoding.input import VideoInput
+from dala.media.video.options import DecodeOptions
 from dala.media.video.source import VideoSource
 from dala.media.video.timing import DEFAULT_RATE, SPLICE, is_broadcast
 from dala.typing import NDArray
@@ -139,7 +140,7 @@ def index_video(source: VideoSource, call: str) -> VideoIndex:
     Raises:
         VideoError: it cannot be opened, or has no frames.
     """
-    opened = VideoInput(source, hwaccel=None, threads=1, timeout=10.0, call=call)
+    opened = VideoInput(source, DecodeOptions(threads=1), call)
     try:
         return _indexed(opened, call)
     finally:
@@ -189,7 +190,10 @@ def _indexed(opened: VideoInput, call: str) -> VideoIndex:
         problem = "two frames have the same time"
     elif not keys:
         problem = "it has no key frames"
-    elif is_broadcast(opened.container) and _leaps(times, packet_base):
+    elif (
+        is_broadcast(opened.container)
+        and float(np.diff(times).max(initial=0) * packet_base) > SPLICE
+    ):
         problem = "its clock leaps"
     elif context.name == "mpeg4":
         problem = "MPEG-4 part 2 may pack two frames into one packet"
@@ -215,10 +219,6 @@ def _indexed(opened: VideoInput, call: str) -> VideoIndex:
 def _leads(order: NDArray, keys: list[int]) -> bool:
     """Return whether frames are shown before the first key frame, but decoded after it."""
     return bool(keys) and len(order) > 0 and int(order[0]) == keys[0] > int(order.min())
-
-
-def _leaps(times: NDArray, base: Fraction) -> bool:
-    return len(times) > 1 and float(np.diff(times).max() * base) > float(SPLICE)
 
 
 def _opened_groups(order: NDArray, times: NDArray, keys: NDArray) -> NDArray:

@@ -11,19 +11,21 @@ import json
 import struct
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from io import RawIOBase
+from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, Final, Self, cast
+from typing import BinaryIO, Final
 
 import numpy as np
 
 from dala.errors import VideoError
-from dala.media.video.encode import common_options, repeatable_options
+from dala.media.video.encode import common_options
+from dala.media.video.output.opening import PictureEncoding
 from dala.media.video.output.target import MUXERS, Target
-from dala.media.video.source import AvObject, pyav
+from dala.media.video.source import AvObject, av
+from dala.resources import Closing
 from dala.typing import NDArray
 
 _MAGIC: Final = b"DALAPKT1"
@@ -36,45 +38,15 @@ _NEEDED: Final = frozenset(("matroska_block_additional", "new_extradata", "param
 
 
 @dataclass(frozen=True)
-class PacketSettings:
-    """What an encoder was opened with, so that another process can open the same one."""
+class PacketSettings(PictureEncoding):
+    """The settings of an encoder, so that another process can open the same one."""
 
-    codec: str
-    options: dict[str, str]
-    rate: str
-    time_base: str
-    width: int
-    height: int
-    pixel_format: str
-    aspect: str
-    threads: int
-    #: Code points of range (FFmpeg's), matrix, primaries and transfer (H.273).
-    tags: tuple[int, int, int, int]
-    codec_tag: str = ""
     extradata: str = ""
 
     @property
     def base(self) -> Fraction:
         """The unit of the packets' times, in seconds."""
         return Fraction(self.time_base)
-
-    def add_to(self, output: AvObject) -> AvObject:
-        """Add the stream to a container of PyAV; its encoder is to be opened with ``open``."""
-        options = repeatable_options(self.codec, dict(self.options))
-        stream = output.add_stream(self.codec, rate=Fraction(self.rate), options=options)
-        context = stream.codec_context
-        context.width, context.height = self.width, self.height
-        context.pix_fmt = self.pixel_format
-        context.time_base = self.base
-        if self.codec_tag:
-            context.codec_tag = self.codec_tag
-        if self.aspect:
-            context.sample_aspect_ratio = Fraction(self.aspect)
-        context.thread_type = "AUTO"
-        context.thread_count = self.threads
-        context.color_range, context.colorspace = self.tags[:2]
-        context.color_primaries, context.color_trc = self.tags[2:]
-        return stream
 
 
 @dataclass(frozen=True)
@@ -86,6 +58,14 @@ class StoredPacket:
     key: bool
     data: bytes
 
+    def packet(self, decoding: int, stream: AvObject, base: Fraction) -> AvObject:
+        """Return the packet of a stream, with its time of decoding."""
+        made = av.Packet(self.data)
+        made.stream, made.time_base = stream, base
+        made.pts, made.dts = self.pts, decoding
+        made.duration, made.is_keyframe = self.duration, self.key
+        return made
+
 
 class PacketTarget(Target):
     """A target of ``video.write`` that keeps packets instead of a container.
@@ -96,15 +76,13 @@ class PacketTarget(Target):
     """
 
     def __init__(self, path: Path, format: str) -> None:
-        super().__init__(cast("BinaryIO", _Nowhere()), format)
+        super().__init__(BytesIO(), format)
         self.label = str(path)
         self._file = path
-        self._output: _PacketOutput | None = None
 
     def open(self, unit: Fraction | None = None) -> AvObject:
         """Return what takes packets."""
-        self._output = _PacketOutput(self._file, MUXERS.get(self.format, self.format))
-        return self._output
+        return _PacketOutput(self._file, MUXERS.get(self.format, self.format))
 
     def complete(self) -> None:
         """Leave the file as it is: it is whole."""
@@ -115,40 +93,22 @@ class PacketTarget(Target):
             self._file.unlink(missing_ok=True)
 
 
-class _Nowhere(RawIOBase):
-    """A file object that keeps nothing."""
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def write(self, data: object) -> int:
-        return len(memoryview(data))  # type: ignore[arg-type]  # bytes of any kind
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return 0
-
-    def tell(self) -> int:
-        return 0
-
-
 class _PacketOutput:
     """As much of a container of PyAV as an encoder uses.
 
     A real container of the same kind makes the stream, so that the encoder is set up for it, for
-    example with its headers outside of the packets.
+    example with its headers outside of the packets, which go to a file of our own.
     """
 
     def __init__(self, path: Path, muxer: str) -> None:
-        self._container = pyav().open(_Nowhere(), "w", format=muxer)
+        self._container = av.open(BytesIO(), "w", format=muxer)  # which gets nothing
         self.format = self._container.format
         self.name = str(path)
         self._path = path
         self._stream: AvObject = None
         self._asked: tuple[str, Fraction, dict[str, str]] = ("", Fraction(1), {})
-        self._writer: PacketWriter | None = None
+        self._file: BinaryIO | None = None
+        self._times: list[int] = []
 
     def add_stream(
         self, codec: str, *, rate: Fraction, options: dict[str, str], hwaccel: AvObject = None
@@ -162,7 +122,8 @@ class _PacketOutput:
     def start_encoding(self) -> None:
         context = self._stream.codec_context
         codec, rate, options = self._asked
-        aspect = context.sample_aspect_ratio
+        aspect, tag = context.sample_aspect_ratio, context.codec_tag
+        named = tag.isprintable() and tag.strip("\0 ") and len(tag) == 4
         settings = PacketSettings(
             codec,
             options,
@@ -179,42 +140,18 @@ class _PacketOutput:
                 int(context.color_primaries),
                 int(context.color_trc),
             ),
-            _tag(context.codec_tag),
+            tag if named else "",
             base64.b64encode(context.extradata or b"").decode(),
         )
-        self._writer = PacketWriter(self._path, settings)
-
-    def mux_one(self, packet: AvObject) -> None:
-        assert self._writer is not None
-        self._writer.write(packet)
-
-    def close(self) -> None:
-        try:
-            if self._writer is not None:
-                self._writer.close()
-        finally:
-            self._container.close()
-
-
-def _tag(tag: str) -> str:
-    """Return a codec tag that was set; "" for none."""
-    return tag if tag.isprintable() and tag.strip("\0 ") and len(tag) == 4 else ""
-
-
-class PacketWriter:
-    """Writes a file of packets."""
-
-    def __init__(self, path: Path, settings: PacketSettings) -> None:
-        self._base = settings.base
-        #: The unit of the last packet's times, in which there are so many of ours.
-        self._unit, self._scale = self._base, Fraction(1)
-        self._file = path.open("wb")
+        self._base = self._unit = settings.base
+        #: The unit of the last packet's times has so many of ours.
+        self._scale = Fraction(1)
+        self._file = self._path.open("wb")
         head = json.dumps(asdict(settings), sort_keys=True).encode()
         self._file.write(_MAGIC + _LENGTH.pack(len(head)) + head)
-        self._times: list[int] = []
 
-    def write(self, packet: AvObject) -> None:
-        """Append a packet of PyAV."""
+    def mux_one(self, packet: AvObject) -> None:
+        assert self._file is not None
         if packet.pts is None:
             raise VideoError("video.write: the encoder made a packet without a time.")
         if packet.time_base != self._unit:
@@ -235,16 +172,16 @@ class PacketWriter:
         self._times.append(pts)
 
     def close(self) -> None:
-        """Write the times and close the file."""
-        if self._file.closed:
-            return
-        with self._file:
-            at = self._file.tell()
-            self._file.write(zlib.compress(np.asarray(self._times, "<i8").tobytes()))
-            self._file.write(_LENGTH.pack(at))
+        file, self._file = self._file, None
+        with closing(self._container):
+            if file is not None:
+                with file:
+                    at = file.tell()
+                    file.write(zlib.compress(np.asarray(self._times, "<i8").tobytes()))
+                    file.write(_LENGTH.pack(at))
 
 
-class PacketReader:
+class PacketReader(Closing):
     """Reads a file of packets.
 
     Args:
@@ -292,12 +229,6 @@ class PacketReader:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def reorder_depth(times: NDArray) -> int:

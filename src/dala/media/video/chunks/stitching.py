@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from dala.errors import DalaError, VideoError
+from dala.errors import VideoError
 from dala.media.video.chunks.checking import Stitched, check_stitched
 from dala.media.video.chunks.packets import (
     PacketReader,
@@ -19,11 +20,11 @@ from dala.media.video.chunks.packets import (
     StoredPacket,
     reorder_depth,
 )
-from dala.media.video.decoding.input import ffmpeg_message
+from dala.media.video.encode import repeatable_options
 from dala.media.video.output.opening import open_encoder
 from dala.media.video.output.target import Target
-from dala.media.video.source import AvObject, VideoSource, pyav
-from dala.media.video.tracks import Tracks
+from dala.media.video.source import AvObject, VideoSource, ffmpeg_errors
+from dala.media.video.tracks import TrackGroup, Tracks
 from dala.typing import NDArray
 
 _CALL: Final = "video stitching"
@@ -60,43 +61,24 @@ def stitch(
         VideoError: parts do not fit together, or the file is not what it should be.
     """
     with ExitStack() as held:
-        if tracks is not None:
-            held.callback(tracks.close)
+        group = TrackGroup(() if tracks is None else (tracks,))
+        held.callback(group.close)
         settings, times, firsts = _facts(parts, open_part)
         if expected is not None:
             _check_expected(times, settings.base, *expected)
         if source is not None:
-            tracks = Tracks(source, _CALL, sound=sound, everything=True)
-            held.callback(tracks.close)
-        shift = source is None  # pictures that were made begin at 0
-        _create(Target(target, format), settings, times, parts, open_part, tracks, shift)
-    return check_stitched(target, times, settings.base, firsts, source if sound else None)
-
-
-def _create(
-    made: Target,
-    settings: PacketSettings,
-    times: NDArray,
-    parts: int,
-    open_part: OpenPart,
-    tracks: Tracks | None,
-    shift: bool,
-) -> None:
-    """Write the file, or leave none."""
-    try:
-        output = made.open(settings.base)
+            group.members.append(Tracks(source, _CALL, sound=sound, everything=True))
+        made = Target(target, format)
         try:
-            _write(output, settings, times, parts, open_part, tracks, shift)
-        finally:
-            output.close()
-        made.complete()
-    except BaseException as error:
-        made.discard()
-        if isinstance(error, pyav().FFmpegError | ValueError) and not isinstance(error, DalaError):
-            raise VideoError(
-                f"{_CALL}: cannot write {made.label!r}: {ffmpeg_message(error)}."
-            ) from error
-        raise
+            with ffmpeg_errors(f"{_CALL}: cannot write {made.label!r}"):
+                with closing(made.open(settings.base)) as output:
+                    shift = source is None  # pictures that were made begin at 0
+                    _write(output, settings, times, _packets(parts, open_part), group, shift)
+                made.complete()
+        except BaseException:
+            made.discard()
+            raise
+    return check_stitched(target, times, settings.base, firsts, source if sound else None)
 
 
 def _facts(parts: int, open_part: OpenPart) -> tuple[PacketSettings, NDArray, list[int]]:
@@ -162,14 +144,13 @@ def _write(
     output: AvObject,
     settings: PacketSettings,
     times: NDArray,
-    parts: int,
-    open_part: OpenPart,
-    tracks: Tracks | None,
+    packets: Iterator[StoredPacket],
+    tracks: Tracks,
     shift: bool,
 ) -> None:
-    stream = settings.add_to(output)
-    if tracks is not None:
-        tracks.add_to(output, shift)
+    options = repeatable_options(settings.codec, settings.options)
+    stream = replace(settings, options=options).add_to(output)
+    tracks.add_to(output, shift)
     context = stream.codec_context
     open_encoder(context)
     if base64.b64encode(context.extradata or b"").decode() != settings.extradata:
@@ -177,13 +158,11 @@ def _write(
     output.start_encoding()
     decoding = decoding_times(times).tolist()
     shown = iter(np.sort(times).tolist())
-    for at, stored in zip(decoding, _packets(parts, open_part), strict=True):
-        output.mux_one(_packet(stored, at, stream, settings.base))
-        if tracks is not None:
-            tracks.feed(output, next(shown) * settings.base)
-    if tracks is not None:
-        tracks.feed(output, None)
-        tracks.finish(output)
+    for at, stored in zip(decoding, packets, strict=True):
+        output.mux_one(stored.packet(at, stream, settings.base))
+        tracks.feed(output, next(shown) * settings.base)
+    tracks.feed(output, None)
+    tracks.finish(output)
 
 
 def _packets(parts: int, open_part: OpenPart) -> Iterator[StoredPacket]:
@@ -193,13 +172,3 @@ def _packets(parts: int, open_part: OpenPart) -> Iterator[StoredPacket]:
                 if place == 0 and not packet.key:
                     raise VideoError(f"{_CALL}: part {number} does not begin with a key frame.")
                 yield packet
-
-
-def _packet(stored: StoredPacket, decoding: int, stream: AvObject, base: Fraction) -> AvObject:
-    packet = pyav().Packet(stored.data)
-    packet.stream = stream
-    packet.time_base = base
-    packet.pts, packet.dts = stored.pts, decoding
-    packet.duration = stored.duration
-    packet.is_keyframe = stored.key
-    return packet

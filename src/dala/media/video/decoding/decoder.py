@@ -12,8 +12,8 @@ from time import monotonic
 from dala import budget, forks
 from dala.errors import VideoError
 from dala.media.live.backoff import Backoff
-from dala.media.video.decoding.input import VideoInput, ffmpeg_message, frame_count
-from dala.media.video.source import AvObject, DecodedFrame, FrameQueue, pyav
+from dala.media.video.decoding.input import VideoInput, frame_count
+from dala.media.video.source import AvObject, DecodedFrame, FrameQueue, av, ffmpeg_message
 from dala.media.video.stages import Deinterlacer
 from dala.media.video.timing import DEFAULT_RATE, FrameClock, is_broadcast
 from dala.memory import Held
@@ -71,7 +71,7 @@ class Decoder:
         self._held.release()
         source = self._opened.source
         silent = source.live or (source.stream is not None and not source.stream.seekable)
-        self._thread.join(self._opened.timeout + 1 if silent else None)
+        self._thread.join(self._opened.options.timeout + 1 if silent else None)
         with self._ending:
             if self._thread.is_alive() and not self._done:
                 self._orphaned = True
@@ -180,12 +180,8 @@ class Decoder:
         opened = self._opened
         if not self._fresh:
             start = Fraction(opened.stream.start_time or 0) * opened.stream.time_base
-            if self._seek(start):
-                frames = self._frames()
-                first = next(frames, None)
-                if first is not None and self._time_of(first) <= start:
-                    return itertools.chain([first], frames)
-                self._reset()
+            if self._seek(start) and (frames := self._from_before(start)) is not None:
+                return frames
             opened.open()  # FFmpeg cannot seek there in every kind of file
         return self._frames()
 
@@ -196,16 +192,22 @@ class Decoder:
         for back in _STEPS_BACK:
             if at - back <= start or not self._seek(at - back):
                 break
-            frames = self._frames()
-            first = next(frames, None)
-            if first is not None and self._time_of(first) <= at:
-                return itertools.chain([first], frames)
-            self._reset()
+            if (frames := self._from_before(at)) is not None:
+                return frames
         return self._from_start()
+
+    def _from_before(self, time: Fraction) -> Iterator[DecodedFrame] | None:
+        """Return the frames after a seek; None, as if nothing was read, if they begin later."""
+        frames = self._frames()
+        first = next(frames, None)
+        if first is not None and self._time_of(first) <= time:
+            return itertools.chain([first], frames)
+        self._reset()
+        return None
 
     def _seek(self, time: Fraction) -> bool:
         """Seek to a key frame at or before a time. Return False if FFmpeg cannot."""
-        av, opened = pyav(), self._opened
+        opened = self._opened
         target = math.floor(time / opened.stream.time_base)
         try:
             opened.container.seek(target, stream=opened.stream, backward=True)
@@ -223,7 +225,7 @@ class Decoder:
     def _frames(self) -> Iterator[DecodedFrame]:
         """Yield the frames as they are shown."""
         opened, frames = self._opened, self._timed()
-        wanted = opened.deinterlace
+        wanted = opened.options.deinterlace
         if wanted:
             frames = self._deinterlaced(frames, wanted)
         count = 0 if self._whole else None
@@ -270,7 +272,7 @@ class Decoder:
 
     def _decoded(self) -> Iterator[DecodedFrame]:
         """Yield the frames that FFmpeg decodes, as they are."""
-        av, opened = pyav(), self._opened
+        opened = self._opened
         packed = opened.stream.codec_context.name == "mpeg4"
         sound = opened.sound
         streams = [opened.stream] if sound is None else [opened.stream, sound]
@@ -308,7 +310,7 @@ class Decoder:
             return
         try:
             frames = packet.decode()
-        except pyav().FFmpegError as error:
+        except av.FFmpegError as error:
             opened.say("sound", f"some of its sound is damaged ({ffmpeg_message(error)}).")
             return
         for frame in frames:

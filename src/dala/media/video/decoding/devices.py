@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
 from dala.errors import DalaError, ParameterError, VideoNotFound, did_you_mean
 from dala.media.notices import notify
-from dala.media.video.decoding import alsa
-from dala.media.video.source import VideoSource, pyav
+from dala.media.video.source import VideoSource, av
 
 _SYSFS: Final = Path("/sys/class/video4linux")
 _DEV: Final = Path("/dev")
@@ -23,50 +22,46 @@ _DEFAULT: Final = "default"
 
 
 @dataclass(frozen=True)
-class Camera:
+class _InputDevice:
+    index: int
+    name: str
+    device: str
+
+
+class Camera(_InputDevice):
     """A camera of this machine: its number, its name, and the name FFmpeg has for it.
 
     >>> Camera(0, "Integrated Camera", "/dev/video0").name
     'Integrated Camera'
     """
 
-    index: int
-    name: str
-    device: str
 
-
-@dataclass(frozen=True)
-class Microphone:
+class Microphone(_InputDevice):
     """A microphone of this machine: its number, its name, and the name FFmpeg has for it.
 
     >>> Microphone(0, "USB Audio", "plughw:1,0").device
     'plughw:1,0'
     """
 
-    index: int
-    name: str
-    device: str
-
 
 _Device = TypeVar("_Device", Camera, Microphone)
+_Error = TypeVar("_Error", bound=DalaError)
 
 
 # what there is ------------------------------------------------------------------------------------
 def cameras() -> list[Camera]:
     """Return the cameras of this machine."""
-    system = _system()
-    if system is not None:
-        return [Camera(n, *found) for n, found in enumerate(_enumerated(system, "video"))]
+    if (system := _system()) is not None:
+        return _enumerated(Camera, system, "video")
     return linux_cameras(_SYSFS) if _SYSFS.is_dir() else _bare_cameras(_DEV)
 
 
 def microphones() -> list[Microphone]:
     """Return the microphones of this machine, the default one first."""
-    system = _system()
-    if system is not None:
-        return [Microphone(n, *found) for n, found in enumerate(_enumerated(system, "audio"))]
+    if (system := _system()) is not None:
+        return _enumerated(Microphone, system, "audio")
     found = linux_microphones(_ALSA)
-    if not found and alsa.has_server(os.environ, Path.home()):
+    if not found and has_sound_server(os.environ, Path.home()):
         found = [Microphone(0, _DEFAULT, _DEFAULT)]
     return found
 
@@ -76,9 +71,9 @@ def _system() -> str | None:
     return {"darwin": "avfoundation", "win32": "dshow"}.get(sys.platform)
 
 
-def _enumerated(system: str, kind: str) -> list[tuple[str, str]]:
-    devices = [d for d in pyav().enumerate_input_devices(system) if kind in d.media_types]
-    return [(str(d.description or d.name), str(d.name)) for d in devices]
+def _enumerated(make: type[_Device], system: str, kind: str) -> list[_Device]:
+    found = [d for d in av.enumerate_input_devices(system) if kind in d.media_types]
+    return [make(n, str(d.description or d.name), str(d.name)) for n, d in enumerate(found)]
 
 
 def linux_cameras(folder: Path) -> list[Camera]:
@@ -142,6 +137,9 @@ def chosen(
     Raises:
         ParameterError: several devices have the name.
     """
+    if isinstance(which, bool) or not isinstance(which, str | int):
+        advice = f"{kind}.list() has them."
+        raise ParameterError.invalid(call, kind, "'default', a number or a name", which, advice)
     names = ", ".join(f"{d.index}: {d.name!r}" for d in devices)
     here = f"This machine has {names}." if devices else f"This machine has no {kind}."
     if which == "default":
@@ -164,7 +162,8 @@ def chosen(
 def camera_of(which: str | int, known: Sequence[Camera], call: str) -> Camera:
     """Return the camera of a number, a name, a part of a name, or "default"."""
     device = f"/dev/video{which}"
-    listed = not isinstance(which, int) or any(c.index == which for c in known)
+    number = isinstance(which, int) and not isinstance(which, bool)
+    listed = not number or any(c.index == which for c in known)
     if not listed and _system() is None and os.path.exists(device):
         return Camera(int(which), device, device)  # another picture of a camera, such as its depth
     return chosen(which, known, call, "camera", VideoNotFound)
@@ -173,27 +172,87 @@ def camera_of(which: str | int, known: Sequence[Camera], call: str) -> Camera:
 # how FFmpeg opens it ------------------------------------------------------------------------------
 def camera_source(camera: Camera, options: dict[str, str]) -> VideoSource:
     """Return a camera as FFmpeg opens it, with options such as its size and rate."""
-    label = f"camera {camera.index} ({camera.name})"
-    system = _system()
+    label, system = f"camera {camera.index} ({camera.name})", _system() or "v4l2"
+    form = {"avfoundation": "{}:none", "dshow": "video={}"}.get(system, "{}")
     if system == "avfoundation":
         options = {"framerate": "30", "pixel_format": "nv12", **options}
-        return VideoSource(f"{camera.device}:none", label, True, system, options)
-    if system == "dshow":
-        return VideoSource(f"video={camera.device}", label, True, system, options)
-    return VideoSource(camera.device, label, True, "v4l2", options)
+    return VideoSource(form.format(camera.device), label, True, system, options)
 
 
 def microphone_source(microphone: Microphone, options: dict[str, str]) -> VideoSource:
     """Return a microphone as FFmpeg opens it, with options such as its rate and channels."""
-    label = f"microphone {microphone.index} ({microphone.name})"
-    system = _system()
+    label, system = f"microphone {microphone.index} ({microphone.name})", _system() or "alsa"
+    form = {"avfoundation": "none:{}", "dshow": "audio={}"}.get(system, "{}")
     if system == "avfoundation":
         if options:
             notify(f"{label}: macOS decides its rate; what was asked for is not used.")
-        return VideoSource(f"none:{microphone.device}", label, True, system)
-    if system == "dshow":
-        # Blocks of 20 ms instead of half a second.
-        options = {"audio_buffer_size": "20", **options}
-        return VideoSource(f"audio={microphone.device}", label, True, system, options)
-    alsa.prepare()
-    return VideoSource(microphone.device, label, True, "alsa", options)
+        options = {}
+    elif system == "dshow":
+        options = {"audio_buffer_size": "20", **options}  # 20 ms instead of half a second
+    else:
+        prepare_alsa()
+    return VideoSource(form.format(microphone.device), label, True, system, options)
+
+
+_REASONS: Final = {
+    16: "another program uses it. Close the other program.",
+    13: "access to it is not allowed. Give this user access to it.",
+}
+
+
+def explained(error: _Error, call: str, label: str) -> _Error:
+    """Return the error of a device that cannot be opened, with the reason where it is known."""
+    reason = _REASONS.get(getattr(error.__cause__, "errno", 0) or 0)
+    return type(error)(f"{call}: cannot open {label!r}: {reason}") if reason else error
+
+
+# the sound system of Linux ------------------------------------------------------------------------
+#: The system's configuration, which defines "default", "plughw" and all other devices.
+_CONFIGURATION: Final = Path("/usr/share/alsa/alsa.conf")
+#: Where systems have the plugins of PulseAudio and PipeWire.
+_ALSA_PLUGINS: Final = ("lib/*/alsa-lib", "lib64/alsa-lib", "lib/alsa-lib")
+
+
+def alsa_configuration(
+    configuration: Path = _CONFIGURATION, root: Path = Path("/usr")
+) -> dict[str, str]:
+    """Return variables that lead ALSA to the system's configuration and plugins.
+
+    PyAV's wheel brings an ALSA of its own, which looks for them where it was built: on no machine
+    but that one. With these variables it finds what all other programs use.
+    """
+    found = {}
+    if configuration.is_file():
+        found["ALSA_CONFIG_PATH"] = str(configuration)
+    for pattern in _ALSA_PLUGINS:
+        folder = next((path for path in sorted(root.glob(pattern)) if path.is_dir()), None)
+        if folder is not None:
+            found["ALSA_PLUGIN_DIR"] = str(folder)
+            break
+    return found
+
+
+def prepare_alsa() -> None:
+    """Let ALSA find the system's configuration, unless the user names another.
+
+    ALSA reads them from the environment only. They are set when a microphone is opened, and once:
+    programs without one keep their environment, and no later call changes it while other threads
+    read it. Child processes get them too, and mean the same by them.
+    """
+    for name, value in alsa_configuration().items():
+        os.environ.setdefault(name, value)
+
+
+def has_sound_server(environment: Mapping[str, str], home: Path, etc: Path = Path("/etc")) -> bool:
+    """Return whether "default" leads somewhere without a card: a sound server, or a user's choice.
+
+    So it is in containers, and under Windows' subsystem for Linux.
+    """
+    if environment.get("PULSE_SERVER"):
+        return True
+    runtime = Path(environment.get("XDG_RUNTIME_DIR") or "/nonexistent")
+    places = (
+        runtime / "pulse" / "native", runtime / "pipewire-0", home / ".asoundrc",
+        etc / "asound.conf",
+    )  # fmt: skip
+    return any(place.exists() for place in places)

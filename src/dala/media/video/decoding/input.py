@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import Protocol
 
 from dala import forks, memory
-from dala.errors import DalaError, DeviceUnavailable, VideoError
+from dala.errors import DeviceUnavailable, VideoError
+from dala.media.video.options import DecodeOptions
 from dala.media.video.reach import is_playlist
-from dala.media.video.source import AvObject, VideoSource, open_container, pyav
+from dala.media.video.source import AvObject, VideoSource, av, ffmpeg_message
 from dala.media.video.stages import SizeKeeper, alpha_decoder
 from dala.media.video.timing import start_offset
 
@@ -20,24 +20,6 @@ _FIRST = ("cuda", "d3d11va", "videotoolbox")
 _UNKNOWN_COUNT = 0xFFFFFFFF
 
 
-def ffmpeg_message(error: BaseException) -> str:
-    """Return FFmpeg's error text, with the last line of its log if there is one."""
-    text = str(getattr(error, "strerror", None) or error)
-    log = getattr(error, "log", None)
-    return f"{text} ({log[2].strip()})" if log and log[2].strip() else text
-
-
-@contextlib.contextmanager
-def ffmpeg_errors(call: str, what: str) -> Iterator[None]:
-    """Raise errors of FFmpeg as VideoError: ``what`` failed."""
-    try:
-        yield
-    except DalaError:
-        raise
-    except pyav().FFmpegError as error:
-        raise VideoError(f"{call}: {what} failed: {ffmpeg_message(error)}.") from error
-
-
 def frame_count(stream: AvObject) -> int:
     """Return the number of frames that a stream's header gives; 0 if it does not say."""
     count = int(stream.frames)
@@ -45,7 +27,7 @@ def frame_count(stream: AvObject) -> int:
 
 
 class SoundListener(Protocol):
-    """What takes the sound of a live source. Times are on the frames' clock, arrivals on ours."""
+    """A receiver of live sound. Times are on the frames' clock, arrivals on ours."""
 
     def seen(self, time: float, arrival: float) -> None:
         """Take the time of a picture."""
@@ -60,24 +42,16 @@ class VideoInput:
     def __init__(
         self,
         source: VideoSource,
-        *,
-        hwaccel: str | None,
-        threads: int,
-        timeout: float,
+        options: DecodeOptions,
         call: str,
-        deinterlace: bool | str | None = None,
-        on_resize: str = "scale",
     ) -> None:
         self.source = source
+        self.options = options
         self.call = call
-        #: True, False, "auto", or None to say when it would be needed.
-        self.deinterlace = deinterlace
-        self.size = SizeKeeper(on_resize, source.label, self.say)
+        self.size = SizeKeeper(options.on_resize, source.label, self.say)
         #: How the video was found to be scanned, for further runs of the decoder.
         self.scan: str | None = None
-        self._hwaccel = hwaccel
-        self._threads = threads
-        self.timeout = timeout
+        self._hwaccel = options.hwaccel
         self._container: AvObject = None
         self._stream: AvObject = None
         self._opening = forks.rlock()  # held while a lost source is opened again
@@ -88,7 +62,7 @@ class VideoInput:
         self.begin = Fraction(0)
         #: What the user should know, by subject, in the order it happened.
         self.notices: dict[str, str] = {}
-        if hwaccel == "auto":
+        if options.hwaccel == "auto":
             self._open_fastest()
         else:
             self.open()
@@ -121,7 +95,7 @@ class VideoInput:
             return self._container, self._stream
 
     def say(self, subject: str, what: str) -> None:
-        """Tell the user something about a subject, once."""
+        """Keep a notice about a subject; only the first is kept."""
         self.notices.setdefault(subject, f"{self.source.label}: {what}")
 
     def open(self) -> None:
@@ -130,19 +104,11 @@ class VideoInput:
             self._open()
 
     def _open(self) -> None:
-        av, source = pyav(), self.source
+        source = self.source
         self.close()
-        settings: dict[str, object] = {
-            "format": source.format,
-            "options": dict(source.options),
-            "container_options": source.reach,
-        }
-        if (source.url or source.live) and source.stream is None:
-            settings["timeout"] = (self.timeout, self.timeout)
-        if self._hwaccel is not None:
-            settings["hwaccel"] = self._hardware()
+        hardware = {} if self._hwaccel is None else {"hwaccel": self._hardware()}
         try:
-            self._container = open_container(source.handle, **settings)
+            self._container = source.open(self.options.timeout, **hardware)
         except (av.FFmpegError, OSError, ValueError, RuntimeError, TypeError) as error:
             if self._hwaccel is not None and self._opens_without():
                 raise self._hardware_refused(error) from error
@@ -163,7 +129,7 @@ class VideoInput:
         self.begin = start_offset(self.container)
         self.decoder = self._alpha_decoder() or self.stream.codec_context
         self.decoder.thread_type = "AUTO"
-        self.decoder.thread_count = self._threads
+        self.decoder.thread_count = self.options.threads
 
     def _alpha_decoder(self) -> AvObject | None:
         if self._hwaccel is not None:
@@ -211,19 +177,14 @@ class VideoInput:
 
     def _opens_without(self) -> bool:
         """Return whether the source opens without hardware decoding."""
-        av = pyav()
         try:
-            open_container(
-                self.source.handle,
-                format=self.source.format,
-                container_options=self.source.reach,
-            ).close()
+            self.source.open().close()
         except (av.FFmpegError, OSError, ValueError):
             return False
         return True
 
     def _pick(self) -> AvObject:
-        av, name = pyav(), self.source.label
+        name = self.source.label
         streams = self.container.streams
         if not streams.video:
             kinds = sorted({s.type for s in streams}) or ["nothing"]

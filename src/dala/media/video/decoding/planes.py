@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from dala.media.frame import Frame
 from dala.media.notices import notify
+from dala.media.video.options import DecodeOptions
 from dala.media.video.source import VideoFile
 
 if TYPE_CHECKING:
@@ -20,43 +21,24 @@ _DECODERS: Final = 4
 _CENTERED: Final = ("mjpeg", "mpeg1video", "ljpeg")
 
 
-def open_planes(
-    name: VideoFile,
-    device: str | None,
-    *,
-    deinterlace: str | bool | None = None,
-    on_resize: str = "scale",
-    keep_hdr: bool | None = None,
-    threads: int = 0,
-) -> Reader:
+def open_planes(name: VideoFile, options: DecodeOptions, *, keep_hdr: bool | None = None) -> Reader:
     """Open a video with native planes, unless they must be converted before the filters.
 
     Args:
         name: the file, a URL, a file object, or an opened source.
-        device: of the frames.
-        deinterlace: as of ``video.open``.
-        on_resize: as of ``video.open``.
+        options: as of ``video.open``; without ``threads``, some of the cores decode.
         keep_hdr: whether HDR is kept; None where that cannot be asked for.
-        threads: that decode; 0 for some of the cores.
 
     Example::
 
-        with open_planes("clip.mp4", "cpu") as reader:
+        with open_planes("clip.mp4", DecodeOptions(device="cpu")) as reader:
             ...
     """
-    from dala.media.video.files import open as open_video
+    from dala.media.video.files import open_reader
 
-    opening = partial(
-        open_video,
-        name,
-        device=device,
-        policy="every",
-        queue=1,
-        threads=threads or max(1, min((os.cpu_count() or 1) // 2, _DECODERS)),
-        deinterlace=deinterlace,
-        on_resize=on_resize,
-    )
-    source = opening(format="native")
+    threads = options.threads or max(1, min((os.cpu_count() or 1) // 2, _DECODERS))
+    options = replace(options, policy="every", queue=1, threads=threads)
+    source = open_reader(name, replace(options, format="native"))
     try:
         deep = bool(keep_hdr) and (source.bits > 8 or source.is_hdr)
         if source.is_hdr and not deep:
@@ -69,7 +51,7 @@ def open_planes(
     if plain:
         return source
     source.close()
-    return opening(depth="float" if deep else None)
+    return open_reader(name, replace(options, depth="float" if deep else None))
 
 
 def pixel_aspect(source: Reader, first: Frame) -> Fraction | None:

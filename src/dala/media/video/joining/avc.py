@@ -41,7 +41,9 @@ class AvcHeaders:
             ValueError: it is not such data.
         """
         if not extradata or extradata[0] != 1:
-            return cls._of_units(units(extradata, 0))
+            made = cls()
+            made.add(units(extradata, 0))
+            return made
         if len(extradata) < 7:
             raise ValueError("the headers are too short")
         at, sets = 5, []
@@ -56,12 +58,6 @@ class AvcHeaders:
             if at > len(extradata) or (mask == 31 and at == len(extradata)):
                 raise ValueError("the headers end early")
         return cls((extradata[4] & 3) + 1, sets[0], sets[1], extradata[at:])
-
-    @classmethod
-    def _of_units(cls, found: list[bytes]) -> AvcHeaders:
-        made = cls()
-        made.add(found)
-        return made
 
     def add(self, found: list[bytes]) -> None:
         """Add the parameter sets among units, unless they are known."""
@@ -86,12 +82,11 @@ class AvcHeaders:
         """Return the headers as MP4 and Matroska keep them, for lengths of four bytes."""
         first = self.sequences[0]
         level = max(unit[3] for unit in self.sequences)
-        made = bytearray((1, first[1], first[2], level, 0xFF, 0xE0 | len(self.sequences)))
-        for unit in self.sequences:
-            made += len(unit).to_bytes(2, "big") + unit
-        made.append(len(self.pictures))
-        for unit in self.pictures:
-            made += len(unit).to_bytes(2, "big") + unit
+        made = bytearray((1, first[1], first[2], level, 0xFF))
+        for mark, sets in ((0xE0, self.sequences), (0, self.pictures)):
+            made.append(mark | len(sets))
+            for unit in sets:
+                made += len(unit).to_bytes(2, "big") + unit
         if self.rest:
             made += self.rest
         elif first[1] not in _SHORT_HEADERS:

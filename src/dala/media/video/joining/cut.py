@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from dala.errors import ParameterError, VideoError, counted
 from dala.media.video.files import open as open_video
-from dala.media.video.files import write
+from dala.media.video.files import open_writer
 from dala.media.video.joining.packets import (
     CopiedPart,
     PacketFile,
@@ -18,13 +17,15 @@ from dala.media.video.joining.packets import (
     copy_packets,
 )
 from dala.media.video.joining.smart import Unfit, smart_cut
-from dala.media.video.source import source_of
+from dala.media.video.options import EncodeOptions, EncoderOptions
 from dala.media.video.tracks import Tracks
 from dala.typing import PathLike
 
+_CALL: Final = "video.cut"
+
 
 class JoinReport(NamedTuple):
-    """What was written, and how."""
+    """The result of cutting or joining: what was copied and what was encoded."""
 
     #: Whether packets were copied, so that nothing was encoded again.
     copied: bool
@@ -46,10 +47,7 @@ def cut_video(
     copy: bool = False,
     encode: bool = False,
     audio: bool = True,
-    codec: str | None = None,
-    options: Mapping[str, str | float] | None = None,
-    device: str | None = None,
-    call: str = "video.cut",
+    encoding: EncoderOptions | None = None,
 ) -> JoinReport:
     """Write the part of a video between two times, counted from its first picture, with its sound.
 
@@ -65,27 +63,22 @@ def cut_video(
         copy: never encode: begin at the key frame before ``start``.
         encode: encode all frames again.
         audio: keep the sound.
-        codec: of a result that is encoded again.
-        options: of its encoder.
-        device: converts colors.
-        call: the name for messages.
+        encoding: how frames are encoded again.
     """
-    check_targets(out, [path], call)
-    file = PacketFile(path, call)
-    try:
-        if not audio:
-            file.sounds = []
+    options = encoding or EncoderOptions()
+    check_targets(out, [path], _CALL)
+    with PacketFile(path, _CALL, audio) as file:
         length = file.duration
         if end is not None and end <= start:
             raise ParameterError.invalid(
-                call, "to", f"after the beginning at {float(start):g} s", float(end)
+                _CALL, "to", f"after the beginning at {float(start):g} s", float(end)
             )
         if start < 0 or (length is not None and start >= length):
             limit = "" if length is None else f" and before the end at {float(length):g} s"
-            raise ParameterError.invalid(call, "from", f"at least 0{limit}", float(start))
+            raise ParameterError.invalid(_CALL, "from", f"at least 0{limit}", float(start))
         if end is not None and length is not None and end > length + file.step:
             expected = f"at most {float(length):g}, the end of the video"
-            raise ParameterError.invalid(call, "to", expected, float(end))
+            raise ParameterError.invalid(_CALL, "to", expected, float(end))
         until = end if end is not None else (length or Fraction(10**9)) + file.step
         span = file.span(start, until)
         begin, reason = (span.key, "") if copy else (span.first, span.problem)
@@ -95,41 +88,25 @@ def cut_video(
             reason = "as asked"
         elif copy or not span.problem:
             if copy and span.pictures == 0:
-                raise VideoError(f"{call}: {span.problem}.")
+                raise VideoError(f"{_CALL}: {span.problem}.")
             try:
-                count = copy_packets([CopiedPart(file, begin, end)], out, call)
+                count = copy_packets([CopiedPart(file, begin, end)], out, _CALL)
                 return JoinReport(True, reason, count, count * float(file.step))
             except PacketsRefused as error:
                 if copy:
                     raise
                 reason = f"the container does not take its packets ({error})"
-        elif codec in (None, "h264"):
+        elif options.codec in (None, "h264") and options.encoder is None:
             try:
-                return _smart(path, out, start, end, file.step, span.problem, audio, options, call)
+                made = smart_cut(path, out, start, end, audio, options.ffmpeg)
+                copied = counted(made.frames - made.encoded, "frames")
+                reason = f"{span.problem}; {copied} copied, from {float(made.key):.3f} s on"
+                seconds = made.frames * float(file.step)
+                return JoinReport(False, reason, made.frames, seconds, made.encoded)
             except Unfit as unfit:
                 reason = f"{reason}; {unfit}" if str(unfit) != reason else reason
-    finally:
-        file.close()
-    count, seconds = _encode(path, out, start, end, audio, codec, options, device, call)
+    count, seconds = _encode(path, out, start, end, audio, options)
     return JoinReport(False, reason, count, seconds, count)
-
-
-def _smart(
-    path: PathLike,
-    out: PathLike,
-    start: Fraction,
-    end: Fraction | None,
-    step: Fraction,
-    problem: str,
-    audio: bool,
-    options: Mapping[str, str | float] | None,
-    call: str,
-) -> JoinReport:
-    """Write a part of which only the ends are encoded again."""
-    made = smart_cut(path, out, start, end, audio=audio, options=options, call=call)
-    copied = made.frames - made.encoded
-    reason = f"{problem}; {counted(copied, 'frames')} copied, from {float(made.key):.3f} s on"
-    return JoinReport(False, reason, made.frames, made.frames * float(step), made.encoded)
 
 
 def _encode(
@@ -138,25 +115,21 @@ def _encode(
     start: Fraction,
     end: Fraction | None,
     audio: bool,
-    codec: str | None,
-    options: Mapping[str, str | float] | None,
-    device: str | None,
-    call: str,
+    options: EncoderOptions,
 ) -> tuple[int, float]:
     """Write the frames of a part, encoded again; return their number and seconds."""
-    with open_video(path, device=device) as reader:
+    with open_video(path) as reader:
         first = next(reader)
         zero = first.time or Fraction(0)
         reader.seek(zero + start)
         sound = None
         if audio and reader.has_audio:
             length = None if end is None else end - start
-            sound = Tracks(source_of(path, call), call, to_zero=True, offset=-start, length=length)
+            sound = Tracks(reader.source, _CALL, to_zero=True, offset=-start, length=length)
         step = 1 / (reader.fps or Fraction(25))
         count, last = 0, start
-        with write(
-            out, fps=reader.fps, codec=codec, options=options, device=device, audio_from=sound
-        ) as sink:
+        encoding = EncodeOptions.of(options, fps=reader.fps, audio_from=sound)
+        with open_writer(out, encoding) as sink:
             for frame in reader:
                 time = (frame.time or Fraction(0)) - zero
                 if end is not None and time >= end:

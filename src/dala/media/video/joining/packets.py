@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
 from dala.errors import ParameterError, VideoError
 from dala.media.parts import PartFile
-from dala.media.video.decoding.input import ffmpeg_message
-from dala.media.video.source import AvObject, open_container, pyav, source_of
+from dala.media.video.source import (
+    AvObject,
+    av,
+    ffmpeg_errors,
+    ffmpeg_message,
+    open_container,
+    source_of,
+)
+from dala.media.video.timing import header_duration, shift_packet
+from dala.resources import Closing
 
 #: Seconds before a time at which a key frame is looked for, one after another.
 _ATTEMPTS = (Fraction(0), Fraction(2), Fraction(10), Fraction(60))
@@ -42,25 +51,20 @@ class PacketSpan(NamedTuple):
     key: Fraction
 
 
-class PacketFile:
+class PacketFile(Closing):
     """An open file whose packets are read, not decoded. Times count from its first picture."""
 
-    def __init__(self, path: str | os.PathLike[str], call: str) -> None:
-        av = pyav()
+    def __init__(self, path: str | os.PathLike[str], call: str, sound: bool = True) -> None:
         source = source_of(path, call)
-        try:
+        with ffmpeg_errors(f"{call}: cannot open {source.label!r}"):
             self.container = open_container(source.handle)
-        except (av.FFmpegError, OSError, ValueError) as error:
-            raise VideoError(
-                f"{call}: cannot open {source.label!r}: {ffmpeg_message(error)}."
-            ) from error
         covers = av.stream.Disposition.attached_pic
         videos = [v for v in self.container.streams.video if not v.disposition & covers]
         if not videos:
             self.close()
             raise VideoError(f"{call}: {source.label!r} has no video.")
         self.video: AvObject = videos[0]
-        self.sounds: list[AvObject] = list(self.container.streams.audio)
+        self.sounds: list[AvObject] = list(self.container.streams.audio) if sound else []
         base = Fraction(self.video.time_base)
         #: The time of the first picture on the file's clock.
         self.zero = int(self.video.start_time or 0) * base
@@ -71,10 +75,7 @@ class PacketFile:
     @property
     def duration(self) -> Fraction | None:
         """Seconds of the pictures, by the header."""
-        if self.video.duration is not None:
-            return int(self.video.duration) * Fraction(self.video.time_base)
-        whole = self.container.duration
-        return None if whole is None else Fraction(whole, 1_000_000)
+        return header_duration(self.container, self.video)
 
     def time_of(self, packet: AvObject) -> Fraction:
         """Return the time at which a packet is shown."""
@@ -87,7 +88,6 @@ class PacketFile:
         Raises:
             Unseekable: the container cannot be sought.
         """
-        av = pyav()
         base = Fraction(self.video.time_base)
         # The first packet is decoded before it is shown, and transport streams seek by that time.
         targets = [(time, True)] if time > 0 else [(Fraction(-1), True)]
@@ -198,72 +198,66 @@ def copy_packets(parts: Iterable[CopiedPart], out: str | os.PathLike[str], call:
         PacketsRefused: the container does not take the streams.
         VideoError: the file cannot be written, as on a full disk.
     """
-    av = pyav()
+    folder = Path(out).parent
+    if not folder.is_dir():
+        raise ParameterError(f"{call}: the folder '{folder}' does not exist.")
+    with packet_output(out, call) as output:
+        return _copy(parts, output)
+
+
+@contextmanager
+def packet_output(out: str | os.PathLike[str], call: str) -> Iterator[AvObject]:
+    """Open a container for packets; the file appears when it is complete.
+
+    Raises:
+        PacketsRefused: the container does not take them.
+        VideoError: the file cannot be written, as on a full disk.
+    """
     target = Path(out)
-    if not target.parent.is_dir():
-        raise ParameterError(f"{call}: the folder '{target.parent}' does not exist.")
     with PartFile(target, target.suffix) as part:
         try:
             with av.open(str(part.path), "w") as output:
-                count = _Copying(output).run(parts)
+                yield output
             part.complete()
-            return count
+        except PacketsRefused:
+            raise
         except (av.FFmpegError, ValueError) as error:
             kind = VideoError if isinstance(error, OSError) else PacketsRefused
             raise kind(f"{call}: cannot write {str(out)!r}: {ffmpeg_message(error)}.") from error
 
 
-class _Copying:
-    """An output to which parts are copied."""
-
-    def __init__(self, output: AvObject) -> None:
-        self._output = output
-        self._streams: list[AvObject] = []
-        #: The time at which the next part begins.
-        self._at = Fraction(0)
-        #: The last decoding time of each stream, which must grow.
-        self._last: dict[int, int] = {}
-
-    def run(self, parts: Iterable[CopiedPart]) -> int:
-        """Copy all parts; return the number of pictures."""
-        return sum(self._copy(part) for part in parts)
-
-    def _copy(self, part: CopiedPart) -> int:
-        file = part.file
+def _copy(parts: Iterable[CopiedPart], output: AvObject) -> int:
+    """Copy parts one after another; return the number of pictures."""
+    streams: list[AvObject] = []
+    begin, count = Fraction(0), 0  # of the next part, and of the pictures so far
+    last: dict[int, int] = {}  # the last decoding time of each stream, which must grow
+    for file, start, end in parts:
         inputs = [file.video, *file.sounds]
-        if not self._streams:
-            self._streams = [self._output.add_stream_from_template(s) for s in inputs]
+        streams = streams or [output.add_stream_from_template(s) for s in inputs]
         places = {stream.index: number for number, stream in enumerate(inputs)}
-        file.seek(part.start - EARLIER if part.start else Fraction(0))
-        count, latest, over = 0, part.start, set[int]()
+        file.seek(start - EARLIER if start else Fraction(0))
+        latest, over = start, set[int]()
         for packet in file.packets(inputs):
             number = places[packet.stream.index]
             time = file.time_of(packet)
             decoded = packet.dts * Fraction(packet.time_base) - file.zero
-            if part.end is not None and (time if number else decoded) >= part.end:
+            if end is not None and (time if number else decoded) >= end:
                 over.add(number)
                 if len(over) == len(inputs):
                     break
-            inside = time >= part.start and (part.end is None or time < part.end)
-            if not inside:
+            if time < start or (end is not None and time >= end):
                 continue
             if number == 0:
                 count += 1
                 length = (packet.duration or 0) * Fraction(packet.time_base) or file.step
                 latest = max(latest, time + length)
-            self._write(packet, number, self._at - part.start - file.zero)
-        self._at += (part.end or latest) - part.start
-        return count
-
-    def _write(self, packet: AvObject, number: int, shift: Fraction) -> None:
-        moved = round(shift / Fraction(packet.time_base))
-        packet.pts = None if packet.pts is None else packet.pts + moved
-        packet.dts += moved
-        last = self._last.get(number)
-        if last is not None and packet.dts <= last:
-            packet.dts = last + 1
-            if packet.pts is not None and packet.pts < packet.dts:
-                packet.pts = packet.dts
-        self._last[number] = packet.dts
-        packet.stream = self._streams[number]
-        self._output.mux(packet)
+            shift_packet(packet, begin - start - file.zero)
+            if number in last and packet.dts <= last[number]:
+                packet.dts = last[number] + 1
+                if packet.pts is not None and packet.pts < packet.dts:
+                    packet.pts = packet.dts
+            last[number] = packet.dts
+            packet.stream = streams[number]
+            output.mux(packet)
+        begin += (end or latest) - start
+    return count

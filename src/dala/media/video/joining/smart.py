@@ -8,23 +8,28 @@ video and parameter sets of their own, which the headers of the file then have b
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from dala.errors import VideoError
-from dala.media.parts import PartFile
+from dala.media.video.chunks.packets import StoredPacket
 from dala.media.video.chunks.stitching import decoding_times
-from dala.media.video.decoding.input import ffmpeg_message
 from dala.media.video.encode import repeatable_options
 from dala.media.video.joining.avc import AvcHeaders, is_header, is_idr, units, with_lengths
-from dala.media.video.joining.packets import EARLIER, PacketFile, Unseekable
-from dala.media.video.source import AvObject, pyav
+from dala.media.video.joining.packets import (
+    EARLIER,
+    PacketFile,
+    PacketsRefused,
+    Unseekable,
+    packet_output,
+)
+from dala.media.video.source import AvObject, av, ffmpeg_message
+from dala.media.video.timing import shift_packet
 from dala.typing import PathLike
 
+_CALL: Final = "video.cut"
 #: x264's names of the profiles that FFmpeg finds.
 _PROFILES: Final = {
     "Constrained Baseline": "baseline",
@@ -47,17 +52,8 @@ _QUALITY: Final = {"crf": "17", "preset": "medium"}
 _CHANGES: Final = frozenset(("new_extradata", "param_change"))
 
 
-class Unfit(VideoError):
+class Unfit(PacketsRefused):
     """A video whose parts cannot be joined with encoded ones; the message is the reason."""
-
-
-class _Packet(NamedTuple):
-    """A packet in units of the stream's time base."""
-
-    pts: int
-    duration: int
-    key: bool
-    data: bytes
 
 
 class _Plan(NamedTuple):
@@ -72,7 +68,7 @@ class _Plan(NamedTuple):
 
 
 class SmartReport(NamedTuple):
-    """What was written."""
+    """The result of a cut."""
 
     frames: int
     encoded: int
@@ -85,10 +81,8 @@ def smart_cut(
     out: PathLike,
     start: Fraction,
     end: Fraction | None,
-    *,
-    audio: bool = True,
-    options: Mapping[str, str | float] | None = None,
-    call: str = "video.cut",
+    audio: bool,
+    options: Mapping[str, str],
 ) -> SmartReport:
     """Write a part of an H.264 video; only frames at its ends are encoded again.
 
@@ -99,19 +93,11 @@ def smart_cut(
         end: the end; None for that of the video.
         audio: keep the sound.
         options: of the encoder.
-        call: the name for messages.
 
     Raises:
         Unfit: the video or the part is not of a kind for which that works.
     """
-    av = pyav()
-    with ExitStack() as held:
-        file = PacketFile(path, call)
-        held.callback(file.close)
-        decoded = PacketFile(path, call)
-        held.callback(decoded.close)
-        if not audio:
-            file.sounds = []
+    with PacketFile(path, _CALL, audio) as file, PacketFile(path, _CALL) as decoded:
         try:
             plan = _plan(file, start, end)
         except Unseekable as error:
@@ -124,19 +110,14 @@ def smart_cut(
             raise
         except (av.FFmpegError, OSError, ValueError) as error:
             raise Unfit(f"frames cannot be encoded ({ffmpeg_message(error)})") from error
-        target = Path(out)
-        with PartFile(target, target.suffix) as part:
-            try:
-                with av.open(str(part.path), "w") as output:
-                    _Joining(output, file, plan, encoder.headers).run(head, tail, start, end)
-                part.complete()
-            except Unfit:
-                raise
-            except (av.FFmpegError, ValueError) as error:
-                if isinstance(error, OSError):  # as on a full disk, where encoding would not help
-                    message = f"{call}: cannot write {str(out)!r}: {ffmpeg_message(error)}."
-                    raise VideoError(message) from error
-                raise Unfit(f"the container does not take it ({ffmpeg_message(error)})") from error
+        try:
+            with packet_output(out, _CALL) as output:
+                _join(output, file, plan, head, tail, end)
+        except Unfit:
+            raise
+        except PacketsRefused as error:
+            why = ffmpeg_message(error.__cause__ or error)
+            raise Unfit(f"the container does not take it ({why})") from error
         encoded = len(head) + len(tail)
         key = plan.body[0] * Fraction(file.video.time_base) - file.zero
         return SmartReport(encoded + len(plan.body), encoded, key)
@@ -208,11 +189,9 @@ def _scan(
 class _Encoder:
     """Encodes pictures of a video with its own settings, and parameter sets beside its own."""
 
-    def __init__(
-        self, file: PacketFile, headers: AvcHeaders, options: Mapping[str, str | float] | None
-    ) -> None:
+    def __init__(self, file: PacketFile, headers: AvcHeaders, options: Mapping[str, str]) -> None:
         self._file = file
-        self._given = {name: str(value) for name, value in (options or {}).items()}
+        self._given = options
         #: The parameter sets of the video and of what was encoded.
         self.headers = headers
         id = headers.free_id()
@@ -221,12 +200,12 @@ class _Encoder:
         self._id = id
         self._own: bytes | None = None
 
-    def encode(self, stamps: list[int]) -> list[_Packet]:
+    def encode(self, stamps: list[int]) -> list[StoredPacket]:
         """Return the packets of consecutive pictures."""
         if not stamps:
             return []
         context = self._context()
-        made: list[_Packet] = []
+        made: list[StoredPacket] = []
         count = 0
         for frame, wanted in zip(self._decoded(stamps), stamps, strict=False):
             if frame.pts != wanted:
@@ -244,7 +223,7 @@ class _Encoder:
         self.headers.add(units(own, 0))
         if self.headers.length_size == 0:  # where headers are in packets, these must be, too
             inside = with_lengths([u for u in units(own, 0) if is_header(u)])
-            made = [p._replace(data=inside + p.data) if p.key else p for p in made]
+            made = [replace(p, data=inside + p.data) if p.key else p for p in made]
         return made
 
     def _context(self) -> AvObject:
@@ -255,7 +234,7 @@ class _Encoder:
             **_QUALITY, "profile": _PROFILES[like.profile], "bf": "0", **self._given,
             "x264-params": params,
         }  # fmt: skip
-        context = pyav().CodecContext.create("libx264", "w")
+        context = av.CodecContext.create("libx264", "w")
         context.width, context.height, context.pix_fmt = like.width, like.height, like.pix_fmt
         context.time_base = Fraction(stream.time_base)
         context.framerate = 1 / self._file.step
@@ -263,7 +242,7 @@ class _Encoder:
             context.sample_aspect_ratio = stream.sample_aspect_ratio
         context.color_range, context.colorspace = like.color_range, like.colorspace
         context.color_primaries, context.color_trc = like.color_primaries, like.color_trc
-        context.flags |= pyav().codec.context.Flags.global_header
+        context.flags |= av.codec.context.Flags.global_header
         context.options = repeatable_options("libx264", options)
         context.open(strict=False)
         return context
@@ -285,86 +264,61 @@ class _Encoder:
                 return
 
 
-def _stored(packet: AvObject) -> _Packet:
-    data = with_lengths(units(bytes(packet), 0))
-    return _Packet(packet.pts, packet.duration or 0, bool(packet.is_keyframe), data)
+def _stored(packet: AvObject, length_size: int = 0) -> StoredPacket:
+    data = bytes(packet)
+    if length_size != 4:
+        data = with_lengths(units(data, length_size))
+    return StoredPacket(packet.pts, packet.duration or 0, bool(packet.is_keyframe), data)
 
 
-class _Joining:
-    """An output that gets encoded packets, copied ones, and the sound beside them."""
+def _join(
+    output: AvObject,
+    file: PacketFile,
+    plan: _Plan,
+    head: list[StoredPacket],
+    tail: list[StoredPacket],
+    end: Fraction | None,
+) -> None:
+    """Write encoded packets, copied ones, and the sound beside them, in the order of time."""
+    base, body, headers = Fraction(file.video.time_base), plan.body, plan.headers
+    video = output.add_stream_from_template(file.video)
+    chroma, depth = _FORMATS[file.video.codec_context.pix_fmt]
+    video.codec_context.extradata = headers.extradata(chroma, depth)
+    sounds = {s.index: output.add_stream_from_template(s) for s in file.sounds}
+    order = np.array([*(p.pts for p in head), *body, *(p.pts for p in tail)], np.int64)
+    first = int(order.min())
+    decoding = iter((decoding_times(order) - first).tolist())
 
-    def __init__(
-        self, output: AvObject, file: PacketFile, plan: _Plan, headers: AvcHeaders
-    ) -> None:
-        self._output = output
-        self._file = file
-        self._plan = plan
-        self._base = Fraction(file.video.time_base)
-        self._video = output.add_stream_from_template(file.video)
-        chroma, depth = _FORMATS[file.video.codec_context.pix_fmt]
-        self._video.codec_context.extradata = headers.extradata(chroma, depth)
-        self._sounds = {s.index: output.add_stream_from_template(s) for s in file.sounds}
-        self._length_size = headers.length_size
+    def put(*packets: StoredPacket) -> None:
+        for stored in packets:
+            moved = replace(stored, pts=stored.pts - first)
+            output.mux(moved.packet(next(decoding), video, base))
 
-    def run(
-        self, head: list[_Packet], tail: list[_Packet], start: Fraction, end: Fraction | None
-    ) -> None:
-        """Write everything, in the order of time."""
-        plan, file = self._plan, self._file
-        order = np.array([*(p.pts for p in head), *plan.body, *(p.pts for p in tail)], np.int64)
-        first = int(order.min())
-        self._decoding = iter((decoding_times(order) - first).tolist())
-        self._first = first
-        begin = first * self._base - file.zero
-        waiting, copied = list(head), 0
-        file.seek(begin - EARLIER if begin else Fraction(0))
-        over = set[int]()
-        for packet in file.packets([file.video, *file.sounds]):
-            index = packet.stream.index
-            if index == file.video.index:
-                if copied < len(plan.body):
-                    if packet.pts == plan.body[copied] and not packet.is_discard:
-                        self._put_all(waiting)
-                        waiting = []
-                        self._put(self._copied(packet))
-                        copied += 1
-                else:
-                    over.add(index)
-            else:
-                time = file.time_of(packet)
-                if end is not None and time >= end:
-                    over.add(index)
-                elif time >= begin:
-                    while waiting and waiting[0].pts * self._base - file.zero <= time:
-                        self._put(waiting.pop(0))
-                    self._put_sound(packet, begin)
-            if copied == len(plan.body) and len(over) == 1 + len(self._sounds):
-                break
-        if copied != len(plan.body):
-            raise Unfit("its packets are not the same when they are read again")
-        self._put_all(tail)
-
-    def _copied(self, packet: AvObject) -> _Packet:
-        data = bytes(packet)
-        if self._length_size != 4:
-            data = with_lengths(units(data, self._length_size))
-        return _Packet(packet.pts, packet.duration or 0, bool(packet.is_keyframe), data)
-
-    def _put_all(self, packets: list[_Packet]) -> None:
-        for packet in packets:
-            self._put(packet)
-
-    def _put(self, stored: _Packet) -> None:
-        packet = pyav().Packet(stored.data)
-        packet.stream, packet.time_base = self._video, self._base
-        packet.pts, packet.dts = stored.pts - self._first, next(self._decoding)
-        packet.duration = stored.duration
-        packet.is_keyframe = stored.key
-        self._output.mux(packet)
-
-    def _put_sound(self, packet: AvObject, begin: Fraction) -> None:
-        moved = round((begin + self._file.zero) / Fraction(packet.time_base))
-        packet.pts = None if packet.pts is None else packet.pts - moved
-        packet.dts -= moved
-        packet.stream = self._sounds[packet.stream.index]
-        self._output.mux(packet)
+    begin = first * base - file.zero
+    waiting, copied = list(head), 0
+    file.seek(begin - EARLIER if begin else Fraction(0))
+    over = set[int]()
+    for packet in file.packets([file.video, *file.sounds]):
+        index = packet.stream.index
+        if index == file.video.index:
+            if copied == len(body):
+                over.add(index)
+            elif packet.pts == body[copied] and not packet.is_discard:
+                put(*waiting, _stored(packet, headers.length_size))
+                waiting = []
+                copied += 1
+        else:
+            time = file.time_of(packet)
+            if end is not None and time >= end:
+                over.add(index)
+            elif time >= begin:
+                while waiting and waiting[0].pts * base - file.zero <= time:
+                    put(waiting.pop(0))
+                shift_packet(packet, -begin - file.zero)
+                packet.stream = sounds[index]
+                output.mux(packet)
+        if copied == len(body) and len(over) == 1 + len(sounds):
+            break
+    if copied != len(body):
+        raise Unfit("its packets are not the same when they are read again")
+    put(*tail)

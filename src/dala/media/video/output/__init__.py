@@ -1,1 +1,1 @@
-"""What the writer of videos needs: pixel formats, hardware encoders, files and streams."""
+"""Parts of the writer of videos: pixel formats, hardware encoders, files and streams."""

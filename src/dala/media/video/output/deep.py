@@ -6,12 +6,12 @@ import re
 from typing import Final
 
 from dala.gpu.compute import Buffer
-from dala.gpu.compute.buffer import allocate
 from dala.gpu.compute.kernel import get
+from dala.media.formats import plain
 from dala.media.frame import Frame
 from dala.media.hdr import Hdr, MasteringDisplay
-from dala.media.video.output.planes import picture_of
-from dala.media.video.source import DecodedFrame, pyav
+from dala.media.video.output.planes import picture_of, split_planes
+from dala.media.video.source import DecodedFrame, av
 from dala.typing import Params
 
 _CALL: Final = "video.write"
@@ -23,6 +23,12 @@ DEEP_LAYOUTS: Final = (
 _NAME: Final = re.compile(r"(?:yuv(420|422|444)p|gbrp)(\d\d)le")
 #: The layout of HDR that every player of it takes.
 HDR_LAYOUT: Final = "yuv420p10le"
+#: The option of an encoder that holds metadata, and its keys for display and light levels.
+_HDR_PARAMS: Final = {
+    "libx265": ("x265-params", "master-display", "max-cll"),
+    "libx264": ("x264-params", "mastering-display", "cll"),
+    "libsvtav1": ("svtav1-params", "mastering-display", "content-light"),
+}
 
 
 def deep_codec(container: str) -> str:
@@ -36,7 +42,7 @@ def deep_codec(container: str) -> str:
 
 def takes_layout(encoder: str, pixel_format: str) -> bool:
     """Return whether an encoder of FFmpeg takes a pixel format."""
-    return any(f.name == pixel_format for f in pyav().Codec(encoder, "w").video_formats or ())
+    return any(f.name == pixel_format for f in av.Codec(encoder, "w").video_formats or ())
 
 
 def deep_picture(
@@ -68,32 +74,17 @@ def deep_picture(
         flat = flat.copy()
     height, width = frame.height, frame.width
     small = -(-height // (2 if layout == "420" else 1)), -(-width // (1 if layout == "444" else 2))
-    luma, chroma = height * width, small[0] * small[1]
-    planes = (
-        flat[:luma].reshape(height, width),
-        flat[luma : luma + chroma].reshape(small),
-        flat[luma + chroma : luma + 2 * chroma].reshape(small),
-    )
-    return picture_of(planes, pixel_format)
+    return picture_of(split_planes(flat, (height, width), small), pixel_format)
 
 
 def _coded(frame: Frame, hdr: Hdr) -> Buffer:
     """Return display values as values of HLG or PQ."""
-    pixels = _floats(frame)
+    own = frame.dtype == "f32"
+    pixels = frame.pixels if own else plain(frame.pixels, frame.shape, "f32")
     primaries = "bt2020" if frame.primaries == "bt2020" else "bt709"
     made: Buffer = get("display_to_hdr")(pixels, transfer=hdr.transfer, primaries=primaries)
-    if pixels is not frame.pixels:
+    if not own:
         pixels.free()
-    return made
-
-
-def _floats(frame: Frame) -> Buffer:
-    if frame.dtype == "f32":
-        return frame.pixels
-    from dala.media.formats import SAME
-
-    made = allocate(frame.pixels.engine, frame.shape, "f32", zero=False, call=_CALL)
-    SAME.run([frame.pixels], made)
     return made
 
 
@@ -105,39 +96,25 @@ def hdr_options(encoder: str, hdr: Hdr, options: dict[str, str]) -> dict[str, st
     {'x265-params': 'aq-mode=2:hdr10=1:repeat-headers=1:max-cll=800,100'}
     """
     display, light = hdr.mastering, (hdr.max_cll, hdr.max_fall)
-    if encoder == "libx265":
-        parts = ["hdr10=1", "repeat-headers=1"] if hdr.transfer == "pq" else []
-        parts += [f"master-display={_in_steps(display)}"] if display else []
-        parts += [f"max-cll={light[0]},{light[1]}"] if any(light) else []
-        return _joined(options, "x265-params", parts)
-    if encoder == "libx264":
-        parts = [f"mastering-display={_in_steps(display)}"] if display else []
-        parts += [f"cll={light[0]},{light[1]}"] if any(light) else []
-        return _joined(options, "x264-params", parts)
-    if encoder == "libsvtav1":
-        parts = [f"mastering-display={_as_numbers(display)}"] if display else []
-        parts += [f"content-light={light[0]},{light[1]}"] if any(light) else []
-        return _joined(options, "svtav1-params", parts)
-    return None if display or any(light) else options
+    if encoder not in _HDR_PARAMS:
+        return None if display or any(light) else options
+    name, mastering, levels = _HDR_PARAMS[encoder]
+    parts = [options.get(name, "")]
+    if encoder == "libx265" and hdr.transfer == "pq":
+        parts += ["hdr10=1", "repeat-headers=1"]
+    if display:
+        parts.append(f"{mastering}={_shown(display, in_steps=encoder != 'libsvtav1')}")
+    if any(light):
+        parts.append(f"{levels}={light[0]},{light[1]}")
+    return {**options, name: ":".join(filter(None, parts))} if any(parts) else options
 
 
-def _joined(options: dict[str, str], name: str, parts: list[str]) -> dict[str, str]:
-    if not parts:
-        return options
-    return {**options, name: ":".join(filter(None, [options.get(name, ""), *parts]))}
-
-
-def _in_steps(display: MasteringDisplay) -> str:
-    """Return a mastering display in the integer steps of HEVC."""
-    points = (display.green, display.blue, display.red, display.white)
-    colors = [f"({round(x * 50000)},{round(y * 50000)})" for x, y in points]
-    most, least = round(display.max_luminance * 10000), round(display.min_luminance * 10000)
-    names = zip(("G", "B", "R", "WP"), colors, strict=True)
-    return "".join(f"{name}{point}" for name, point in names) + f"L({most},{least})"
-
-
-def _as_numbers(display: MasteringDisplay) -> str:
-    points = (display.green, display.blue, display.red, display.white)
-    names = zip(("G", "B", "R", "WP"), points, strict=True)
-    text = "".join(f"{name}({x:.5f},{y:.5f})" for name, (x, y) in names)
-    return f"{text}L({display.max_luminance:.4f},{display.min_luminance:.4f})"
+def _shown(display: MasteringDisplay, in_steps: bool) -> str:
+    """Return a mastering display in the integer steps of HEVC, or as numbers."""
+    names = {"G": display.green, "B": display.blue, "R": display.red, "WP": display.white}
+    light = display.max_luminance, display.min_luminance
+    if in_steps:
+        points = [f"{n}({round(x * 50000)},{round(y * 50000)})" for n, (x, y) in names.items()]
+        return f"{''.join(points)}L({round(light[0] * 10000)},{round(light[1] * 10000)})"
+    points = [f"{name}({x:.5f},{y:.5f})" for name, (x, y) in names.items()]
+    return f"{''.join(points)}L({light[0]:.4f},{light[1]:.4f})"

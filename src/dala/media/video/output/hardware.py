@@ -9,13 +9,11 @@ from typing import Final, TypeAlias
 
 from dala.errors import DeviceUnavailable, ParameterError
 from dala.media.notices import notify
-from dala.media.video.decoding.input import ffmpeg_message
-from dala.media.video.output.opening import open_encoder
-from dala.media.video.source import AvObject, pyav
+from dala.media.video.options import EncoderOptions
+from dala.media.video.output.opening import hardware_device, open_encoder
+from dala.media.video.source import av, ffmpeg_message
 
 _CALL: Final = "video.write"
-#: What ``encoder=`` takes.
-ENCODERS: Final = ("auto", "x264", "nvenc", "qsv", "videotoolbox", "vaapi", "amf")
 #: Kinds of hardware in the order that "auto" tries them, and the pixel format of each.
 HARDWARE: Final[Mapping[str, str]] = {
     "nvenc": "yuv420p",
@@ -51,18 +49,14 @@ def check_encoder(encoder: str | None, codec: str, plain: bool) -> None:
     """Check that an encoder can be asked for with a codec.
 
     Args:
-        encoder: one of ``ENCODERS``, or None.
+        encoder: a value of ``encoder=``, or None.
         codec: the name of the codec.
         plain: whether frames are encoded as 8-bit 4:2:0, which is all that hardware gets.
 
     Raises:
         ParameterError: they do not fit.
     """
-    if encoder is None:
-        return
-    if not isinstance(encoder, str) or encoder not in ENCODERS:
-        listed = ", ".join(map(repr, ENCODERS))
-        raise ParameterError.invalid(_CALL, "encoder", f"one of {listed}, or None", encoder)
+    EncoderOptions.specs()["encoder"].check(_CALL, encoder)
     if encoder == "x264" and codec != "h264":
         raise ParameterError.invalid(
             _CALL, "codec", "'h264' with encoder 'x264'", codec, "Leave encoder out for software."
@@ -91,7 +85,7 @@ def choose_encoder(
     """Return the encoder to use; for "auto" the first hardware that opens, else software.
 
     Args:
-        encoder: one of ``ENCODERS``; None for software.
+        encoder: a value of ``encoder=``; None for software.
         codec: the name of the codec.
         size: width and height to encode.
         software: the choice without hardware.
@@ -106,33 +100,27 @@ def choose_encoder(
         return software
     probe = probe or refusal
     size = size[0] + size[0] % 2, size[1] + size[1] % 2  # as it is stored
-    if encoder != "auto":
-        choice = hardware_choice(encoder, codec, given)
-        why = probe(choice, size)
-        if why is not None:
-            raise DeviceUnavailable(
-                f"{_CALL}: encoder {encoder!r} cannot encode {codec} at {size[0]}x{size[1]} here: "
-                f"{why}. Leave encoder out, or use 'auto'."
-            )
-        return choice
+    auto, chosen = encoder == "auto", software
     tried: list[str] = []
-    if codec in _CODECS and plain:
-        for kind in HARDWARE:
+    if auto and not (codec in _CODECS and plain):
+        tried.append(f"no hardware (it does not encode {'these pixels' if not plain else codec})")
+    else:
+        for kind in HARDWARE if auto else (encoder,):
             choice = hardware_choice(kind, codec, given)
             why = probe(choice, size)
             if why is None:
-                _say(choice.name, tried)
-                return choice
+                chosen = choice
+                break
+            if not auto:
+                raise DeviceUnavailable(
+                    f"{_CALL}: encoder {encoder!r} cannot encode {codec} at {size[0]}x{size[1]} "
+                    f"here: {why}. Leave encoder out, or use 'auto'."
+                )
             tried.append(f"{kind} ({why})")
-    else:
-        tried.append(f"no hardware (it does not encode {'these pixels' if not plain else codec})")
-    _say(software.name, tried)
-    return software
-
-
-def _say(name: str, tried: list[str]) -> None:
-    before = f" Tried before it: {'; '.join(tried)}." if tried else ""
-    notify(f"{_CALL}: encoder 'auto' uses {name}.{before}", stacklevel=5)
+    if auto:
+        before = f" Tried before it: {'; '.join(tried)}." if tried else ""
+        notify(f"{_CALL}: encoder 'auto' uses {chosen.name}.{before}", stacklevel=4)
+    return chosen
 
 
 def hardware_choice(kind: str, codec: str, given: Mapping[str, str]) -> EncoderChoice:
@@ -153,30 +141,19 @@ def hardware_choice(kind: str, codec: str, given: Mapping[str, str]) -> EncoderC
 def _quality(kind: str, quality: int) -> dict[str, str]:
     """Return the options for constant quality, on the scale of x264's ``crf``."""
     q = str(quality)
-    if kind == "nvenc":
-        return {"rc": "vbr", "cq": q, "b": "0"}
-    if kind == "qsv":
-        return {"global_quality": q}
-    if kind == "amf":
-        return {"rc": "cqp", "qp_i": q, "qp_p": q}
-    if kind == "vaapi":
-        return {"rc_mode": "CQP", "qp": q}
     # VideoToolbox counts from 1 to 100, best last, in units of FFmpeg's lambda.
-    return {"flags": "+qscale", "global_quality": str(max(1, 100 - quality * 100 // 51) * 118)}
-
-
-def hardware_device(kind: str | None) -> AvObject:
-    """Return PyAV's description of a hardware device; None for None."""
-    if kind is None:
-        return None
-    from av.codec.hwaccel import HWAccel
-
-    return HWAccel(device_type=kind, allow_software_fallback=False)
+    apple = str(max(1, 100 - quality * 100 // 51) * 118)
+    return {
+        "nvenc": {"rc": "vbr", "cq": q, "b": "0"},
+        "qsv": {"global_quality": q},
+        "amf": {"rc": "cqp", "qp_i": q, "qp_p": q},
+        "vaapi": {"rc_mode": "CQP", "qp": q},
+        "videotoolbox": {"flags": "+qscale", "global_quality": apple},
+    }[kind]
 
 
 def refusal(choice: EncoderChoice, size: tuple[int, int]) -> str | None:
     """Open an encoder and close it again. Return why it does not open, or None if it does."""
-    av = pyav()
     if choice.name not in av.codecs_available:
         return "this build of FFmpeg does not have it"
     before = av.logging.get_level()

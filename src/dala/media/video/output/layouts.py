@@ -14,15 +14,14 @@ from dala.gpu.compute.kernel import get
 from dala.media.frame import PLANAR, Frame
 from dala.media.hdr import Hdr
 from dala.media.notices import notify
-from dala.media.video.decoding.input import ffmpeg_errors
 from dala.media.video.output.deep import (
     DEEP_LAYOUTS,
     deep_codec,
     deep_picture,
     takes_layout,
 )
-from dala.media.video.output.planes import i420_planes, nv12_planes, packed_picture, picture_of
-from dala.media.video.source import DecodedFrame, pyav
+from dala.media.video.output.planes import i420_planes, nv12_planes, picture_of
+from dala.media.video.source import DecodedFrame, av, ffmpeg_errors
 from dala.typing import NDArray
 
 _CALL: Final = "video.write"
@@ -59,14 +58,14 @@ def has_alpha(pixel_format: str) -> bool:
     return pixel_format in ALPHA_LAYOUTS.values()
 
 
-@ffmpeg_errors(_CALL, "the choice of a pixel format")
+@ffmpeg_errors(f"{_CALL}: the choice of a pixel format failed")
 def choose_layout(encoder: str, pixel_format: str | None, alpha: bool) -> str:
     """Return the pixel format for an encoder of FFmpeg.
 
     Raises:
         ParameterError: the encoder does not take the format, or holds no alpha.
     """
-    takes = [f.name for f in pyav().Codec(encoder, "w").video_formats or ()] or list(LAYOUTS)
+    takes = [f.name for f in av.Codec(encoder, "w").video_formats or ()] or list(LAYOUTS)
     known = [name for name in LAYOUTS if name in takes]
     if alpha and pixel_format is None:
         pixel_format = ALPHA_LAYOUTS.get(encoder)
@@ -127,7 +126,7 @@ def stored_size(encoder: str, pixel_format: str, size: tuple[int, int]) -> tuple
     return size[0] + size[0] % 2, size[1] + size[1] % 2
 
 
-@ffmpeg_errors(_CALL, "the conversion of a frame")
+@ffmpeg_errors(f"{_CALL}: the conversion of a frame failed")
 def encoded_picture(
     frame: Frame,
     pixel_format: str,
@@ -153,7 +152,7 @@ def encoded_picture(
         whole = frame if size == (frame.width, frame.height) else _padded(frame)
         return deep_picture(whole, pixel_format, matrix=matrix, range=range, hdr=hdr)
     if pixel_format in ("rgb24", "rgba", "bgra"):
-        return packed_picture(_packed(frame, pixel_format), pixel_format)
+        return av.VideoFrame.from_numpy_buffer(_packed(frame, pixel_format), pixel_format)
     if pixel_format not in _SUBSAMPLED:
         planes = _full_chroma(frame, pixel_format, matrix, range)
         return picture_of(planes, pixel_format)

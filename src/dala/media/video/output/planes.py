@@ -6,35 +6,34 @@ are handed over one by one here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from dala.media.video.source import DecodedFrame, pyav
+from dala.media.video.source import DecodedFrame, av
 from dala.typing import NDArray
 
 
 def i420_planes(pixels: NDArray) -> tuple[NDArray, NDArray, NDArray]:
     """Return views of Y, Cb and Cr of an "i420" array of shape (height * 3 / 2, width)."""
     height, width = pixels.shape[0] // 3 * 2, pixels.shape[1]
-    flat, half = pixels.reshape(-1), (height // 2, width // 2)
-    luma, chroma = height * width, half[0] * half[1]
-    return (
-        flat[:luma].reshape(height, width),
-        flat[luma : luma + chroma].reshape(half),
-        flat[luma + chroma :].reshape(half),
-    )
+    return split_planes(pixels.reshape(-1), (height, width), (height // 2, width // 2))
+
+
+def split_planes(
+    flat: NDArray, size: tuple[int, int], small: tuple[int, int]
+) -> tuple[NDArray, NDArray, NDArray]:
+    """Return views of Y, Cb and Cr that follow each other, from their (height, width)."""
+    luma, chroma = math.prod(size), math.prod(small)
+    u, v = flat[luma : luma + 2 * chroma].reshape(2, *small)
+    return flat[:luma].reshape(size), u, v
 
 
 def nv12_planes(pixels: NDArray) -> tuple[NDArray, NDArray]:
     """Return views of Y, and of Cb and Cr in pairs, of an "nv12" array."""
     height = pixels.shape[0] // 3 * 2
     return pixels[:height], pixels[height:]
-
-
-def packed_picture(pixels: NDArray, pixel_format: str) -> DecodedFrame:
-    """Return a picture of PyAV over packed bytes of shape (rows, columns, channels)."""
-    return pyav().VideoFrame.from_numpy_buffer(pixels, pixel_format)
 
 
 def picture_of(planes: Sequence[NDArray], pixel_format: str) -> DecodedFrame:
@@ -44,7 +43,6 @@ def picture_of(planes: Sequence[NDArray], pixel_format: str) -> DecodedFrame:
     while the picture is in use. It is copied where PyAV cannot borrow it: read-only arrays, rows
     that are not contiguous, and odd sizes with subsampled chroma.
     """
-    av = pyav()
     height, width = planes[0].shape
     whole = "444" in pixel_format or not (height % 2 or width % 2)
     if whole and all(p.flags.writeable and p.strides[1] == p.itemsize for p in planes):

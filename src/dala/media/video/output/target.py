@@ -1,4 +1,4 @@
-"""Where a video is written: a file that appears when it is complete, or a stream."""
+"""The target of a video: a file that appears when it is complete, or a stream."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from dala.errors import ParameterError, VideoError
+from dala.errors import DalaError, ParameterError, VideoError
 from dala.media.parts import PartFile
-from dala.media.video.source import AvObject, pyav
+from dala.media.video.source import AvObject, av
 from dala.typing import PathLike
 
 _CALL: Final = "video.write"
@@ -20,6 +20,8 @@ MUXERS: Final = {
     "wmv": "asf", "mpg": "mpeg", "ogv": "ogg", "y4m": "yuv4mpegpipe",
 }  # fmt: skip
 _MOV: Final = ("mp4", "mov", "m4v")
+#: Containers with ids, which FFmpeg takes at random by default.
+_WITH_IDS: Final = ("mkv", "webm", "ogg", "ogv")
 #: The most units a second in which MP4 stores when a track begins.
 _MAX_SCALE: Final = 1_000_000
 
@@ -37,36 +39,14 @@ class Target:
     """
 
     def __init__(self, given: PathLike | BinaryIO, format: str | None = None) -> None:
-        if format is not None and (not isinstance(format, str) or not format.strip(".")):
-            raise ParameterError.invalid(
-                _CALL, "format", "a container, such as 'mp4' or 'mkv'", format
-            )
-        #: The path of the file; None for a file object.
-        self.path: Path | None = None
-        self._stream: _Stream | None = None
         self._owned: BinaryIO | None = None
         self._part: PartFile | None = None
-        if isinstance(given, str | os.PathLike):
-            if not os.fspath(given):
-                raise ParameterError.invalid(_CALL, "path", "the name of a file to write", given)
-            self.path = _checked(Path(os.fsdecode(given)), format)
-            #: For messages.
-            self.label = str(self.path)
-            format = format or self.path.suffix
-        elif hasattr(given, "write"):
-            if format is None:
-                raise ParameterError(
-                    f"{_CALL}: a file object has no suffix to name the container. Give format, "
-                    "'mkv' for example."
-                )
-            self._stream = _Stream(given)
-            self.label = str(getattr(given, "name", None) or f"<{type(given).__name__}>")
-        else:
-            raise ParameterError.invalid(
-                _CALL, "path", "the name of a file to write, or a file object", given
-            )
-        #: The container as a suffix without the dot.
-        self.format = format.lower().lstrip(".")
+        #: The path of the file, None for a file object; the container as a suffix without the dot.
+        self.path, stream, self.format = destination(_CALL, given, format, "mkv", VideoError)
+        self._stream = None if stream is None else _Stream(stream)
+        name = getattr(stream, "name", None) or f"<{type(stream).__name__}>"
+        #: For messages.
+        self.label = str(self.path or name)
 
     def open(self, unit: Fraction | None = None) -> AvObject:
         """Return the open container of PyAV.
@@ -76,6 +56,8 @@ class Target:
         """
         mov = self.format in _MOV
         options = {"movflags": "+faststart"} if mov else {}
+        if self.format in _WITH_IDS:
+            options["fflags"] = "+bitexact"
         exact = {}
         if mov and unit is not None and unit.numerator == 1 and unit.denominator <= _MAX_SCALE:
             exact["movie_timescale"] = str(unit.denominator * -(-1000 // unit.denominator))
@@ -93,7 +75,7 @@ class Target:
             chosen = None if same else muxer
             try:
                 name = f"file:{self._part.path}"
-                return pyav().open(name, "w", format=chosen, options=options)
+                return av.open(name, "w", format=chosen, options=options)
             except BaseException:
                 self._part.discard()
                 raise
@@ -106,7 +88,7 @@ class Target:
             options = dict(exact)
             if not self._stream.seekable():
                 options["movflags"] = "+frag_keyframe+empty_moov+default_base_moof"
-        return pyav().open(self._stream, "w", format=muxer, options=options)
+        return av.open(self._stream, "w", format=muxer, options=options)
 
     def complete(self) -> None:
         """Give the file its name, or flush the stream.
@@ -198,13 +180,40 @@ class _Stream:
                 self._file.truncate()
 
 
-def _checked(path: Path, format: str | None) -> Path:
-    if not path.suffix and format is None:
+def destination(
+    call: str, given: PathLike | BinaryIO, format: str | None, usual: str, error: type[DalaError]
+) -> tuple[Path | None, BinaryIO | None, str]:
+    """Return the path or the file object to write to, and the container's suffix without the dot.
+
+    Args:
+        call: the call for messages.
+        given: a path or a file object.
+        format: the container; by default that of the path's suffix.
+        usual: a container for examples in messages.
+        error: raised for folders that are not there, and for folders instead of files.
+    """
+    if format is not None and (not isinstance(format, str) or not format.strip(".")):
+        raise ParameterError.invalid(call, "format", f"a container, such as {usual!r}", format)
+    if isinstance(given, str | os.PathLike):
+        if not os.fspath(given):
+            raise ParameterError.invalid(call, "path", "the name of a file to write", given)
+        path = Path(os.fsdecode(given))
+        if path.is_dir():
+            raise error(f"{call}: {str(path)!r} is a folder. Name a file in it.")
+        if not path.suffix and format is None:
+            raise ParameterError(
+                f"{call}: {str(path)!r} has no suffix to name the container. Use .{usual}, for "
+                "example."
+            )
+        if not path.parent.is_dir():
+            raise error(f"{call}: no such folder: {str(path.parent)!r}. Create it first.")
+        return path, None, (format or path.suffix).lower().lstrip(".")
+    if not hasattr(given, "write"):
+        expected = "the name of a file to write, or a file object"
+        raise ParameterError.invalid(call, "path", expected, given)
+    if format is None:
         raise ParameterError(
-            f"{_CALL}: {str(path)!r} has no suffix to name the container. Use .mp4, for example."
+            f"{call}: a file object has no suffix to name the container. Give format, {usual!r} "
+            "for example."
         )
-    if path.is_dir():
-        raise VideoError(f"{_CALL}: {str(path)!r} is a folder. Name a file in it.")
-    if not path.parent.is_dir():
-        raise VideoError(f"{_CALL}: no such folder: {str(path.parent)!r}. Create it first.")
-    return path
+    return None, given, format.lower().lstrip(".")

@@ -1,18 +1,14 @@
-"""What each container holds besides pictures, by the name of FFmpeg's muxer.
+"""The tracks that each container holds besides pictures, by the name of FFmpeg's muxer.
 
 FFmpeg muxes more than players can read (Vorbis in MP4, say); these are the codecs that are usual.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-_ANY: Final = frozenset(("*",))
-_PCM: Final = frozenset((
-    "pcm_s16le", "pcm_s24le", "pcm_s32le", "pcm_f32le", "pcm_s16be", "pcm_s24be", "pcm_u8",
-))  # fmt: skip
-_BITMAPS: Final = frozenset(("hdmv_pgs_subtitle", "dvd_subtitle", "dvb_subtitle"))
+_PCM: Final = "pcm_s16le pcm_s24le pcm_s32le pcm_f32le pcm_s16be pcm_s24be pcm_u8"
 #: Codecs of subtitles that are text, which can be converted into each other.
 TEXT: Final = frozenset((
     "ass", "jacosub", "microdvd", "mov_text", "mpl2", "pjs", "realtext", "sami", "ssa", "stl",
@@ -25,18 +21,18 @@ class Container:
     """The codecs that a container takes as they are, and those that others are converted to.
 
     Attributes:
-        sound: codecs of sound; "*" is all.
+        sound: codecs of sound, with spaces between; "*" is all.
         sound_encoder: FFmpeg's encoder for other sound; "" if there is none.
-        subtitles: codecs of subtitles.
+        subtitles: codecs of subtitles, likewise.
         text: the codec that other text subtitles are converted to; "" if there is none.
         cover: how a cover picture is stored: "stream", "attachment" or "".
         attachments: whether files can be attached.
         chapters: whether it has chapters.
     """
 
-    sound: frozenset[str] = frozenset()
+    sound: str = ""
     sound_encoder: str = ""
-    subtitles: frozenset[str] = frozenset()
+    subtitles: str = ""
     text: str = ""
     cover: str = ""
     attachments: bool = False
@@ -44,13 +40,13 @@ class Container:
 
     def takes_sound(self, codec: str) -> bool:
         """Return whether sound of a codec is copied."""
-        return codec in self.sound or self.sound == _ANY
+        return codec in self.sound.split() or self.sound == "*"
 
 
 _MP4: Final = Container(
-    sound=frozenset(("aac", "ac3", "alac", "eac3", "flac", "mp2", "mp3", "opus")),
+    sound="aac ac3 alac eac3 flac mp2 mp3 opus",
     sound_encoder="aac",
-    subtitles=frozenset(("mov_text",)),
+    subtitles="mov_text",
     text="mov_text",
     cover="stream",
     chapters=True,
@@ -59,55 +55,46 @@ _MP4: Final = Container(
 CONTAINERS: Final = {
     "mp4": _MP4,
     "ipod": _MP4,
-    "mov": Container(
-        sound=frozenset(("aac", "ac3", "alac", "eac3", "mp3")) | _PCM,
-        sound_encoder="aac",
-        subtitles=frozenset(("mov_text",)),
-        text="mov_text",
-        cover="stream",
-        chapters=True,
-    ),
+    "mov": replace(_MP4, sound=f"aac ac3 alac eac3 mp3 {_PCM}"),
     "matroska": Container(
-        sound=_ANY,
+        sound="*",
         sound_encoder="aac",
-        subtitles=frozenset(("ass", "hdmv_text_subtitle", "ssa", "subrip", "text", "webvtt"))
-        | _BITMAPS,
+        subtitles="ass hdmv_text_subtitle ssa subrip text webvtt "
+        "hdmv_pgs_subtitle dvd_subtitle dvb_subtitle",
         text="subrip",
         cover="attachment",
         attachments=True,
         chapters=True,
     ),
     "webm": Container(
-        sound=frozenset(("opus", "vorbis")),
+        sound="opus vorbis",
         sound_encoder="libopus",
-        subtitles=frozenset(("webvtt",)),
+        subtitles="webvtt",
         text="webvtt",
         chapters=True,
     ),
     "avi": Container(
-        sound=frozenset(("aac", "ac3", "mp2", "mp3", "pcm_s16le", "pcm_u8", "wmav2")),
+        sound="aac ac3 mp2 mp3 pcm_s16le pcm_u8 wmav2",
         sound_encoder="libmp3lame",
     ),
     "mpegts": Container(
-        sound=frozenset(("aac", "ac3", "dts", "eac3", "mp2", "mp3", "opus")),
+        sound="aac ac3 dts eac3 mp2 mp3 opus",
         sound_encoder="aac",
-        subtitles=frozenset(("dvb_subtitle", "dvb_teletext")),
+        subtitles="dvb_subtitle dvb_teletext",
     ),
-    "mpeg": Container(sound=frozenset(("ac3", "mp2")), sound_encoder="mp2"),
-    "vob": Container(sound=frozenset(("ac3", "mp2")), sound_encoder="mp2"),
-    "ogg": Container(
-        sound=frozenset(("flac", "opus", "vorbis")), sound_encoder="libopus", chapters=True
-    ),
-    "flv": Container(sound=frozenset(("aac", "mp3")), sound_encoder="aac"),
+    "mpeg": Container(sound="ac3 mp2", sound_encoder="mp2"),
+    "vob": Container(sound="ac3 mp2", sound_encoder="mp2"),
+    "ogg": Container(sound="flac opus vorbis", sound_encoder="libopus", chapters=True),
+    "flv": Container(sound="aac mp3", sound_encoder="aac"),
     "3gp": Container(
-        sound=frozenset(("aac", "amr_nb", "amr_wb")),
+        sound="aac amr_nb amr_wb",
         sound_encoder="aac",
-        subtitles=frozenset(("mov_text",)),
+        subtitles="mov_text",
         text="mov_text",
     ),
-    "asf": Container(sound=frozenset(("mp3", "wmav1", "wmav2")), sound_encoder="wmav2"),
-    "mxf": Container(sound=frozenset(("pcm_s16le", "pcm_s24le")), sound_encoder="pcm_s16le"),
-    "nut": Container(sound=_ANY, chapters=True),
+    "asf": Container(sound="mp3 wmav1 wmav2", sound_encoder="wmav2"),
+    "mxf": Container(sound="pcm_s16le pcm_s24le", sound_encoder="pcm_s16le"),
+    "nut": Container(sound="*", chapters=True),
 }
 
 
@@ -117,6 +104,5 @@ def container_of(muxer: str) -> Container:
     >>> container_of("webm").takes_sound("aac"), container_of("yuv4mpegpipe").sound_encoder
     (False, '')
     """
-    return CONTAINERS.get({"ogv": "ogg", "3g2": "3gp", "asf_stream": "asf"}.get(muxer, muxer)) or (
-        Container()
-    )
+    known = {"ogv": "ogg", "3g2": "3gp", "asf_stream": "asf"}.get(muxer, muxer)
+    return CONTAINERS.get(known, Container())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Final
 
-from dala.media.video.source import AvObject, pyav
+from dala.media.video.source import AvObject, av
+from dala.media.video.timing import shift_packet
 
 #: Sampling rates of Opus.
 _OPUS_RATES: Final = (8000, 12000, 16000, 24000, 48000)
@@ -25,27 +27,38 @@ _SCRIPT: Final = (
 _MILLISECOND: Final = Fraction(1, 1000)
 
 
-class CopiedTrack:
+class Track(ABC):
+    """A track on its way into an output."""
+
+    #: The stream in the output.
+    made: AvObject
+    #: Packets that could not be decoded.
+    damaged = 0
+
+    @abstractmethod
+    def feed(self, packet: AvObject, shift: Fraction) -> Iterator[AvObject]:
+        """Yield packets for the output from one of the source, moved in time."""
+
+    def flush(self) -> Iterator[AvObject]:
+        """Yield what the track still holds."""
+        yield from ()
+
+
+class CopiedTrack(Track):
     """Packets without change but for their time."""
 
     def __init__(self, output: AvObject, stream: AvObject) -> None:
         self.made = output.add_stream_from_template(stream)
 
     def feed(self, packet: AvObject, shift: Fraction) -> Iterator[AvObject]:
-        """Yield the packet, moved in time."""
+        """Yield the packet for the output, moved in time."""
         if shift:
-            steps = round(shift / Fraction(packet.time_base))
-            packet.dts += steps
-            packet.pts = None if packet.pts is None else packet.pts + steps
+            shift_packet(packet, shift)
         packet.stream = self.made
         yield packet
 
-    def flush(self) -> Iterator[AvObject]:
-        """Yield the last packets: there are none."""
-        yield from ()
 
-
-class ConvertedSound:
+class ConvertedSound(Track):
     """Sound that is decoded and encoded again, because the container cannot hold its codec."""
 
     def __init__(self, output: AvObject, stream: AvObject, encoder: str) -> None:
@@ -57,34 +70,27 @@ class ConvertedSound:
         self.made.codec_context.open(strict=False)
         self._decoder = stream.codec_context
         self._shift = Fraction(0)
-        #: Packets that could not be decoded.
-        self.damaged = 0
 
     def feed(self, packet: AvObject, shift: Fraction) -> Iterator[AvObject]:
         """Yield the packets that a packet completes."""
         self._shift = shift
-        try:
-            frames = self._decoder.decode(packet)
-        except pyav().FFmpegError:
-            self.damaged += 1
-            return
-        for frame in frames:
-            yield from self._encode(frame)
-
-    def _encode(self, frame: AvObject) -> Iterator[AvObject]:
-        if frame.pts is not None and self._shift:
-            frame.pts += round(self._shift / Fraction(frame.time_base))
-        yield from self.made.encode(frame)
+        yield from self._encoded(packet)
 
     def flush(self) -> Iterator[AvObject]:
         """Yield the last packets."""
-        try:
-            frames = self._decoder.decode(None)
-        except pyav().FFmpegError:
-            frames = []
-        for frame in frames:
-            yield from self._encode(frame)
+        yield from self._encoded(None)
         yield from self.made.encode(None)
+
+    def _encoded(self, packet: AvObject | None) -> Iterator[AvObject]:
+        try:
+            frames = self._decoder.decode(packet)
+        except av.FFmpegError:
+            self.damaged += packet is not None
+            return
+        for frame in frames:
+            if frame.pts is not None and self._shift:
+                frame.pts += round(self._shift / Fraction(frame.time_base))
+            yield from self.made.encode(frame)
 
 
 def _sound_format(stream: AvObject, encoder: str) -> tuple[int, str]:
@@ -104,7 +110,7 @@ def _sound_format(stream: AvObject, encoder: str) -> tuple[int, str]:
     return rate, layout
 
 
-class ConvertedSubtitles:
+class ConvertedSubtitles(Track):
     """Text subtitles that are written in the codec that the container takes."""
 
     def __init__(self, output: AvObject, stream: AvObject, codec: str) -> None:
@@ -114,8 +120,6 @@ class ConvertedSubtitles:
         self.made.codec_context.subtitle_header = self._decoder.subtitle_header or _SCRIPT
         self.made.codec_context.time_base = _MILLISECOND
         self._last = -1
-        #: Packets that could not be decoded.
-        self.damaged = 0
 
     def feed(self, packet: AvObject, shift: Fraction) -> Iterator[AvObject]:
         """Yield the converted packet, if it has text."""
@@ -124,7 +128,7 @@ class ConvertedSubtitles:
             if found is None or not len(found):
                 return
             made = self.made.codec_context.encode_subtitle(found)
-        except (pyav().FFmpegError, ValueError):
+        except (av.FFmpegError, ValueError):
             self.damaged += 1
             return
         base = Fraction(packet.time_base)
@@ -135,11 +139,3 @@ class ConvertedSubtitles:
         made.time_base, made.pts, made.dts = _MILLISECOND, start, start
         made.duration = round((packet.duration or 0) * base / _MILLISECOND)
         yield made
-
-    def flush(self) -> Iterator[AvObject]:
-        """Yield the last packets: there are none."""
-        yield from ()
-
-
-#: A track of any kind.
-Track = CopiedTrack | ConvertedSound | ConvertedSubtitles

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import Final
 
 from dala.errors import VideoError, counted
 from dala.media.notices import notify
-from dala.media.video.decoding.input import ffmpeg_message
-from dala.media.video.source import AvObject, VideoSource, open_container, pyav, tags_of
+from dala.media.video.source import (
+    AvObject,
+    VideoSource,
+    av,
+    ffmpeg_errors,
+    ffmpeg_message,
+    open_container,
+    tags_of,
+)
 from dala.media.video.timing import PacketClock, is_broadcast, start_offset
 from dala.media.video.tracks.containers import TEXT, Container, container_of
 from dala.media.video.tracks.track import ConvertedSound, ConvertedSubtitles, CopiedTrack, Track
@@ -27,6 +35,7 @@ _COVER: Final = 1024
 _COVERS: Final = {"mjpeg": ("cover.jpg", "image/jpeg"), "png": ("cover.png", "image/png")}
 
 
+@dataclass(eq=False, repr=False)
 class Tracks:
     """The sound of a source, and on demand everything else, on its way into an output.
 
@@ -48,32 +57,19 @@ class Tracks:
             ...
     """
 
-    def __init__(
-        self,
-        source: VideoSource,
-        call: str,
-        *,
-        sound: bool = True,
-        everything: bool = False,
-        to_zero: bool = False,
-        offset: Fraction = Fraction(0),
-        length: Fraction | None = None,
-    ) -> None:
-        av = pyav()
-        self.source = source
-        self._call = call
-        self._sound = sound
-        self._everything = everything
-        self._to_zero = to_zero
-        self._offset = offset
-        self._length = length
-        try:
+    source: VideoSource
+    call: str
+    _: KW_ONLY
+    sound: bool = True
+    everything: bool = False
+    to_zero: bool = False
+    offset: Fraction = Fraction(0)
+    length: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        source, given = self.source, "tracks_from" if self.everything else "audio_from"
+        with ffmpeg_errors(f"{self.call}: cannot open {given} {source.label!r}"):
             self._container = open_container(source.handle, container_options=source.reach)
-        except (av.FFmpegError, OSError, ValueError) as error:
-            given = "tracks_from" if everything else "audio_from"
-            raise VideoError(
-                f"{call}: cannot open {given} {source.label!r}: {ffmpeg_message(error)}."
-            ) from error
         self._clock = PacketClock() if is_broadcast(self._container) else None
         self._tracks: dict[int, Track] = {}
         self._packets: Iterator[AvObject] = iter(())
@@ -100,17 +96,19 @@ class Tracks:
             VideoError: only sound was asked for, and the output cannot hold it.
         """
         holds = container_of(output.format.name)
-        self._shift = self._offset + self._start(shift_to_zero or self._to_zero)
-        main = self._main_video()
+        to_zero = shift_to_zero or self.to_zero
+        self._shift = self.offset - start_offset(self._container, to_zero)
+        videos = self._container.streams.video
+        main = next((v for v in videos if not v.disposition & _COVER), None)
         if main is not None and main.average_rate:
             self._step = 1 / Fraction(main.average_rate)
         for stream in self._container.streams:
             if stream.type == "audio":
-                if self._sound:
+                if self.sound:
                     self._add_sound(output, stream, holds)
-            elif self._everything and stream is not main:
+            elif self.everything and stream is not main:
                 self._add_other(output, stream, holds)
-        if self._everything:
+        if self.everything:
             self._add_tags(output, main, holds)
         self._report(output)
         if self._tracks:
@@ -118,20 +116,9 @@ class Tracks:
             self._packets = self._container.demux(kept)
             self._advance()
 
-    def _main_video(self) -> AvObject:
-        videos = self._container.streams.video
-        return next((v for v in videos if not v.disposition & _COVER), None)
-
-    def _start(self, shift_to_zero: bool) -> Fraction:
-        videos = self._container.streams.video
-        if shift_to_zero and videos and videos[0].start_time:
-            return -Fraction(videos[0].start_time * videos[0].time_base)
-        return -start_offset(self._container)
-
     def _add_sound(self, output: AvObject, stream: AvObject, holds: Container) -> None:
         codec = _codec(stream)
         name = _name(stream, codec)
-        av = pyav()
         reason = "no sound fits into it"
         try:
             if codec:
@@ -139,23 +126,22 @@ class Tracks:
         except (av.FFmpegError, ValueError) as error:  # copied, it would spoil the whole file
             reason, codec = f"its header is damaged ({ffmpeg_message(error)})", ""
             name = f"{name}, whose header is damaged"
-        if codec and holds.takes_sound(codec):
+        encoders = ["copy"] if codec and holds.takes_sound(codec) else []
+        encoders += [holds.sound_encoder] if codec and holds.sound_encoder else []
+        for encoder in encoders:
             try:
-                self._keep(stream, CopiedTrack(output, stream))
+                if encoder == "copy":
+                    self._keep(stream, CopiedTrack(output, stream))
+                else:
+                    self._keep(stream, ConvertedSound(output, stream, encoder))
+                    made = av.Codec(encoder, "w").canonical_name
+                    self._converted.append(f"{name} to {made}")
                 return
             except (av.FFmpegError, ValueError, OSError) as error:
                 reason = ffmpeg_message(error)
-        if codec and holds.sound_encoder:
-            try:
-                self._keep(stream, ConvertedSound(output, stream, holds.sound_encoder))
-                made = av.Codec(holds.sound_encoder, "w").canonical_name
-                self._converted.append(f"{name} to {made}")
-                return
-            except (av.FFmpegError, ValueError, OSError) as error:
-                reason = ffmpeg_message(error)
-        if not self._everything:
+        if not self.everything:
             raise VideoError(
-                f"{self._call}: the {name} of {self.source.label!r} does not fit into "
+                f"{self.call}: the {name} of {self.source.label!r} does not fit into "
                 f"{output.name!r}: {reason}. Write to .mkv, which accepts any codec."
             )
         self._left_out.append(name)
@@ -163,9 +149,8 @@ class Tracks:
     def _add_other(self, output: AvObject, stream: AvObject, holds: Container) -> None:
         codec = _codec(stream)
         name = _name(stream, codec)
-        av = pyav()
         try:
-            if stream.type == "subtitle" and codec in holds.subtitles:
+            if stream.type == "subtitle" and codec in holds.subtitles.split():
                 self._keep(stream, CopiedTrack(output, stream))
             elif stream.type == "subtitle" and codec in TEXT and holds.text:
                 self._keep(stream, ConvertedSubtitles(output, stream, holds.text))
@@ -230,9 +215,8 @@ class Tracks:
     # the packets ------------------------------------------------------------------------------
     def _advance(self) -> None:
         """Fetch the next packet of the part that is wanted."""
-        av = pyav()
         self._next = None
-        try:
+        with ffmpeg_errors(f"{self.call}: the audio of {self.source.label!r} is damaged"):
             for packet in self._packets:
                 if packet.size and packet.dts is None:
                     packet.dts = packet.pts = packet.pts or 0  # covers have no time
@@ -241,25 +225,20 @@ class Tracks:
                 if self._clock is not None and packet.stream.type == "audio":
                     self._clock.move(packet)
                 time = packet.dts * Fraction(packet.time_base) + self._shift
-                if self._length is not None and time >= self._length:
-                    if time >= self._length + 1:  # no track lags so much behind another
+                if self.length is not None and time >= self.length:
+                    if time >= self.length + 1:  # no track lags so much behind another
                         return
-                elif time >= 0 or not self._to_zero or not self._shift:
+                elif time >= 0 or not self.to_zero or not self._shift:
                     # Before 0 are the packets that start an encoder's sound.
                     self._next = packet
                     return
-        except av.FFmpegError as error:
-            raise VideoError(
-                f"{self._call}: the audio of {self.source.label!r} is damaged: "
-                f"{ffmpeg_message(error)}."
-            ) from error
 
     def feed(self, output: AvObject, until: Fraction | None) -> None:
         """Pass on the packets up to the time of a picture; with None, to the end of the last one.
 
         With a ``length`` they end there instead.
         """
-        if until is None and self._length is None and self._picture is not None:
+        if until is None and self.length is None and self._picture is not None:
             until = self._picture + self._step - _EARLIER
         elif until is not None:
             if self._picture is not None and until > self._picture:
@@ -270,16 +249,14 @@ class Tracks:
             time = packet.dts * Fraction(packet.time_base) + self._shift
             if until is not None and time > until:
                 return
-            for made in self._tracks[packet.stream_index].feed(packet, self._shift):
-                output.mux_one(made)
+            output.mux(self._tracks[packet.stream_index].feed(packet, self._shift))
             self._advance()
 
     def finish(self, output: AvObject) -> None:
         """Write what converted tracks still hold."""
         for track in self._tracks.values():
-            for made in track.flush():
-                output.mux_one(made)
-        damaged = sum(getattr(track, "damaged", 0) for track in self._tracks.values())
+            output.mux(track.flush())
+        damaged = sum(track.damaged for track in self._tracks.values())
         if damaged:
             notify(f"{self.source.label}: {counted(damaged, 'damaged packets')} left out.")
 
@@ -309,3 +286,35 @@ def _tags(metadata: Mapping[str, str]) -> dict[str, str]:
         for key, value in tags_of(metadata).items()
         if key.lower() not in _OWN_TAGS and not key.startswith("_STATISTICS")
     }
+
+
+class TrackGroup(Tracks):
+    """Tracks of several sources, passed into one output.
+
+    Example::
+
+        with video.write("out.mkv", tracks_from="film.mkv", audio_from="dub.wav") as sink: ...
+    """
+
+    def __init__(self, members: Iterable[Tracks] = ()) -> None:
+        self.members = list(members)
+
+    def add_to(self, output: AvObject, shift_to_zero: bool) -> None:
+        """Add an output stream for each track of the sources."""
+        for member in self.members:
+            member.add_to(output, shift_to_zero)
+
+    def feed(self, output: AvObject, until: Fraction | None) -> None:
+        """Pass on the packets up to a time, or all remaining ones."""
+        for member in self.members:
+            member.feed(output, until)
+
+    def finish(self, output: AvObject) -> None:
+        """Write what converted tracks still hold."""
+        for member in self.members:
+            member.finish(output)
+
+    def close(self) -> None:
+        """Close the sources."""
+        for member in self.members:
+            member.close()

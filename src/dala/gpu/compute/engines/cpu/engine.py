@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -36,7 +37,7 @@ from dala.gpu.compute.engines.cpu.job import (
     job_head,
     job_packer,
 )
-from dala.gpu.compute.engines.cpu.launch import NativeJob, job_runner
+from dala.gpu.compute.engines.cpu.launch import NativeJob, do_nothing, job_runner
 from dala.gpu.compute.engines.cpu.llvm.kernel import JobLayout, module_text
 from dala.gpu.compute.engines.cpu.llvm.metering import is_long
 from dala.gpu.compute.engines.cpu.memory import Array, HostMemory, Memory, address_of
@@ -50,6 +51,7 @@ from dala.gpu.compute.lang.ir import Program
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.compositing import Composer
     from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
+    from dala.gpu.compute.engines.cpu.llvm.tiles import Host
     from dala.gpu.compute.engines.cpu.rows.machine import Machine
 
 # Modules for images are imported on first use: most calls do not need them.
@@ -87,14 +89,9 @@ class CPUEngine(Engine):
         return self._compiler
 
     @property
-    def streams(self) -> bool:
-        """Whether this CPU has non-temporal stores."""
-        return self._jit.host.streams
-
-    @property
-    def attributes(self) -> str:
-        """LLVM function attributes for this CPU."""
-        return self._jit.host.attributes
+    def host(self) -> Host:
+        """Properties of this CPU for generated code."""
+        return self._jit.host
 
     @property
     def machine(self) -> Machine:
@@ -182,7 +179,7 @@ class CPUEngine(Engine):
     def prepare(self, program: Program, geometry: Geometry) -> Runner:
         """Return the runner of a program for a geometry."""
         if geometry.count == 0:
-            return _nothing
+            return do_nothing
         plan = cpu_cost.plan(program, geometry, self.threads.threads)
 
         def specialized(known: Mapping[int, int]) -> Runner | None:
@@ -194,8 +191,7 @@ class CPUEngine(Engine):
                     return runner
             if known and has_loops(unroll(program.body, program.result, known)[0]):
                 return None  # with a loop left, specialized code is no faster
-            code = self._code(program, geometry, known)
-            return self._runner(program, geometry, code, plan, is_long(program.body, known))
+            return self._runner(program, geometry, plan, known)
 
         def general() -> Runner:
             made = specialized({})
@@ -213,10 +209,7 @@ class CPUEngine(Engine):
         if not has_loops(program.body):
             return runner
 
-        def counted() -> Runner:
-            code = self._code(program, geometry, {}, counting=True)
-            return self._runner(program, geometry, code, plan, True)
-
+        counted = partial(self._runner, program, geometry, plan, {}, counting=True)
         return CountedVariant(runner, counted)
 
     def chain(self, links: Sequence[Link], inputs: Sequence[Tensor]) -> Runner | None:
@@ -243,21 +236,6 @@ class CPUEngine(Engine):
 
         return CPUComposer()
 
-    def _code(
-        self,
-        program: Program,
-        geometry: Geometry,
-        known: Mapping[int, int],
-        counting: bool = False,
-    ) -> Code:
-        key = (program.key, geometry.layout, *known.items(), *(["counting"] if counting else ()))
-        return self.code_for(
-            key,
-            lambda: self._text(program, geometry, known, counting),
-            program.name,
-            unrolled=bool(known),
-        )
-
     def _text(
         self,
         program: Program,
@@ -265,7 +243,7 @@ class CPUEngine(Engine):
         known: Mapping[int, int],
         counting: bool = False,
     ) -> str:
-        attributes, layout = self._jit.host.attributes, geometry.layout
+        attributes, layout = self.host.attributes, geometry.layout
         analysis = self._analysis(program, known) if layout[0] == 1 and not counting else None
         machine = None if analysis is None else self.machine
         return module_text(program, layout, attributes, known, analysis, machine, counting)
@@ -301,7 +279,7 @@ class CPUEngine(Engine):
 
         def make() -> Code:
             effort = effort_for(module, unrolled=unrolled)
-            code = compiler.compile_new(module, exports, vectors=key[0] == "rows", effort=effort)
+            code = compiler.compile_new(module, exports, effort=effort)
             return self._kept(key, code)
 
         return self._compiles.run(key, make, call)
@@ -316,10 +294,17 @@ class CPUEngine(Engine):
         self,
         program: Program,
         geometry: Geometry,
-        code: Code,
         plan: cpu_cost.TilePlan,
-        long: bool,
+        known: Mapping[int, int],
+        counting: bool = False,
     ) -> Runner:
+        code = self.code_for(
+            (program.key, geometry.layout, *known.items(), *(["counting"] if counting else ())),
+            lambda: self._text(program, geometry, known, counting),
+            program.name,
+            unrolled=bool(known),
+        )
+        long = counting or is_long(program.body, known)
         layout = JobLayout(program, len(geometry.dims))
         numbers = layout.geometry_values(geometry)
         fixed = struct.pack(f"={len(numbers)}q", *numbers)
@@ -377,7 +362,3 @@ def _array(storage: Storage) -> Array:
         return array
     except AttributeError:
         raise freed_error() from None
-
-
-def _nothing(inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]) -> None:
-    """Do nothing: the runner for empty outputs."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
@@ -74,3 +75,17 @@ def job_runner(job: NativeJob, threads: ThreadPool) -> Runner:
                 threads.run(tiles, block, helpers, guard)
 
     return run
+
+
+def lazily(make: Callable[[], Runner]) -> Runner:
+    """Return a runner that is made by its first call."""
+    made = cache(make)
+
+    def run(inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]) -> None:
+        made()(inputs, output, params)
+
+    return run
+
+
+def do_nothing(inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]) -> None:
+    """Do nothing: the runner for empty outputs."""

@@ -1,8 +1,8 @@
 """Levels of instructions: what decides how sums are rounded, and how a common level is chosen.
 
-Results of one program may differ in their last bits between processors: one with fused operations
-rounds once where others round twice, and wider vectors add in another order. Processors of one
-level compute the same.
+Floats may differ in their last bits between processors: one with fused operations rounds once where
+others round twice. Sums have one order at every level, so levels with fused operations compute the
+same.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ value is compiled again for that value, with its loops unrolled. Results are bit
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Final
 
 from dala import budget, forks
@@ -30,8 +31,7 @@ class CountedVariant:
 
     def __init__(self, plain: Runner, make: Callable[[], Runner]) -> None:
         self._plain = plain
-        self._make = make
-        self._counted: Runner | None = None
+        self._counted = cache(make)
 
     def __call__(
         self, inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]
@@ -40,9 +40,7 @@ class CountedVariant:
         runner = self._plain
         scope = budget.find_scope()
         if scope is not None and scope.limits.iterations is not None:
-            if self._counted is None:
-                self._counted = self._make()
-            runner = self._counted
+            runner = self._counted()
         runner(inputs, output, params)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import count
 from typing import Final
 
@@ -12,17 +12,20 @@ from dala.gpu.compute.engines.base import Engine, Storage
 from dala.gpu.compute.engines.blending import FULL, LEAST, SOFT, VALUES, WHITE, share_of
 from dala.gpu.compute.engines.compositing import (
     BLENDS,
+    DRAW,
     GRID,
     LINEAR,
     NEAREST,
     PICTURE,
     RING,
     SHADOW,
-    SHADOW_STEPS,
     TINT,
+    ComposedFrame,
     Composer,
-    Rect,
 )
+from dala.gpu.compute.engines.sampling import draws as sampling
+from dala.gpu.compute.engines.sampling.draws import Places
+from dala.gpu.compute.engines.sampling.shadows import blurred, root
 from dala.typing import NDArray
 
 
@@ -56,15 +59,8 @@ class HostComposer(Composer):
     def drop(self, picture: int) -> None:
         self._pictures.pop(picture, None)
 
-    def compose(
-        self,
-        target: Storage,
-        width: int,
-        height: int,
-        draws: NDArray,
-        rects: Sequence[Rect],
-        background: tuple[int, int, int, int] | None,
-    ) -> None:
+    def compose(self, frame: ComposedFrame) -> None:
+        target, width, height, draws, rects, background = frame
         pixels = np.frombuffer(self._host(target), np.uint8).reshape(height, width, 4)
         for x0, y0, x1, y1 in rects:
             if background is not None:
@@ -76,137 +72,62 @@ class HostComposer(Composer):
                     part = pixels[top:bottom, left:right]
                     part[...] = self._drawn(part, draw, left, top)
 
-    @property
-    def nbytes(self) -> int:
-        return 0
-
     def _drawn(self, under: NDArray, draw: np.void, left: int, top: int) -> NDArray:
         height, width = under.shape[:2]
-        dx = np.arange(left, left + width)[None, :] + 0.5 - float(draw["cx"])
-        dy = np.arange(top, top + height)[:, None] + 0.5 - float(draw["cy"])
-        cos, sin = float(draw["cos"]), float(draw["sin"])
-        u, v = dx * cos + dy * sin, dy * cos - dx * sin
+        x = np.arange(left, left + width, dtype=np.int64)[None, :]
+        y = np.arange(top, top + height, dtype=np.int64)[:, None]
+        places = sampling.places_of(np.array([draw], DRAW), NEAREST)
         source = np.broadcast_to(draw["color"].astype(np.int64), (height, width, 4)).copy()
         if draw["kind"] in (PICTURE, TINT):
-            sampled = self._sampled(draw, u, v)
+            sampled = self._sampled(int(draw["picture"]), places, x, y)
             if draw["kind"] == PICTURE:
                 source = sampled
             else:
                 source[..., 3] = (source[..., 3] * sampled[..., 3] + 127) // 255
-        share = np.floor(coverage(draw, u, v) * int(share_of(draw["opacity"])) + 0.5)
+        u, v = (sampling.at(own, x, y) for own in places.steps[:2, :, 0])
+        share = shares(draw, u, v)
         linear = bool(draw["flags"] & LINEAR)
-        return blend(int(draw["blend"]), under, source, share.astype(np.int64), linear)
+        return blend(int(draw["blend"]), under, source, share, linear)
 
-    def _sampled(self, draw: np.void, u: NDArray, v: NDArray) -> NDArray:
-        """Sample the draw's picture at positions in its box: straight bytes."""
-        pixels = self._pictures[int(draw["picture"])][2] / 255.0
-        across, down = max(1, int(draw["taps_x"])), max(1, int(draw["taps_y"]))
-        total = np.zeros((*u.shape, 4))
-        for j in range(down):
-            for i in range(across):
-                at_u = u + (i + 0.5) / across - 0.5
-                at_v = v + (j + 0.5) / down - 0.5
-                s = (at_u + float(draw["hw"])) * float(draw["sx"]) + float(draw["ox"])
-                t = (at_v + float(draw["hh"])) * float(draw["sy"]) + float(draw["oy"])
-                total = total + texels(pixels, draw, s, t)
-        total = total / (across * down)
-        alpha = total[..., 3:]
-        colors = np.divide(
-            total[..., :3], alpha, out=np.zeros_like(total[..., :3]), where=alpha > 0
-        )
-        made = np.concatenate([colors, alpha], axis=2) * 255.0
-        return np.floor(np.clip(made, 0.0, 255.0) + 0.5).astype(np.int64)
-
-
-def texels(pixels: NDArray, draw: np.void, s: NDArray, t: NDArray) -> NDArray:
-    """Sample at texel positions: premultiplied RGBA."""
-    height, width = pixels.shape[:2]
-    u0, u1 = float(draw["u0"]), float(draw["u1"])
-    v0, v1 = float(draw["v0"]), float(draw["v1"])
-    premultiplied = np.concatenate([pixels[..., :3] * pixels[..., 3:], pixels[..., 3:]], axis=2)
-
-    def at(x: NDArray, y: NDArray) -> NDArray:
-        x, y = np.broadcast_arrays(x, y)
-        found: NDArray = premultiplied[
-            np.clip(y, 0, height - 1).astype(int), np.clip(x, 0, width - 1).astype(int)
-        ]
-        return found
-
-    if draw["flags"] & NEAREST:
-        return at(
-            np.clip(np.floor(s), np.floor(u0), np.ceil(u1) - 1),
-            np.clip(np.floor(t), np.floor(v0), np.ceil(v1) - 1),
-        )
-    s = np.clip(s, u0 + 0.5, max(u0 + 0.5, u1 - 0.5)) - 0.5
-    t = np.clip(t, v0 + 0.5, max(v0 + 0.5, v1 - 0.5)) - 0.5
-    s, t = np.broadcast_arrays(s, t)
-    x, y = np.floor(s), np.floor(t)
-    fx, fy = (s - x)[..., None], (t - y)[..., None]
-    upper = at(x, y) * (1 - fx) + at(x + 1, y) * fx
-    lower = at(x, y + 1) * (1 - fx) + at(x + 1, y + 1) * fx
-    return np.asarray(upper * (1 - fy) + lower * fy)
+    def _sampled(self, picture: int, places: Places, x: NDArray, y: NDArray) -> NDArray:
+        """Sample a picture at pixels: straight bytes."""
+        pixels, nearest = self._pictures[picture][2], bool(places.nearest[0])
+        axes = []
+        for axis, size in enumerate(pixels.shape[1::-1]):
+            place = sampling.at(places.steps[2 + axis, :, 0], x, y)
+            scale, bits, first, last = (int(n[axis, 0]) for n in places[1:5])
+            axes.append(sampling.taps(place, scale, bits, first, last, size, nearest))
+        if nearest and not places.bits.any():
+            column, row = np.broadcast_arrays(axes[0][0][0], axes[1][0][0])
+            return np.asarray(pixels[row, column].astype(np.int64))
+        return sampling.sample(pixels, axes[0], axes[1])
 
 
 # shapes ------------------------------------------------------------------------------------------
 
 
-def coverage(draw: np.void, u: NDArray, v: NDArray) -> NDArray:
-    """Return the coverage of each pixel, 0 to 1."""
-    hw, hh, radius = (float(draw[name]) for name in ("hw", "hh", "radius"))
-    width = float(draw["width"])
+def shares(draw: np.void, u: NDArray, v: NDArray) -> NDArray:
+    """Return the coverage of each pixel times opacity, of 65536, for positions in 256ths."""
+    opacity = int(share_of(draw["opacity"]))
+    hw, hh, radius, width = (int(draw[n] * GRID) for n in ("hw", "hh", "radius", "width"))
     if draw["kind"] == SHADOW and width > 0:
-        return shadow(u, v, hw, hh, radius, width)
-    straight = draw["cos"] == 1 and draw["sin"] == 0
-    outer = covered(u, v, hw, hh, radius, straight)
-    if draw["kind"] != RING:
-        return outer
-    inner = covered(u, v, hw - width, hh - width, max(radius - width, 0.0), straight)
-    return np.asarray(np.maximum(outer - inner, 0.0))
+        return (blurred(u, v, hw, hh, radius, width) * opacity + (1 << 14)) >> 15
+    found = covered(u, v, hw, hh, radius)
+    if draw["kind"] == RING:
+        inner = covered(u, v, hw - width, hh - width, max(radius - width, 0))
+        found = np.maximum(found - inner, 0)
+    return (found * opacity + GRID // 2) // GRID
 
 
-def covered(u: NDArray, v: NDArray, hw: float, hh: float, radius: float, straight: bool) -> NDArray:
-    """Return the coverage of a rounded box around the origin."""
+def covered(u: NDArray, v: NDArray, hw: int, hh: int, radius: int) -> NDArray:
+    """Return the coverage of a rounded box around the origin, of 256."""
     if hw <= 0 or hh <= 0:
-        return np.zeros(np.broadcast_shapes(u.shape, v.shape))
+        return np.zeros(np.broadcast_shapes(u.shape, v.shape), np.int64)
     radius = min(radius, hw, hh)
     x, y = np.abs(u) - (hw - radius), np.abs(v) - (hh - radius)
-    outside = np.hypot(np.maximum(x, 0), np.maximum(y, 0))
-    if straight:
-        a, b = np.maximum(x, 0) * GRID, np.maximum(y, 0) * GRID
-        outside = np.floor(np.sqrt(a * a + b * b)) / GRID
+    outside = root(np.maximum(x, 0) ** 2 + np.maximum(y, 0) ** 2)
     distance = outside + np.minimum(np.maximum(x, y), 0) - radius
-    return np.clip(0.5 - distance, 0.0, 1.0)
-
-
-def erf(x: NDArray) -> NDArray:
-    """Approximate the error function within 5e-4, as every engine does."""
-    a = np.abs(x)
-    q = 1 + a * (0.278393 + a * (0.230389 + a * (0.000972 + a * 0.078108)))
-    return np.asarray(np.sign(x) * (1 - 1 / (q * q) ** 2))
-
-
-def shadow(u: NDArray, v: NDArray, hw: float, hh: float, radius: float, sigma: float) -> NDArray:
-    """Return the coverage of a rounded box blurred by a Gaussian.
-
-    The integral is exact along x. Along y it is a sum over the part of the box within three
-    standard deviations of the pixel, at the midpoints of SHADOW_STEPS equal steps; rounded corners
-    narrow the box at each step.
-    """
-    radius = min(radius, hw, hh)
-    u, v = np.broadcast_arrays(u, v)
-    start = np.clip(-3 * sigma, v - hh, v + hh)
-    end = np.clip(3 * sigma, v - hh, v + hh)
-    step = (end - start) / SHADOW_STEPS
-    total = np.zeros(u.shape)
-    scale = np.sqrt(0.5) / sigma
-    for k in range(SHADOW_STEPS):
-        y = start + (k + 0.5) * step
-        beyond = np.minimum(hh - radius - np.abs(v - y), 0)
-        half = hw - radius + np.sqrt(np.maximum(radius * radius - beyond * beyond, 0))
-        across = 0.5 * (erf((u + half) * scale) - erf((u - half) * scale))
-        weight = np.exp(-(y * y) / (2 * sigma * sigma)) / (np.sqrt(2 * np.pi) * sigma)
-        total += across * weight * step
-    return np.clip(total, 0.0, 1.0)
+    return np.asarray(np.clip(GRID // 2 - distance, 0, GRID))
 
 
 # blending ----------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ A loop ends when no position is live, and a slot changes only at live positions.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -27,11 +28,11 @@ from dala.gpu.compute.engines.base import (
     Runner,
     Storage,
     Task,
-    Tensor,
     Values,
 )
+from dala.gpu.compute.engines.elementary.single import SINGLE
+from dala.gpu.compute.engines.reference.functions import exact_function
 from dala.gpu.compute.engines.registry import as_array, run_definition
-from dala.gpu.compute.lang.exact.exponential import quick_exp
 from dala.gpu.compute.lang.ir import (
     Block,
     Break,
@@ -75,24 +76,18 @@ def floor_remainder(a: NDArray, b: NDArray) -> NDArray:
     return np.where(special, np.zeros_like(a), remainder)
 
 
-def shift_left(a: NDArray, amount: NDArray) -> NDArray:
-    """Shift left by the amount modulo the number of bits."""
-    return np.asarray(np.left_shift(a, amount & (a.itemsize * 8 - 1)))
+def shifted(shift: Callable[..., NDArray]) -> Callable[..., NDArray]:
+    """Return a shift by the amount modulo the number of bits; signed numbers keep their sign."""
+    return lambda a, amount: shift(a, amount & (a.itemsize * 8 - 1))
 
 
-def shift_right(a: NDArray, amount: NDArray) -> NDArray:
-    """Shift right by the amount modulo the number of bits; signed numbers keep their sign."""
-    return np.asarray(np.right_shift(a, amount & (a.itemsize * 8 - 1)))
+def extreme(better: Callable[..., NDArray]) -> Callable[..., NDArray]:
+    """Return a function of a and b: b where it is better or NaN, else a. NaN propagates."""
 
+    def chosen(a: NDArray, b: NDArray) -> NDArray:
+        return np.where(better(b, a) | np.isnan(b), b, a)
 
-def minimum(a: NDArray, b: NDArray) -> NDArray:
-    """Return b where it is smaller or NaN, else a. NaN propagates from both sides."""
-    return np.where((b < a) | np.isnan(b), b, a)
-
-
-def maximum(a: NDArray, b: NDArray) -> NDArray:
-    """Return b where it is larger or NaN, else a. NaN propagates from both sides."""
-    return np.where((a < b) | np.isnan(b), b, a)
+    return chosen
 
 
 def in_double(function: Callable[..., NDArray]) -> Callable[..., NDArray]:
@@ -145,8 +140,8 @@ OPERATIONS: Final[dict[str, Callable[..., NDArray]]] = {
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
     "not": np.invert,
-    "shl": shift_left,
-    "shr": shift_right,
+    "shl": shifted(np.left_shift),
+    "shr": shifted(np.right_shift),
     "eq": np.equal,
     "ne": np.not_equal,
     "lt": np.less,
@@ -154,8 +149,8 @@ OPERATIONS: Final[dict[str, Callable[..., NDArray]]] = {
     "gt": np.greater,
     "ge": np.greater_equal,
     "select": np.where,
-    "min": minimum,
-    "max": maximum,
+    "min": extreme(np.less),
+    "max": extreme(np.greater),
     "abs": np.absolute,
     "floor": np.floor,
     "ceil": np.ceil,
@@ -176,23 +171,19 @@ OPERATIONS: Final[dict[str, Callable[..., NDArray]]] = {
 # the interpreter ------------------------------------------------------------------------------
 
 
+@dataclass(eq=False)
 class Interpreter:
     """Runs a program over the positions ``first`` to ``last`` of a geometry."""
 
-    def __init__(
-        self,
-        program: Program,
-        geometry: Geometry,
-        inputs: Sequence[NDArray],
-        params: Values,
-        first: int,
-        last: int,
-    ) -> None:
-        self.program = program
-        self.geometry = geometry
-        self.inputs = inputs
-        self.params = params
-        self.flat = np.arange(first, last, dtype=np.int64)
+    program: Program
+    geometry: Geometry
+    inputs: Sequence[NDArray]
+    params: Values
+    first: int
+    last: int
+
+    def __post_init__(self) -> None:
+        self.flat = np.arange(self.first, self.last, dtype=np.int64)
         self.values: dict[Value, NDArray] = {}
         self.slots: dict[Slot, NDArray] = {}
         self.broken: list[NDArray] = []
@@ -275,10 +266,7 @@ class Interpreter:
             case "position":
                 return np.asarray(self.positions[value.attr].astype(np.int32))
             case "dim":
-                argument, axis = value.attr
-                shapes = self.geometry.shapes
-                shape = self.geometry.out_shape if argument < 0 else shapes[argument]
-                return np.array([(shape or (1,))[axis]], np.int32)
+                return np.array([self.geometry.extent(*value.attr)], np.int32)
             case "get":
                 return self.get(value.attr)
             case "element":
@@ -298,8 +286,8 @@ class Interpreter:
                 return cast(args[0], TYPES[value.type])
             case "bits":
                 return np.asarray(args[0].view(TYPES[value.type]))
-            case "exp" if self.program.exact:
-                return quick_exp(args[0])
+        if self.program.exact and value.op in SINGLE:
+            return exact_function(value.op, *args)
         return np.asarray(OPERATIONS[value.op](*args))
 
     @cached_property
@@ -409,7 +397,9 @@ class ReferenceEngine(Engine):
                 as_array(apart(s.handle, output.handle, False), t.shape, t.dtype)
                 for s, t in zip(inputs, task.inputs, strict=True)
             ]
-            run_definition(task, arrays, as_array(output.handle, *_described(task.output)))
+            run_definition(
+                task, arrays, as_array(output.handle, task.output.shape, task.output.dtype)
+            )
 
         return run
 
@@ -423,10 +413,6 @@ class ReferenceEngine(Engine):
     def _keep(self, storage: Storage) -> Storage:
         self._live[id(storage)] = storage.nbytes
         return storage
-
-
-def _described(t: Tensor) -> tuple[tuple[int, ...], str]:
-    return t.shape, t.dtype
 
 
 def as_bytes(memory: memoryview) -> NDArray:

@@ -69,11 +69,14 @@ def affine_words(
 ) -> npt.NDArray[np.uint32] | SymbolicTable:
     """Return the two tables of :func:`affine_tables`, one after the other."""
     words = np.concatenate(affine_tables(matrix, height, width))
-    if not is_symbolic(*matrix, height, width):
-        return words
-    return SymbolicTable.of(
-        "affine", words.tobytes(), 16 * (height + width), *matrix, height, width
-    )
+    return _table("affine", words, 16 * (height + width), *matrix, height, width)
+
+
+def _table(
+    name: str, words: npt.NDArray[np.uint32], size: int, *args: float
+) -> npt.NDArray[np.uint32] | SymbolicTable:
+    """Return the words, or the table of a function if an argument of it is a symbol."""
+    return SymbolicTable.of(name, words.tobytes(), size, *args) if is_symbolic(*args) else words
 
 
 def _rows(x: Floats, y: Floats) -> npt.NDArray[np.uint32]:
@@ -127,9 +130,7 @@ def perspective_words(
 ) -> npt.NDArray[np.uint32] | SymbolicTable:
     """Return the nine integers as low and high words."""
     words = np.array(perspective_numbers(matrix, height, width), np.int64).view(np.uint32)
-    if not is_symbolic(*matrix, height, width):
-        return words
-    return SymbolicTable.of("perspective", words.tobytes(), 72, *matrix, height, width)
+    return _table("perspective", words, 72, *matrix, height, width)
 
 
 def perspective(matrix: tuple[float, ...], height: int, width: int) -> Coordinates:

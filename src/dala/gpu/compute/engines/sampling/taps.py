@@ -14,13 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dala.gpu.compute.engines.base import Task
-from dala.gpu.compute.engines.symbols import (
-    FUNCTIONS,
-    SymbolicTable,
-    apply,
-    int_of,
-    is_symbolic,
-)
+from dala.gpu.compute.engines.symbols import FUNCTIONS, SymbolicTable, apply, int_of, is_symbolic
 from dala.typing import NDArray
 
 Floats = npt.NDArray[np.float64]
@@ -56,10 +50,8 @@ class Taps:
 
     def words(self) -> npt.NDArray[np.uint32]:
         """Return the table as 32-bit words for shaders: first position, then f32 weights."""
-        rows = np.empty((len(self.first), 1 + self.count), np.uint32)
-        rows[:, 0] = self.first.view(np.uint32)
-        rows[:, 1:] = self.weights.astype(np.float32).view(np.uint32)
-        return rows
+        weights = self.weights.astype(np.float32)
+        return np.hstack([self.first[:, None].view(np.uint32), weights.view(np.uint32)])
 
     def apply(self, a: NDArray, axis: int) -> NDArray:
         """Return the weighted sums along an axis of an array, in f64."""
@@ -105,16 +97,11 @@ class SymbolicTaps(Taps):
 def tap_words(*tables: Taps) -> npt.NDArray[np.uint32] | SymbolicTable:
     """Return the words of several tables, one after another."""
     words = np.concatenate([t.words().reshape(-1) for t in tables])
-    if not any(isinstance(t, SymbolicTaps) for t in tables):
+    args = [n for t in tables if isinstance(t, SymbolicTaps) for n in t.args]
+    if not args:
         return words
-    args = [n for t in tables for n in _args(t)]
     total = 4 * sum(t.size for t in tables)
     return SymbolicTable.of("taps", words.tobytes(), total, *args)
-
-
-def _args(taps: Taps) -> tuple[int, ...]:
-    assert isinstance(taps, SymbolicTaps)
-    return taps.args
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class Adapter:
 
     @property
     def memory_bytes(self) -> int | None:
-        """The memory of a graphics card, or None if the system does not tell."""
+        """The memory of a graphics card, or None if it is not known."""
         info = self.native.info
         return card_bytes(int(info.get("vendor_id", 0)), int(info.get("device_id", 0)))
 

@@ -33,10 +33,6 @@ class Bindings:
     def __len__(self) -> int:
         return len(self._groups)
 
-    def pipeline_layout(self, inputs: int, window: int, flagged: bool) -> wgpu.GPUPipelineLayout:
-        """Return the layout of a pipeline with this number of inputs, and perhaps a flag."""
-        return self._layout(inputs, window, flagged)[1]
-
     def find(self, key: tuple[int, ...]) -> wgpu.GPUBindGroup | None:
         """Return a bind group that :meth:`make` made: by its window, and the ids of its slots.
 
@@ -56,7 +52,7 @@ class Bindings:
         resources: list[dict[str, object]] = [{"buffer": slot.native} for slot in slots]
         resources.append({"buffer": self._uniform, "offset": 0, "size": window})
         group = self._device.create_bind_group(
-            layout=self._layout(len(slots) - 1 - flagged, window, flagged)[0],
+            layout=self.layouts(len(slots) - 1 - flagged, window, flagged)[0],
             entries=[{"binding": i, "resource": r} for i, r in enumerate(resources)],
         )
         self._groups[key] = group
@@ -87,9 +83,10 @@ class Bindings:
             if not keys:
                 del self._groups_of[id]
 
-    def _layout(
+    def layouts(
         self, inputs: int, window: int, flagged: bool
     ) -> tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]:
+        """Return the layouts of a group and a pipeline with some inputs, and perhaps a flag."""
         found = self._layouts.get((inputs, window, flagged))
         if found is None:
             kinds: list[dict[str, object]] = [{"type": "read-only-storage"}] * inputs

@@ -15,6 +15,7 @@ from dala import budget
 from dala.gpu.compute.engines.base import Link, Runner, Storage, Task, Tensor, Values
 from dala.gpu.compute.engines.stages import stage_by_stage
 from dala.gpu.compute.engines.symbols import fixed
+from dala.gpu.compute.engines.unroll import has_loops
 from dala.gpu.compute.engines.webgpu.ops.blur import blur_device, blur_weights
 from dala.gpu.compute.engines.webgpu.rewrite.ranges import are_ordinary, find_ranges
 from dala.gpu.compute.engines.webgpu.rewrite.simplify import simplify
@@ -25,10 +26,10 @@ from dala.gpu.compute.engines.webgpu.wgsl.blur.strips import BlurStrip
 from dala.gpu.compute.engines.webgpu.wgsl.blur.sums import Sums
 from dala.gpu.compute.engines.webgpu.wgsl.body import WgslBody
 from dala.gpu.compute.engines.webgpu.wgsl.loads import vector
-from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, Names
+from dala.gpu.compute.engines.webgpu.wgsl.names import Names, param_member
 from dala.gpu.compute.engines.webgpu.wgsl.offsets import Offset, fixed_offsets, offset_names
 from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat
-from dala.gpu.compute.lang.ir import LOADED, For, Program, statements, values
+from dala.gpu.compute.lang.ir import LOADED, Param, Program, values
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
@@ -55,10 +56,10 @@ def make_chain(
     if len(programs) < len(links) - 1:
         return None
     height, width = links[0].out.shape[:2]
-    picture, out = _picture(links[0].out), _picture(links[-1].out)
+    picture, out = ImageFormat.of(links[0].out), ImageFormat.of(links[-1].out)
     if any(link.out.shape[:2] != (height, width) for link in links) or not height * width:
         return None
-    kinds = [_picture(tensor) for tensor in (*inputs, *(link.out for link in links))]
+    kinds = [ImageFormat.of(tensor) for tensor in (*inputs, *(link.out for link in links))]
     if any(k.dtype not in ("u8", "f32") or k.channels not in (1, 3, 4) for k in kinds):
         return None
     if out.words and width % 4:
@@ -76,30 +77,28 @@ def make_chain(
     if len(order) > min(engine.max_bound_inputs, MAX_INPUTS):
         return None
     weights = blur_weights(task, picture)
-    strips = isinstance(form, BlurStrip)
-    whole = not strips or width % 4 == 0
+    whole = not isinstance(form, BlurStrip) or width % 4 == 0
 
     @cache
     def made(ordinary: bool) -> tuple[BlurShader, ComputePipeline]:
         """Return the shader for parameters of ordinary size, or for any."""
-        last: Finish | None = finish
-        if not ordinary:
-            last = _Writer(links, inputs, ordinary=ordinary).write()
+        last = finish if ordinary else _Writer(links, inputs, ordinary=False).write()
         assert last is not None
         shader = write_blur(Sums(picture), last, out, form, whole=whole, workgroup=device.workgroup)
         nbytes = shader.block.packer.size
         return shader, engine.shader(shader.source, len(order), nbytes, "indices")
 
     types = [param.type for program in programs for param in program.params]
-    looping = any(isinstance(s, For) for p in programs for s in statements(p.body))
-    apart: list[Runner] = []
+    looping = any(has_loops(p.body) for p in programs)
+
+    @cache
+    def apart() -> Runner:
+        return stage_by_stage(engine, links)
 
     def run(given: Sequence[Storage], output: Storage, params: Values) -> None:
         scope = budget.find_scope()
         if looping and scope is not None and scope.limits.iterations is not None:
-            if not apart:
-                apart.append(stage_by_stage(engine, links))
-            apart[0](given, output, params)
+            apart()(given, output, params)
             return
         shader, pipeline = made(engine.depends_on_values and are_ordinary(types, params))
         block = engine.pack(shader.block, shader.numbers(weights, height, width), params)
@@ -107,10 +106,6 @@ def make_chain(
         engine.dispatch(pipeline, [*(given[n] for n in order), output], block, groups)
 
     return run
-
-
-def _picture(tensor: Tensor) -> ImageFormat:
-    return ImageFormat(tensor.dtype, tensor.shape[2] if len(tensor.shape) == 3 else 1)
 
 
 class _Writer:
@@ -137,12 +132,9 @@ class _Writer:
 
     def write(self) -> Finish | None:
         """Write all programs, or return None if one cannot be part of a chain."""
-        calls: list[str] = []
-        for number in range(1, len(self._links)):
-            call = self._program(number)
-            if call is None:
-                return None
-            calls.append(call)
+        calls = [call for n in range(1, len(self._links)) if (call := self._program(n)) is not None]
+        if len(calls) < len(self._links) - 1:
+            return None
         return Finish(
             offsets=tuple(sorted(self._offsets or {(0, 0)})),
             functions="\n".join(self._functions),
@@ -150,7 +142,9 @@ class _Writer:
             calls=tuple(calls),
             params=tuple(self._params),
             length=self._length,
-            inputs=tuple((f"given_{n}", _picture(self._inputs[n]).element) for n in self.beside),
+            inputs=tuple(
+                (f"given_{n}", ImageFormat.of(self._inputs[n]).element) for n in self.beside
+            ),
         )
 
     def _program(self, number: int) -> str | None:
@@ -187,10 +181,10 @@ class _Writer:
             loaded=dict(enumerate(called)),
             positions=at,
             readers={},
-            params=tuple(self._param(number, p.name, p.component, p.type) for p in program.params),
-            dims={v.attr: self._extent(link, v.attr) for v in used if v.op == "dim"},
+            params=tuple(self._param(number, p) for p in program.params),
+            dims={v.attr: _extent(program, *v.attr) for v in used if v.op == "dim"},
             near=near,
-            ranges=find_ranges(program) if self._ordinary else None,
+            ranges=find_ranges(program) if self._ordinary else {},
         )
         lines = body.lines()
         self._helpers |= body.helpers
@@ -210,7 +204,7 @@ class _Writer:
             return None
         if source < 0:
             return f"{{{-1 - source}}}"
-        picture = _picture(self._inputs[source])
+        picture = ImageFormat.of(self._inputs[source])
         if picture.words or (picture.dtype == "f32" and picture.channels == 3):
             return None  # a pixel cannot be read as one buffer element
         item = f"given_{source}[{{e}}]"
@@ -223,17 +217,13 @@ class _Writer:
             return f"unpack_u8({item})"
         return item
 
-    def _param(self, number: int, name: str, component: int | None, type_: str) -> str:
-        wish = f"param_{number}_{name}" + ("" if component is None else f"_{component}")
-        made = self._names.new(wish)
-        self._params.append((made, "u32" if type_ == "bool" else WGSL_TYPE[type_]))
-        return f"p.{made}"
+    def _param(self, number: int, param: Param) -> str:
+        wish, kind = param_member(param, f"param_{number}")
+        self._params.append((self._names.new(wish), kind))
+        return f"p.{self._params[-1][0]}"
 
-    def _extent(self, link: Link, attr: tuple[int, int]) -> str:
-        argument, axis = attr
-        if axis < 2:
-            return ("p.height", "p.width")[axis]
-        program = link.work
-        assert isinstance(program, Program)
-        channels = program.out.channels if argument < 0 else program.args[argument].channels
-        return f"{channels}i"
+
+def _extent(program: Program, argument: int, axis: int) -> str:
+    if axis < 2:
+        return ("p.height", "p.width")[axis]
+    return f"{(program.out if argument < 0 else program.args[argument]).channels}i"

@@ -46,10 +46,7 @@ def pieces(nbytes: int) -> list[tuple[int, int]]:
 def copy_bytes(target: Bytes, source: Bytes) -> None:
     """Copy all bytes; large arrays on several threads. The GIL is free meanwhile."""
     threads = min(MAX_THREADS, _cores() // 2, source.size // PART_BYTES)
-    if threads < 2:
-        np.copyto(target, source)
-        return
-    jobs = _jobs()
+    jobs = _jobs() if threads > 1 else None
     if jobs is None:
         np.copyto(target, source)
         return

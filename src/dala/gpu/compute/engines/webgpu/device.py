@@ -13,15 +13,13 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
-from importlib.resources import files
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from dala.errors import DeviceError, DeviceLostError, FreedError
 from dala.gpu.compute.engines.base import Bytes
 from dala.gpu.compute.engines.webgpu.adapters import Adapter
 from dala.gpu.compute.engines.webgpu.bindings import Bindings
 from dala.gpu.compute.engines.webgpu.calls import open_device
-from dala.gpu.compute.engines.webgpu.calls.public import ShaderChecks
 from dala.gpu.compute.engines.webgpu.owner import Owner
 from dala.gpu.compute.engines.webgpu.pipelines import (
     MAX_NATIVE,
@@ -29,10 +27,17 @@ from dala.gpu.compute.engines.webgpu.pipelines import (
     ComputePipeline,
     Pipelines,
 )
-from dala.gpu.compute.engines.webgpu.pool import SOFTWARE_BYTES, BufferPool, DeviceBuffer, PoolSlot
-from dala.gpu.compute.engines.webgpu.staging import MappedRead, ReadFuture, Staging
+from dala.gpu.compute.engines.webgpu.pool import (
+    SOFTWARE_BYTES,
+    BufferPool,
+    DeviceBuffer,
+    Mapped,
+    PoolSlot,
+)
+from dala.gpu.compute.engines.webgpu.staging import Staging
 from dala.gpu.compute.engines.webgpu.timing import Timer
-from dala.gpu.compute.engines.webgpu.upload import UPLOAD_BYTES, MappedWrite, Uploads
+from dala.gpu.compute.engines.webgpu.upload import UPLOAD_BYTES, Uploads
+from dala.gpu.compute.engines.webgpu.wgsl.helpers import read_wgsl
 
 if TYPE_CHECKING:
     import wgpu
@@ -94,7 +99,7 @@ class NativeDevice:
         self._bindings = Bindings(self.native, self._uniform)
         most = MAX_SOFTWARE_NATIVE if adapter.software else MAX_NATIVE
         later = owner.post_from_finalizer
-        self._pipelines = Pipelines(self.calls, self._bindings, most, later)
+        self.pipelines = Pipelines(self.calls, self._bindings, most, later)
         self._syncs: deque[tuple[int, Future[None]]] = deque()
         self._since = 0.0
         self._held = 0
@@ -141,12 +146,12 @@ class NativeDevice:
         if whole < data.nbytes:  # only whole words can be written; the padding is never read
             self._write(native, whole, bytes(data[whole:]).ljust(4, b"\0"))
 
-    def request_upload(self, nbytes: int, future: Future[MappedWrite]) -> None:
+    def request_upload(self, nbytes: int, future: Future[Mapped]) -> None:
         """Set the future to mapped memory for a large upload, as soon as some is free."""
         self._start_waiting()
         self.uploads.request(nbytes, future)
 
-    def write_upload(self, mapped: MappedWrite, buffer: DeviceBuffer, nbytes: int) -> None:
+    def write_upload(self, mapped: Mapped, buffer: DeviceBuffer, nbytes: int) -> None:
         """Copy filled memory to a buffer, in order with the commands so far."""
         try:
             native = self.native_buffer(buffer)
@@ -173,57 +178,31 @@ class NativeDevice:
             return
         if size >= LARGE_COPY:
             if self._copying is None:
-                text = files(__package__).joinpath("copy.wgsl").read_text(encoding="utf-8")
-                self._copying = self.compile(text, 1, 12)
+                text = read_wgsl("copy.wgsl", __package__)
+                self._copying = self.pipelines.add(text, 1, 12, "all", False)
             quads = -(-size // 16)  # buffers are padded to whole vec4
             block = struct.pack("<3I", quads, source_start // 16, target_start // 16)
             self.dispatch(self._copying, (source, target), block, -(-quads // 128))
         else:
-            natives = (
-                self.native_buffer(source),
-                source_start,
-                self.native_buffer(target),
-                target_start,
-                size,
-            )
-            self.encoder().copy_buffer_to_buffer(*natives)
-
-    def read_mapped(
-        self, buffer: DeviceBuffer, start: int, nbytes: int, future: Future[MappedRead]
-    ) -> None:
-        """Start a :meth:`read` whose bytes the waiting thread copies from mapped memory."""
-        self.read(buffer, start, nbytes, future, read_mapped=True)
+            natives = self.native_buffer(source), source_start, self.native_buffer(target)
+            self.encoder().copy_buffer_to_buffer(*natives, target_start, size)
 
     def read(
         self,
         buffer: DeviceBuffer,
         start: int,
         nbytes: int,
-        future: ReadFuture,
-        *,
-        read_mapped: bool = False,
+        lend: bool,
+        future: Future[Any],
     ) -> None:
-        """Start a read, or raise the first error of earlier work."""
+        """Start a read (see :meth:`Staging.read`), or raise the first error of earlier work."""
         failure = self._owner.take_failure()
         if failure is not None:
             raise failure
         self._start_waiting()
-        self.staging.read(
-            self.native_buffer(buffer), start, nbytes, future, read_mapped=read_mapped
-        )
+        self.staging.read(self.native_buffer(buffer), start, nbytes, future, lend)
 
     # work -------------------------------------------------------------------------------------
-
-    def compile(
-        self,
-        source: str,
-        inputs: int,
-        block: int,
-        checks: ShaderChecks = "all",
-        flagged: bool = False,
-    ) -> ComputePipeline:
-        """Compile a shader with a number of inputs and a uniform block of ``block`` bytes."""
-        return self._pipelines.add(source, inputs, block, checks, flagged)
 
     def dispatch(
         self,
@@ -233,7 +212,7 @@ class NativeDevice:
         groups: int,
     ) -> None:
         """Record a dispatch; the last buffer is the output, or the flag of a flagged pipeline."""
-        native = self._pipelines.native(pipeline)
+        native = self.pipelines.native(pipeline)
         at = self._offsets.get(block)
         if at is None or at + pipeline.window > UNIFORM_BYTES:
             if self._used + pipeline.window > UNIFORM_BYTES:
@@ -269,8 +248,8 @@ class NativeDevice:
             for buffer in scratch:
                 self.allocate(buffer, zero=False)
                 given.append(buffer)
-            for pipeline, buffers, block, groups in dispatches:
-                self.dispatch(pipeline, buffers, block, groups)
+            for one in dispatches:
+                self.dispatch(*one)
         finally:
             for buffer in given:
                 self.release(buffer)
@@ -392,11 +371,18 @@ class NativeDevice:
 
     def lost(self, error: DeviceLostError) -> None:
         """Set an error on everything that waits for the device."""
+        self._forget_commands()
+        self.calls.finished = self.calls.submitted
+        self._fail(error)
+
+    def _forget_commands(self) -> None:
         self._encoder = self._pass = self._timer = None
         self.calls.forget()
         self._used = self._dirty = self._dispatches = 0
         self._offsets.clear()
-        self.calls.finished = self.calls.submitted
+
+    def _fail(self, error: Exception) -> None:
+        """Set an error on everything that waits."""
         self.staging.fail(error)
         self.uploads.fail(error)
         while self._syncs:
@@ -404,18 +390,12 @@ class NativeDevice:
 
     def stop(self) -> None:
         """Wait for work in flight, then release everything."""
-        self._encoder = self._pass = self._timer = None
-        self.calls.forget()
-        self._dirty = 0
+        self._forget_commands()
         if self._owner.lost is None:
             self.wait_for(self.calls.submitted, 5.0)
-        closed = FreedError(f"{self._owner.name} was closed before this was read.")
-        self.staging.fail(closed)
-        self.uploads.fail(closed)
-        while self._syncs:
-            self._syncs.popleft()[1].set_exception(closed)
+        self._fail(FreedError(f"{self._owner.name} was closed before this was read."))
         self._bindings.clear()
-        self._pipelines.clear()
+        self.pipelines.clear()
         self._copying = None
         until = time.monotonic() + 5.0
         while (self.staging.busy or self.uploads.busy) and time.monotonic() < until:
@@ -438,7 +418,7 @@ class NativeDevice:
             "upload_buffers": self.uploads.count,
             "upload_bytes": self.uploads.bytes,
             "bind_groups": len(self._bindings),
-            "pipelines": len(self._pipelines),
+            "pipelines": len(self.pipelines),
         }
 
     # ------------------------------------------------------------------------------------------

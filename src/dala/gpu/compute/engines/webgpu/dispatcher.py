@@ -19,13 +19,16 @@ from dala.errors import BufferTooLarge, DeviceError, FreedError
 from dala.gpu.compute.engines.base import Geometry, Storage, Values
 from dala.gpu.compute.engines.loop_bounds import LoopBounds
 from dala.gpu.compute.engines.scratch import scratch_memory
+from dala.gpu.compute.engines.unroll import has_loops
 from dala.gpu.compute.engines.webgpu.limits import STORAGE_BUFFERS
 from dala.gpu.compute.engines.webgpu.pipelines import ComputePipeline
 from dala.gpu.compute.engines.webgpu.pool import DeviceBuffer
 from dala.gpu.compute.engines.webgpu.rewrite.ranges import are_ordinary
-from dala.gpu.compute.engines.webgpu.rewrite.straight import MAX_VARIANTS, LoopVariants
+from dala.gpu.compute.engines.webgpu.rewrite.straight import LoopVariants, remembered
+from dala.gpu.compute.engines.webgpu.rewrite.uniform import Uniforms
+from dala.gpu.compute.engines.webgpu.wgsl.helpers import read_wgsl
 from dala.gpu.compute.engines.webgpu.wgsl.shader import CUT, OVER, Metering, Shader
-from dala.gpu.compute.lang.ir import For, Program, statements
+from dala.gpu.compute.lang.ir import Program
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
@@ -41,23 +44,10 @@ FIRST_PIECE: Final = 16
 #: Iterations that every adapter makes at a position. More are made only by those that pass the
 #: probe: llvmpipe makes 65,535 for four positions, and each of up to 1,400 loops may cost one.
 SAFE_ITERATIONS: Final = 14_000
+#: Parameters whose bounds are remembered.
+MAX_BOUNDS: Final = 256
 #: Iterations of the probe.
 PROBED: Final = 70_000
-
-_PROBE: Final = """\
-struct Block { turns: u32, }
-@group(0) @binding(0) var<storage, read_write> output: array<u32>;
-@group(0) @binding(1) var<uniform> p: Block;
-@compute @workgroup_size(1)
-fn main() {
-    var made = 0u;
-    for (var i = 0u; i < p.turns; i += 1u) {
-        made = made * 3u + i;
-        output[1] = made;
-        output[0] = i;
-    }
-}
-"""
 
 
 class _Variant(NamedTuple):
@@ -71,22 +61,22 @@ class Dispatcher:
     """A program prepared for a geometry. Each call enqueues one dispatch, or runs metered ones."""
 
     __slots__ = (
-        "_bounds", "_engine", "_geometry", "_last", "_loops", "_program", "_simpler", "_unrolled",
-        "_variants",
+        "_bounds", "_engine", "_geometry", "_last", "_loops", "_program", "_simpler", "_uniforms",
+        "_unrolled", "_variants",
     )  # fmt: skip
 
     def __init__(self, engine: WebGPUEngine, program: Program, geometry: Geometry) -> None:
         self._engine = engine
         self._program = program
         self._geometry = geometry
-        self._loops = any(isinstance(s, For) for s in statements(program.body))
+        self._loops = has_loops(program.body)
         #: Bounds by parameters; only of programs with loops.
         self._bounds: dict[Values, LoopBounds] = {}
         self._unrolled = LoopVariants(program, software=engine.adapter.software)
-        #: The types of the parameters, if shaders are simpler for those of ordinary size.
-        self._simpler = None
-        if program.out.dtype == "u8":
-            self._simpler = [param.type for param in program.params]
+        #: What the host computes, by programs.
+        self._uniforms: dict[str, Uniforms] = {}
+        #: Whether shaders are simpler for parameters of ordinary size.
+        self._simpler = program.out.dtype == "u8"
         #: By the arguments that alias the output, by how it is metered, by the program, and whether
         #: the parameters are of ordinary size.
         self._variants: dict[tuple[tuple[int, ...], Metering | None, str, bool], _Variant] = {}
@@ -94,7 +84,7 @@ class Dispatcher:
         #: repeat their parameters pass the same tuple.
         self._last: tuple[Values, tuple[int, ...], _Variant, bytes] | None = None
         if not self._unrolled.useful:  # else it depends on the parameters
-            self._variant((), None, program, self._simpler is not None)
+            self._variant((), None, self._uniform(program).program, self._simpler)
 
     def __call__(self, inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         """Run the program, or enqueue it."""
@@ -112,11 +102,11 @@ class Dispatcher:
                 return
         last = self._last
         if last is None or last[0] is not params or last[1] != aliased:
-            program = self._unrolled.program(params)
-            ordinary = self._simpler is not None and are_ordinary(self._simpler, params)
-            found = self._variants.get((aliased, None, program.key, ordinary))
-            variant = found or self._variant(aliased, None, program, ordinary)
-            block = variant.shader.block.pack(variant.numbers, params)
+            uniforms = self._uniform(self._unrolled.program(params))
+            program, given = uniforms.program, uniforms.values(params)
+            ordinary = self._simpler and are_ordinary(uniforms.types, given)
+            variant = self._variant(aliased, None, program, ordinary)
+            block = variant.shader.block.pack(variant.numbers, given)
             last = self._last = params, aliased, variant, block
         (shader, pipeline, _, groups), block = last[2:]
         engine = self._engine
@@ -128,6 +118,10 @@ class Dispatcher:
         bound = (*[buffers[i] for i in shader.bound], out)
         engine.owner.post(engine.device.dispatch, pipeline, bound, block, groups)
 
+    def _uniform(self, program: Program) -> Uniforms:
+        geometry = self._geometry
+        return remembered(self._uniforms, program.key, lambda: Uniforms(program, geometry))
+
     def _variant(
         self,
         aliased: tuple[int, ...],
@@ -136,13 +130,13 @@ class Dispatcher:
         ordinary: bool = False,
     ) -> _Variant:
         engine, geometry = self._engine, self._geometry
-        shader, pipeline = engine.compiled(program, geometry, aliased, metering, ordinary)
-        numbers = shader.block.numbers(geometry)
-        made = _Variant(shader, pipeline, numbers, shader.groups(geometry))
-        if len(self._variants) >= MAX_VARIANTS:
-            self._variants.clear()
-        self._variants[aliased, metering, program.key, ordinary] = made
-        return made
+
+        def make() -> _Variant:
+            shader, pipeline = engine.compiled(program, geometry, aliased, metering, ordinary)
+            numbers = shader.block.numbers(geometry)
+            return _Variant(shader, pipeline, numbers, shader.groups(geometry))
+
+        return remembered(self._variants, (aliased, metering, program.key, ordinary), make)
 
     @contextmanager
     def _joined(
@@ -174,11 +168,10 @@ class Dispatcher:
     def _metering(self, scope: budget.Scope | None, params: Values) -> tuple[Metering | None, bool]:
         """Return how a call is metered, or None, and whether it runs in pieces."""
         engine = self._engine
-        bounds = self._bounds.get(params)
-        if bounds is None:
-            if len(self._bounds) >= 256:
-                self._bounds.clear()
-            bounds = self._bounds[params] = LoopBounds(self._program, self._geometry, params)
+        program, geometry = self._program, self._geometry
+        bounds = remembered(
+            self._bounds, params, lambda: LoopBounds(program, geometry, params), MAX_BOUNDS
+        )
         limit = None if scope is None else scope.limits.iterations
         if limit is not None and bounds.iterations is not None and bounds.iterations <= limit:
             limit = None  # no path is longer
@@ -204,9 +197,9 @@ class Dispatcher:
     ) -> None:
         """Dispatch, in pieces if asked for, wait for the end, and raise if the flag is set."""
         engine, scope = self._engine, budget.find_scope()
-        program = self._program
-        found = self._variants.get((aliased, metering, program.key, False))
-        shader, pipeline, numbers, groups = found or self._variant(aliased, metering, program)
+        uniforms = self._uniform(self._program)
+        program, given = uniforms.program, uniforms.values(params)
+        shader, pipeline, numbers, groups = self._variant(aliased, metering, program)
         first_at = shader.block.first
         assert first_at is not None
         flag = engine.allocate(4, zero=True)
@@ -221,7 +214,7 @@ class Dispatcher:
                 size = min(size, groups - first)
                 begin = time.monotonic()
                 moved = (*numbers[:first_at], first, *numbers[first_at + 1 :])
-                block = shader.block.pack(moved, params)
+                block = shader.block.pack(moved, given)
                 engine.owner.post(engine.device.dispatch, pipeline, bound, block, size)
                 raised = struct.unpack("<I", engine.download(flag))[0]
                 self._check_flag(raised, metering)
@@ -247,7 +240,7 @@ def probe_loops(engine: WebGPUEngine) -> int:
     """Return after how many iterations an adapter ends loops early, or 0 if it does not."""
     made = engine.allocate(8, zero=True)
     try:
-        pipeline = engine.shader(_PROBE, 0, 16)
+        pipeline = engine.shader(read_wgsl("probe.wgsl", __package__), 0, 16)
         engine.dispatch(pipeline, [made], struct.pack("<4I", PROBED, 0, 0, 0), 1)
         last = int(struct.unpack("<2I", engine.download(made))[0])
     finally:

@@ -55,12 +55,13 @@ from dala.gpu.compute.engines.webgpu.pipelines import ComputePipeline
 from dala.gpu.compute.engines.webgpu.pool import (
     SOFTWARE_BYTES,
     DeviceBuffer,
+    Mapped,
     pool_bytes_from_environment,
     size_class,
 )
-from dala.gpu.compute.engines.webgpu.staging import STAGING_BYTES, MappedRead
+from dala.gpu.compute.engines.webgpu.staging import STAGING_BYTES
 from dala.gpu.compute.engines.webgpu.timing import DispatchTimes
-from dala.gpu.compute.engines.webgpu.upload import UPLOAD_BYTES, MappedWrite
+from dala.gpu.compute.engines.webgpu.upload import UPLOAD_BYTES
 from dala.gpu.compute.engines.webgpu.wgsl.shader import (
     BlockLayout,
     Metering,
@@ -130,7 +131,8 @@ class WebGPUEngine(Engine):
         self.max_buffer_bytes, self.max_buffer_name = largest_buffer(limits)
         self.max_bound_inputs = limits[STORAGE_BUFFERS] - 1
         self.max_inputs = min(self.max_inputs, self.max_bound_inputs)
-        self._workgroup = min(
+        #: The size of a workgroup: 256 invocations, or the device's limit if that is lower.
+        self.workgroup = min(
             256,
             limits["max-compute-invocations-per-workgroup"],
             limits["max-compute-workgroup-size-x"],
@@ -139,19 +141,21 @@ class WebGPUEngine(Engine):
         self._compiled: dict[tuple[object, ...], tuple[Shader, ComputePipeline]] = {}
         self._shaders: dict[tuple[str, int, int], ComputePipeline] = {}
         self._host = HostMemory(STAGING_BYTES)
-        self._owner = Owner(f"{adapter.id} ({adapter.name}, {adapter.backend})")
+        #: The thread that makes all native calls of this engine.
+        self.owner = Owner(f"{adapter.id} ({adapter.name}, {adapter.backend})")
         software = adapter.software
         kept = pool_bytes_from_environment(software=software) if pool_bytes is None else pool_bytes
         if staging_bytes is None:
             staging_bytes = SOFTWARE_BYTES if software else STAGING_BYTES
         try:
-            self._device = self._owner.call(
-                NativeDevice, adapter, limits, self._owner, kept, staging_bytes
+            #: The native device, for the owner's thread only.
+            self.device = self.owner.call(
+                NativeDevice, adapter, limits, self.owner, kept, staging_bytes
             )
         except BaseException:
-            self._owner.close()
+            self.owner.close()
             raise
-        weakref.finalize(self, self._owner.close_soon).atexit = False
+        weakref.finalize(self, self.owner.close_soon).atexit = False
 
     def info(self) -> Info:
         adapter = self.adapter
@@ -173,49 +177,33 @@ class WebGPUEngine(Engine):
         }
 
     @property
-    def owner(self) -> Owner:
-        """The thread that makes all native calls of this engine."""
-        return self._owner
-
-    @property
-    def device(self) -> NativeDevice:
-        """The native device, for the owner's thread only."""
-        return self._device
-
-    @property
-    def workgroup(self) -> int:
-        """The size of a workgroup: 256 invocations, or the device's limit if that is lower."""
-        return self._workgroup
-
-    @property
     def lost(self) -> bool:
         """True if the device is lost and a new engine is needed."""
-        return self._owner.lost is not None
+        return self.owner.lost is not None
 
     # memory -----------------------------------------------------------------------------------
 
     def allocate(self, nbytes: int, *, zero: bool) -> Storage:
-        self._check_size(nbytes)
-        buffer = DeviceBuffer(nbytes, size_class(nbytes, self.max_buffer_bytes))
+        buffer = self._buffer(nbytes)
         zero = zero or nbytes == 0  # kernels read zeros from an empty buffer
-        if nbytes <= UNCHECKED_BYTES:
-            self._owner.post(self._device.allocate, buffer, zero)
-        else:
-            self._owner.call(self._device.allocate, buffer, zero)
+        enqueue = self.owner.post if nbytes <= UNCHECKED_BYTES else self.owner.call
+        enqueue(self.device.allocate, buffer, zero)
         return Storage(nbytes, buffer)
 
-    def _check_size(self, nbytes: int) -> None:
+    def _buffer(self, nbytes: int) -> DeviceBuffer:
+        """Return a buffer without memory."""
         if nbytes > self.max_buffer_bytes:
             raise BufferTooLarge(
                 f"allocate: nbytes must be at most {self.max_buffer_bytes} "
-                f"({self.max_buffer_name}) on {self._owner.name}, got {nbytes}. Split the data, or "
+                f"({self.max_buffer_name}) on {self.owner.name}, got {nbytes}. Split the data, or "
                 "use device 'cpu'."
             )
+        return DeviceBuffer(nbytes, size_class(nbytes, self.max_buffer_bytes))
 
     def release(self, storage: Storage) -> None:
         buffer, storage.handle = storage.handle, None
         if buffer is not None:
-            self._owner.post_from_finalizer(self._device.release, buffer)
+            self.owner.post_from_finalizer(self.device.release, buffer)
 
     def upload(self, storage: Storage, data: Bytes) -> None:
         view = memoryview(data)
@@ -224,58 +212,51 @@ class WebGPUEngine(Engine):
             return
         view = view.cast("B")
         if view.nbytes <= QUEUED_BYTES:
-            self._owner.post(self._device.write, buffer, memoryview(bytes(view)))
+            self.owner.post(self.device.write, buffer, memoryview(bytes(view)))
         elif not MAPPED_BYTES <= view.nbytes <= UPLOAD_BYTES:
-            self._owner.call(self._device.write, buffer, view)
+            self.owner.call(self.device.write, buffer, view)
         else:
             self._write(buffer, view)
 
     def _write(self, buffer: DeviceBuffer, view: memoryview) -> None:
         """Upload through mapped memory that this thread fills while the owner continues."""
-        future: Future[MappedWrite] = Future()
-        self._owner.promise(future, self._device.request_upload, view.nbytes, future)
-        mapped = self._owner.wait(future)
+        mapped = self.owner.wait(self.owner.promise(self.device.request_upload, view.nbytes))
         try:
             copy_bytes(mapped.memory, np.frombuffer(view, np.uint8))
         except BaseException:
-            mapped.released = True
-            self._owner.post_from_finalizer(self._device.uploads.give_back, mapped)
+            self.owner.post_from_finalizer(self.device.uploads.give_back, mapped)
             raise
-        mapped.released = True
-        self._owner.post(self._device.write_upload, mapped, buffer, view.nbytes)
+        finally:
+            mapped.released = True
+        self.owner.post(self.device.write_upload, mapped, buffer, view.nbytes)
 
     def download(self, storage: Storage) -> memoryview:
         if storage.nbytes < MAPPED_BYTES:
-            return self._owner.wait(self.download_async(storage))
+            return self.owner.wait(self.download_async(storage))
         buffer, parts = buffer_of(storage), pieces(storage.nbytes)
-        futures: list[Future[MappedRead]] = [Future() for _ in parts]
-        for future, (start, nbytes) in zip(futures, parts, strict=True):
-            self._owner.promise(future, self._device.read_mapped, buffer, start, nbytes, future)
+        futures = [self.owner.promise(self.device.read, buffer, *part, True) for part in parts]
         try:
             data = self._host.block(storage.nbytes)
             for future, (start, nbytes) in zip(futures, parts, strict=True):
-                mapped = self._owner.wait(future)
-                copy_bytes(data[start : start + nbytes], np.frombuffer(mapped.view, np.uint8))
+                mapped = self.owner.wait(future)
+                copy_bytes(data[start : start + nbytes], np.frombuffer(mapped.memory, np.uint8))
         finally:  # also those that an error or Ctrl-C left unread
             for future in futures:
                 future.add_done_callback(self._give_back)
         return memoryview(data)
 
-    def _give_back(self, future: Future[MappedRead]) -> None:
+    def _give_back(self, future: Future[Mapped]) -> None:
         if future.exception() is None:
             mapped = future.result()
             mapped.released = True
-            self._owner.post_from_finalizer(self._device.staging.give_back, mapped)
+            self.owner.post_from_finalizer(self.device.staging.give_back, mapped)
 
     def download_async(self, storage: Storage) -> Future[memoryview]:
-        future: Future[memoryview] = Future()
-        read = self._device.read
-        self._owner.promise(future, read, buffer_of(storage), 0, storage.nbytes, future)
-        return future
+        return self.owner.promise(self.device.read, buffer_of(storage), 0, storage.nbytes, False)
 
     def copy(self, source: Storage, target: Storage) -> None:
-        work = self._device.copy
-        self._owner.post(work, buffer_of(source), buffer_of(target), source.nbytes)
+        work = self.device.copy
+        self.owner.post(work, buffer_of(source), buffer_of(target), source.nbytes)
 
     # work -------------------------------------------------------------------------------------
 
@@ -286,7 +267,7 @@ class WebGPUEngine(Engine):
         if missing:
             raise UnsupportedDtype(
                 f"kernel {program.name!r} computes with {' and '.join(missing)}, which "
-                f"{self._owner.name} does not support. Use 32-bit types, or device 'cpu'."
+                f"{self.owner.name} does not support. Use 32-bit types, or device 'cpu'."
             )
         return Dispatcher(self, program, geometry)
 
@@ -312,14 +293,33 @@ class WebGPUEngine(Engine):
             if problem:
                 title = source.split("\n", 1)[0].lstrip("/ ")
                 raise DeviceError(f"a shader ({title}) {problem}. Use device 'cpu'.")
-            try:
-                made = self._owner.call(self._device.compile, source, inputs, block, checks)
-            except DeviceError as error:
-                error.add_note(f"the WGSL:\n{_numbered(source)}")
-                raise
-            with self._lock:
-                found = _kept(self._shaders, key, made)
+            made = self._pipeline("the WGSL", source, inputs, block, checks)
+            found = self._kept(self._shaders, key, made)
         return found
+
+    def _pipeline(
+        self,
+        what: str,
+        source: str,
+        inputs: int,
+        block: int,
+        checks: ShaderChecks,
+        flagged: bool = False,
+    ) -> ComputePipeline:
+        try:
+            add = self.device.pipelines.add
+            return self.owner.call(add, source, inputs, block, checks, flagged)
+        except DeviceError as error:
+            lines = (f"{n:4} {line}" for n, line in enumerate(source.splitlines(), 1))
+            error.add_note("\n".join([f"{what}:", *lines]))
+            raise
+
+    def _kept(self, cache: dict[K, T], key: K, made: T) -> T:
+        """Add to a cache; the oldest goes when it is full. Runners keep the pipelines they use."""
+        with self._lock:
+            if key not in cache and len(cache) >= MAX_PIPELINES:
+                del cache[next(iter(cache))]
+            return cache.setdefault(key, made)
 
     def memory_problem(self, source: str) -> str:
         """Return why a shader needs too much workgroup memory, or ""; wgpu does not check it."""
@@ -327,7 +327,7 @@ class WebGPUEngine(Engine):
         if held <= most:
             return ""
         return (
-            f"needs {held} bytes of workgroup memory, but {self._owner.name} allows {most} "
+            f"needs {held} bytes of workgroup memory, but {self.owner.name} allows {most} "
             f"({WORKGROUP_MEMORY})"
         )
 
@@ -335,14 +335,11 @@ class WebGPUEngine(Engine):
         self, pipeline: ComputePipeline, buffers: Sequence[Storage], block: bytes, groups: int
     ) -> None:
         """Enqueue a dispatch; the last buffer is the output."""
-        self._owner.post(self._device.dispatch, pipeline, buffers_of(buffers), block, groups)
+        self.owner.post(self.device.dispatch, pipeline, buffers_of(buffers), block, groups)
 
     def scratch(self, sizes: Sequence[int]) -> list[Storage]:
         """Return storages for :meth:`dispatch_all`, which gives them memory while it runs."""
-        for nbytes in sizes:
-            self._check_size(nbytes)
-        limit = self.max_buffer_bytes
-        return [Storage(n, DeviceBuffer(n, size_class(n, limit))) for n in sizes]
+        return [Storage(nbytes, self._buffer(nbytes)) for nbytes in sizes]
 
     def dispatch_all(
         self,
@@ -352,10 +349,9 @@ class WebGPUEngine(Engine):
         """Enqueue dispatches at once, in order; each has the output last."""
         made = [(p, buffers_of(bound), block, groups) for p, bound, block, groups in dispatches]
         given = buffers_of(scratch)
-        if sum(buffer.size for buffer in given) <= UNCHECKED_SCRATCH:
-            self._owner.post(self._device.dispatch_all, made, given)
-        else:
-            self._owner.call(self._device.dispatch_all, made, given)
+        small = sum(buffer.size for buffer in given) <= UNCHECKED_SCRATCH
+        enqueue = self.owner.post if small else self.owner.call
+        enqueue(self.device.dispatch_all, made, given)
 
     def pack(self, layout: BlockLayout, numbers: Values, params: Values) -> bytes:
         """Return the uniform block of a dispatch."""
@@ -364,16 +360,16 @@ class WebGPUEngine(Engine):
     def composer(self) -> Composer:
         from dala.gpu.compute.engines.webgpu.compose.composer import WebGPUComposer
 
-        return WebGPUComposer(self, self._owner, self._device)
+        return WebGPUComposer(self)
 
     @contextmanager
     def batched(self) -> Iterator[None]:
         """Return a context manager that submits dispatches in as few batches as possible."""
-        self._owner.post(self._device.hold, 1)
+        self.owner.post(self.device.hold, 1)
         try:
             yield
         finally:
-            self._owner.post(self._device.hold, -1)
+            self.owner.post(self.device.hold, -1)
 
     @contextmanager
     def profile(self) -> Iterator[DispatchTimes | None]:
@@ -382,38 +378,33 @@ class WebGPUEngine(Engine):
         The end of the block waits for the device; then the durations are available. The value is
         None if the device has no timestamps, or while another thread is profiling.
         """
-        timer = self._owner.call(self._device.start_timing)
+        timer = self.owner.call(self.device.start_timing)
         if timer is None:
             yield None
             return
-        times = DispatchTimes(lambda: self._owner.post(timer.mark))
+        times = DispatchTimes(lambda: self.owner.post(timer.mark))
         try:
             yield times
         except BaseException:
-            self._owner.post_from_finalizer(self._device.stop_timing, timer)
+            self.owner.post_from_finalizer(self.device.stop_timing, timer)
             raise
-        future: Future[memoryview] = Future()
-        self._owner.promise(future, self._device.stop_timing, timer, future)
-        data = self._owner.wait(future)
+        data = self.owner.wait(self.owner.promise(self.device.stop_timing, timer))
         times.fill(timer.seconds(data), timer.marks)
 
     def source(self, program: Program, geometry: Geometry) -> str:
         return self._written(program, geometry).source
 
     def synchronize(self) -> None:
-        future: Future[None] = Future()
-        self._owner.promise(future, self._device.sync, future)
-        self._owner.wait(future)
+        self.owner.wait(self.owner.promise(self.device.sync))
 
     def stats(self) -> dict[str, int]:
         try:
-            counts = self._owner.call(self._device.stats)
+            return self.owner.call(self.device.stats)
         except (DeviceError, FreedError):  # lost or closed: the last known counts
-            counts = self._device.stats()
-        return counts
+            return self.device.stats()
 
     def close(self) -> None:
-        self._owner.close()
+        self.owner.close()
         self._host.clear()  # plans of kernels may keep this object
 
     @cached_property
@@ -435,20 +426,10 @@ class WebGPUEngine(Engine):
         if found is None:
             shader = self._written(program, geometry, aliased, metering, ordinary)
             self._check_limits(program, shader)
-            try:
-                pipeline = self._owner.call(
-                    self._device.compile,
-                    shader.source,
-                    shader.inputs,
-                    shader.block.packer.size,
-                    "indices",
-                    metering is not None,
-                )
-            except DeviceError as error:
-                error.add_note(f"kernel {program.name!r}; its WGSL:\n{_numbered(shader.source)}")
-                raise
-            with self._lock:
-                found = _kept(self._compiled, key, (shader, pipeline))
+            what, nbytes = f"kernel {program.name!r}; its WGSL", shader.block.packer.size
+            flagged = metering is not None
+            made = self._pipeline(what, shader.source, shader.inputs, nbytes, "indices", flagged)
+            found = self._kept(self._compiled, key, (shader, made))
         return found
 
     def _written(
@@ -462,7 +443,7 @@ class WebGPUEngine(Engine):
         return write_shader(
             program,
             geometry,
-            workgroup=self._workgroup,
+            workgroup=self.workgroup,
             aliased=aliased,
             metering=metering,
             software=self.adapter.software,
@@ -477,24 +458,13 @@ class WebGPUEngine(Engine):
             metered = "" if own == 1 else " with limits or long loops"
             raise DeviceError(
                 f"kernel {program.name!r} reads inputs of {shader.inputs} types, but "
-                f"{self._owner.name} allows {most - own}{metered} ({STORAGE_BUFFERS} is {most}). "
+                f"{self.owner.name} allows {most - own}{metered} ({STORAGE_BUFFERS} is {most}). "
                 "Convert some, or split the kernel."
             )
         most_bytes = min(limits["max-uniform-buffer-binding-size"], UNIFORM_BYTES)
         if shader.block.packer.size > most_bytes:
             raise DeviceError(
                 f"kernel {program.name!r} has {shader.block.packer.size} bytes of parameters, but "
-                f"{self._owner.name} allows {most_bytes} (max-uniform-buffer-binding-size). Pass "
+                f"{self.owner.name} allows {most_bytes} (max-uniform-buffer-binding-size). Pass "
                 "large tables as an array."
             )
-
-
-def _kept(cache: dict[K, T], key: K, made: T) -> T:
-    """Add to a cache; the oldest goes when it is full. Runners keep the pipelines they use."""
-    if key not in cache and len(cache) >= MAX_PIPELINES:
-        del cache[next(iter(cache))]
-    return cache.setdefault(key, made)
-
-
-def _numbered(source: str) -> str:
-    return "\n".join(f"{n:4} {line}" for n, line in enumerate(source.splitlines(), 1))

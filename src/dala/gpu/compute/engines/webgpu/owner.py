@@ -71,10 +71,15 @@ class Owner:
         """Enqueue work; wait only while the queue is full."""
         self._put(work, args, None)
 
-    def promise(self, future: Future[T], work: Callable[[*Ts], object], *args: *Ts) -> None:
-        """Enqueue work that sets a future later; an error in the work is set on the future."""
+    def promise(self, work: Callable[[*Ts, Future[T]], object], *args: *Ts) -> Future[T]:
+        """Enqueue work that sets a future later, its last argument; return the future.
+
+        An error in the work is set on it.
+        """
+        future: Future[T] = Future()
         future.set_running_or_notify_cancel()  # it can no longer be cancelled
-        self._put(work, args, future)
+        self._put(work, (*args, future), future)
+        return future
 
     def post_from_finalizer(self, work: Callable[[*Ts], object], *args: *Ts) -> None:
         """Enqueue work; never waits or raises."""

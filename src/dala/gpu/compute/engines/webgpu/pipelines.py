@@ -88,7 +88,7 @@ class Pipelines:
         assert self._calls is not None
         assert self._bindings is not None
         made = self._calls.device.create_compute_pipeline(
-            layout=self._bindings.pipeline_layout(wanted.inputs, wanted.window, wanted.flagged),
+            layout=self._bindings.layouts(wanted.inputs, wanted.window, wanted.flagged)[1],
             compute={
                 "module": self._calls.shader_module(wanted.source, wanted.checks),
                 "entry_point": "main",

@@ -9,42 +9,62 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections import OrderedDict
-from typing import TYPE_CHECKING, Final
+from collections import OrderedDict, deque
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
     import wgpu
+
+    from dala.gpu.compute.engines.webgpu.device import NativeDevice
 
 #: The default limit of free memory in the pool; ``DALA_POOL_BYTES`` overrides it.
 POOL_BYTES: Final = 512 << 20
 #: The same where a processor computes: its memory is the host's. Also for transfers in flight.
 SOFTWARE_BYTES: Final = 32 << 20
 
+#: For sizes without a limit.
+NO_LIMIT: Final = 1 << 62
+
 _ids = itertools.count(1)
 
 
+@dataclass(eq=False, slots=True)
 class PoolSlot:
     """A native buffer of the pool. For the owner's thread only."""
 
-    __slots__ = ("id", "native", "size")
-
-    def __init__(self, native: wgpu.GPUBuffer | None, size: int) -> None:
-        self.id = next(_ids)
-        self.native = native
-        self.size = size
+    native: wgpu.GPUBuffer | None
+    size: int
+    id: int = field(default_factory=_ids.__next__)
 
 
+@dataclass(eq=False, slots=True)
 class DeviceBuffer:
-    """A buffer, for use on any thread; ``slot`` is its memory, or None."""
+    """A buffer, for use on any thread: its requested and its allocated bytes.
 
-    __slots__ = ("nbytes", "size", "slot")
+    ``slot`` is its memory, or None.
+    """
 
-    def __init__(self, nbytes: int, size: int) -> None:
-        #: The requested size in bytes.
-        self.nbytes = nbytes
-        #: The allocated size in bytes.
-        self.size = size
-        self.slot: PoolSlot | None = None
+    nbytes: int
+    size: int
+    slot: PoolSlot | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Mapped:
+    """Mapped memory that another thread uses; it sets ``released`` when done."""
+
+    memory: Any  # a memoryview to read, an array to write
+    released: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Transfer:
+    """Bytes that a thread waits to read, or for memory to write them to."""
+
+    future: Future[Any]
+    nbytes: int
 
 
 def size_class(nbytes: int, limit: int) -> int:
@@ -62,6 +82,70 @@ def pool_bytes_from_environment(*, software: bool = False) -> int:
         return max(int(text), 0)
     except ValueError:
         return SOFTWARE_BYTES if software else POOL_BYTES
+
+
+T = TypeVar("T", bound=Transfer)
+
+
+class Ring(Generic[T]):
+    """Native buffers for transfers, which other threads may use while they are mapped.
+
+    For the owner's thread only.
+    """
+
+    #: How the buffers are used, by the names of wgpu; the host maps them.
+    usage: ClassVar[tuple[str, str]]
+
+    def __init__(self, device: NativeDevice, cap: int) -> None:
+        self.cap = cap
+        self.bytes = 0
+        self.count = 0
+        self._device = device
+        #: What threads wait for.
+        self._waiting: deque[T] = deque()
+        #: Buffers that other threads use, by their mapped memory.
+        self._out: dict[Mapped, wgpu.GPUBuffer] = {}
+
+    @property
+    def waiting(self) -> bool:
+        """True while any thread waits for a transfer."""
+        return bool(self._waiting)
+
+    @property
+    def busy(self) -> bool:
+        """True while a thread uses mapped memory."""
+        return any(not mapped.released for mapped in self._out)
+
+    def fail(self, error: Exception) -> None:
+        """Set an error on all that threads wait for."""
+        while self._waiting:
+            self._waiting.popleft().future.set_exception(error)
+
+    def clear(self) -> None:
+        """Release every buffer. No thread may be copying."""
+        self._waiting.clear()
+        self._out.clear()
+        self.bytes = self.count = 0
+
+    def _lend(self, buffer: wgpu.GPUBuffer, memory: Any) -> Mapped:
+        mapped = Mapped(memory)
+        self._out[mapped] = buffer
+        return mapped
+
+    def _new(self, size: int, *, mapped: bool = False) -> wgpu.GPUBuffer:
+        import wgpu
+
+        flags = [getattr(wgpu.BufferUsage, name) for name in self.usage]
+        made = self._device.native.create_buffer(
+            size=size, usage=flags[0] | flags[1], mapped_at_creation=mapped
+        )
+        self.bytes += size
+        self.count += 1
+        return made
+
+    def _drop(self, buffer: wgpu.GPUBuffer) -> None:
+        self.bytes -= buffer.size
+        self.count -= 1
 
 
 class BufferPool:

@@ -27,11 +27,8 @@ class DispatchTimes:
         self.seconds: list[float] = []
         #: The duration of each pass: the dispatches between two marks.
         self.passes: list[float] = []
-        self._mark = mark
-
-    def mark(self) -> None:
-        """End a pass, which consists of the dispatches since the previous mark."""
-        self._mark()
+        #: Ends a pass, which consists of the dispatches since the previous mark.
+        self.mark = mark
 
     def fill(self, seconds: list[float], marks: Sequence[int]) -> None:
         """Set the durations; ``marks`` are the dispatch counts at the end of each pass."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from dala.gpu.compute.lang.exact.fixed_point import fixed_point
-from dala.gpu.compute.lang.exact.uniform import is_uniform
+from dala.gpu.compute.lang.exact.uniform import OPERATIONS, is_uniform
 from dala.gpu.compute.lang.ir import (
     Block,
     Derived,
@@ -26,9 +26,10 @@ from dala.gpu.compute.lang.ir import (
     Slot,
     Statement,
     Value,
-    make_program,
+    arguments_first,
     statements,
 )
+from dala.gpu.compute.lang.rewrite import emit
 
 #: The most different weights of a sum: beyond them, floats are as fast.
 _MAX_GROUPS: Final = 16
@@ -74,7 +75,7 @@ def in_integers(program: Program) -> Program:
     rows: dict[Hashable, _Row] = {}
     chosen: dict[int, Hashable] = {}
     for channel, stored in enumerate(program.result):
-        total = stored_value(stored)
+        total = _stored(stored)
         found = every.get(total) if total is not None else None
         if found is None:
             continue
@@ -99,10 +100,8 @@ def in_integers(program: Program) -> Program:
         params += writer.params
         if writer.params:
             derived = Derived(tuple(writer.wanted), tuple(writer.layout), writer.window)
-    made = make_program(
-        program.name, program.args, program.out, params, Block(body), tuple(result), program.rank
-    )
-    return replace(made, derived=derived)
+    described = replace(program, params=params, derived=derived)
+    return described.with_body(Block(body), tuple(result))
 
 
 def _is_copy(row: _Row) -> bool:
@@ -120,24 +119,25 @@ def _is(v: Value, number: float) -> bool:
     return v.op == "const" and v.attr == number
 
 
-def stored_value(v: Value) -> Value | None:
-    """Return the value that is scaled to a byte, clamped and rounded; see ``Builder.to_u8``."""
+def limited_number(v: Value) -> Value | None:
+    """Return the f32 that is limited and rounded to a byte; see ``Builder.to_u8``."""
     if v.op != "cast" or v.attr != "in_range" or v.args[0].op != "add":
         return None
     v, half = v.args[0].args
     if not _is(half, 0.5) or v.type != "f32":
         return None
     for rule, end in (("lt", _BYTE), ("gt", 0.0)):
-        if v.op != "select" or not _is(v.args[2], end):
+        if v.op != "select" or v.args[0].op != rule or v.args[0].args[0] is not v.args[1]:
             return None
-        condition, inner = v.args[0], v.args[1]
-        if (
-            condition.op != rule
-            or condition.args[0] is not inner
-            or not _is(condition.args[1], end)
-        ):
+        if not _is(v.args[2], end) or not _is(v.args[0].args[1], end):
             return None
-        v = inner
+        v = v.args[1]
+    return v
+
+
+def _stored(v: Value) -> Value | None:
+    """Return the number of 0 to 1 that is stored as a byte."""
+    v = limited_number(v) or v
     return v.args[0] if v.op == "mul" and _is(v.args[1], _BYTE) else None
 
 
@@ -148,7 +148,8 @@ class SumFinder:
         self.program = program
         self.uniform: dict[Value, bool] = {}
         self.made: dict[Hashable, Value] = {}
-        self.keys: dict[Value, Hashable] = {}
+        self.keys: dict[Value, int] = {}
+        self.numbers: dict[Hashable, int] = {}
 
     def run(self, block: Block) -> dict[Value, ByteSum]:
         """Return the values of a block that are weighted sums of bytes."""
@@ -182,12 +183,7 @@ class SumFinder:
         """Return an operand as a weighted sum, or None if it is not one."""
         if v in found:
             return found[v]
-        return ByteSum({}, v) if v.type == "f32" and self.is_uniform(v) else None
-
-    def is_uniform(self, v: Value) -> bool:
-        if v not in self.uniform:
-            self.uniform[v] = is_uniform(v)
-        return self.uniform[v]
+        return ByteSum({}, v) if v.type == "f32" and is_uniform(v, self.uniform) else None
 
     def value(self, v: Value, found: dict[Value, ByteSum]) -> ByteSum | None:
         if v.op == "cast":
@@ -244,14 +240,14 @@ class SumFinder:
         """Return a key that is equal for rows that store the same."""
         groups = (
             (self.key(g.weight), *map(self.key, g.reads))
-            for g in sorted(row.groups, key=lambda g: repr(self.key(g.weight)))
+            for g in sorted(row.groups, key=lambda g: self.key(g.weight))
         )
         return (self.key(row.bias), *groups)
 
     def binary(self, op: str, a: Value, b: Value) -> Value:
         """Return an operation on weights, folded to a constant or shared where possible."""
         if a.op == "const" and b.op == "const":
-            number = _computed(op, float(a.attr), float(b.attr))
+            number = OPERATIONS[op](float(a.attr), float(b.attr))
             if math.isfinite(number):
                 return _number(number)
         if (op in ("mul", "div") and _is(b, 1.0)) or (op in ("add", "sub") and _is(b, 0.0)):
@@ -265,24 +261,12 @@ class SumFinder:
             self.made[key] = Value(op, "f32", (a, b), None)
         return self.made[key]
 
-    def key(self, v: Value) -> Hashable:
-        """Return a key that is equal for equal computations."""
-        if v.op == "const":
-            number: float = v.attr
-            return number
-        if v not in self.keys:
-            self.keys[v] = (v.op, v.type, v.attr, *(self.key(a) for a in v.args))
+    def key(self, v: Value) -> int:
+        """Return a number that is equal for equal computations."""
+        for part in arguments_first([v], self.keys):
+            made = (part.op, part.type, part.attr, *(self.keys[a] for a in part.args))
+            self.keys[part] = self.numbers.setdefault(made, len(self.numbers))
         return self.keys[v]
-
-
-def _computed(op: str, a: float, b: float) -> float:
-    if op == "add":
-        return a + b
-    if op == "sub":
-        return a - b
-    if op == "mul":
-        return a * b
-    return a / b if b else math.nan
 
 
 class _Writer:
@@ -320,16 +304,14 @@ class _Writer:
     def written(self, body: list[Statement]) -> list[Value]:
         """Append the sums to a block, and return the bytes to store."""
 
-        def emit(op: str, *args: Value, attr: object = None) -> Value:
-            value = Value(op, "s32", args, attr)
-            body.append(value)
-            return value
+        def write(op: str, *args: Value | int, attr: int | None = None) -> Value:
+            return emit(body, op, "s32", *args, attr=attr)
 
         if self.constant:
             found = fixed_point(self.window, self.layout, [float(v.attr) for v in self.wanted])
             names = [Value("const", "s32", (), n) for n in found]
         else:
-            names = [emit("param", attr=self.first + i) for i in range(len(self.params))]
+            names = [write("param", attr=self.first + i) for i in range(len(self.params))]
         bits = names.pop()
         biases = [names.pop() for _ in self.kept][::-1]
         weights = [[names.pop(0) for _ in row.groups] for row in self.kept]
@@ -339,8 +321,7 @@ class _Writer:
             for group, weight in zip(row.groups, weights[number], strict=True):
                 numbers = group.reads[0]
                 for read in group.reads[1:]:
-                    numbers = emit("add", numbers, read)
-                total = emit("add", total, emit("mul", numbers, weight))
-            total = emit("max", emit("shr", total, bits), Value("const", "s32", (), 0))
-            made.append(emit("min", total, Value("const", "s32", (), 255)))
+                    numbers = write("add", numbers, read)
+                total = write("add", total, write("mul", numbers, weight))
+            made.append(write("min", write("max", write("shr", total, bits), 0), 255))
         return made

@@ -6,14 +6,16 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from dala.gpu.compute.lang.builder import floor
+from dala.gpu.compute.lang.builder import FOLD, floor
 from dala.gpu.compute.lang.ir import FLOATS, Value
 
 
 def _divide(a: float, b: float) -> float:
     if b:
         return a / b
-    return math.nan if not a or math.isnan(a) else math.copysign(math.inf, a)
+    if not a or math.isnan(a):
+        return math.nan
+    return math.copysign(math.inf, a) * math.copysign(1.0, b)
 
 
 def _root(x: float) -> float:
@@ -24,22 +26,12 @@ def _round(x: float) -> float:
     return float(round(x)) if math.isfinite(x) else x
 
 
-#: What the host computes, in f64.
+#: What the host computes: in f64, or rounded to f32 after each operation.
 OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
+    **{op: fold for op, fold in FOLD.items() if op not in ("idiv", "mod")},
     "div": _divide,
     "neg": lambda a: -a,
     "abs": abs,
-    "min": lambda a, b: b if b < a or b != b else a,
-    "max": lambda a, b: b if a < b or b != b else a,
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
     "select": lambda c, a, b: a if c else b,
     "sqrt": _root,
     "floor": floor,
@@ -48,15 +40,21 @@ OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
     "sin": lambda x: math.sin(x) if math.isfinite(x) else math.nan,
     "cos": lambda x: math.cos(x) if math.isfinite(x) else math.nan,
 }
+#: Those whose results may have other last digits on other machines.
+INEXACT: Final = frozenset({"sin", "cos"})
 
 
-def is_uniform(v: Value) -> bool:
+def is_uniform(v: Value, known: dict[Value, bool]) -> bool:
     """Return whether the host can evaluate a float: it depends on constants and parameters alone.
 
-    Integers are left out, since they wrap around.
+    Integers are left out, since they wrap around. ``known`` holds what was found before.
     """
-    if v.op in ("const", "param"):
-        return v.type in FLOATS or v.type == "s32"
-    if v.op == "cast":
-        return v.type in FLOATS and is_uniform(v.args[0])
-    return v.op in OPERATIONS and v.type in (*FLOATS, "bool") and all(map(is_uniform, v.args))
+    if v not in known:
+        if v.op in ("const", "param"):
+            known[v] = v.type in FLOATS or v.type == "s32"
+        elif v.op == "cast":
+            known[v] = v.type in FLOATS and is_uniform(v.args[0], known)
+        else:
+            possible = v.op in OPERATIONS and v.type in (*FLOATS, "bool")
+            known[v] = possible and all(is_uniform(a, known) for a in v.args)
+    return known[v]

@@ -17,12 +17,12 @@ from dala.gpu.compute.engines.cpu.native.names import (
     Vector,
     f32,
     gather,
-    hinted,
     i32,
     i64,
     load,
     select,
-    splat,
+    serial,
+    static,
     store,
     table,
     u32,
@@ -53,7 +53,7 @@ def byte_of_light(x: Vector) -> Vector:
 @native
 def ratio(a: Vector, b: Vector) -> Vector:
     """Return a * 65536 / b, rounded, for a up to b up to 2**24."""
-    return divide_near((a << 16) + (b >> 1), b, f32(i32(a)) * f32(65536) / f32(i32(b)))
+    return divide_near((a << 16) + (b >> 1), b, f32(i32(a)) * 65536 / f32(i32(b)))
 
 
 @native
@@ -66,10 +66,10 @@ def overlay(b: Vector, s: Vector) -> Vector:
 @native
 def dodge(b: Vector, s: Vector) -> Vector:
     """Lighten ``b`` by ``s``."""
-    rest = max(WHITE - s, splat(u32(1), 16))
-    guess = f32(i32(b)) * f32(WHITE) / f32(i32(rest))
-    made = divide_near(b * WHITE + (rest >> 1), rest, min(guess, splat(f32(WHITE), 16)))
-    made = select(b >= WHITE - s, splat(u32(WHITE), 16), made)
+    rest = max(WHITE - s, 1)
+    guess = f32(i32(b)) * WHITE / f32(i32(rest))
+    made = divide_near(b * WHITE + (rest >> 1), rest, min(guess, WHITE))
+    made = select(b >= WHITE - s, WHITE, made)
     return select(b == 0, b, made)
 
 
@@ -135,7 +135,7 @@ def composite(
         m = quotient(((255 - below) * f + below * blend_channel(mode, b, f, soft)) * 257)
     found = (m * weight + b * (65536 - weight) + 32768) >> 16
     if mode == ADD:
-        total = min(((f * over) >> 16) + ((b * under + 32768) >> 16), splat(u32(WHITE), 16))
+        total = min(((f * over) >> 16) + ((b * under + 32768) >> 16), WHITE)
         found = select(over + under > 65536, total, found)
     if linear:
         return byte_of_light(found) << shift
@@ -143,7 +143,7 @@ def composite(
         return quotient(found * 255) << shift
 
 
-@native
+@native(inline=False)
 def blend_row(
     pixels: Array[u32],
     at: i64,
@@ -156,7 +156,7 @@ def blend_row(
     linear: bool,
 ) -> None:
     """Blend a row of pixels with a row of the target."""
-    for k in hinted(range(0, count, 16), scalar=True):
+    for k in serial(0, count, 16):
         n = min(count - k, 16)
         d, s = load(pixels, at + k, 16, n), load(source, first + k, 16, n)
         share = load(coverage, k, 16)
@@ -170,30 +170,11 @@ def blend_row(
         under = below * 257 + (below >> 7)
         part, whole = above * 255, total
         if mode == ADD:
-            alpha = (min(over + under, splat(u32(65536), 16)) * 255 + 32768) >> 16
+            alpha = (min(over + under, 65536) * 255 + 32768) >> 16
             part, whole = over, over + under
         # A weight of "add" is used where the sum is at most 1.
-        weight = ratio(part, max(whole, splat(u32(1), 16)))
+        weight = ratio(part, max(whole, 1))
         out = alpha << 24
-        out |= composite(d, s, over, under, weight, mode, shift=0, linear=linear)
-        out |= composite(d, s, over, under, weight, mode, shift=8, linear=linear)
-        out |= composite(d, s, over, under, weight, mode, shift=16, linear=linear)
+        for shift in static((0, 8, 16)):
+            out |= composite(d, s, over, under, weight, mode, shift=shift)
         store(pixels, at + k, select(above == 0, d, out), n)
-
-
-@native(inline=False)
-def blend_srgb(
-    pixels: Array[u32], at: i64, source: Array[u32], first: i64, coverage: Array[u32], count: i64,
-    mode: i32,
-) -> None:  # fmt: skip
-    """Blend in sRGB."""
-    blend_row(pixels, at, source, first, coverage, count, mode, linear=False)
-
-
-@native(inline=False)
-def blend_linear(
-    pixels: Array[u32], at: i64, source: Array[u32], first: i64, coverage: Array[u32], count: i64,
-    mode: i32,
-) -> None:  # fmt: skip
-    """Blend in linear light."""
-    blend_row(pixels, at, source, first, coverage, count, mode, linear=True)

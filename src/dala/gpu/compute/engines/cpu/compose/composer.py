@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import chain, count
 from typing import Final
 
@@ -11,8 +11,7 @@ import numpy as np
 
 from dala.errors import ParameterError
 from dala.gpu.compute.engines.base import Storage
-from dala.gpu.compute.engines.compositing import BLENDS, Composer, Rect
-from dala.gpu.compute.engines.cpu.compose.expand import expand_gray, expand_rgb
+from dala.gpu.compute.engines.compositing import BLENDS, ComposedFrame, Composer
 from dala.gpu.compute.engines.cpu.compose.plans import (
     BAD_BLEND,
     BAD_KIND,
@@ -21,19 +20,14 @@ from dala.gpu.compute.engines.cpu.compose.plans import (
     make_plans,
 )
 from dala.gpu.compute.engines.cpu.compose.records import (
-    ADDRESS,
-    CHANNELS,
-    DRAWS,
-    ERROR,
-    JOB_WORDS,
     ORIGIN,
-    PICTURE_HEIGHT,
-    PICTURE_WIDTH,
-    PICTURE_WORDS,
-    PLAN_WORDS,
     SIMPLE,
     SIZED,
+    JobRecord,
+    PictureRecord,
+    PlanRecord,
 )
+from dala.gpu.compute.engines.cpu.compose.rows import expand_gray, expand_rgb
 from dala.gpu.compute.engines.cpu.compose.tiles import draw_tiles
 from dala.gpu.compute.engines.cpu.memory import Memory, address_of, span_of
 from dala.gpu.compute.engines.cpu.native import compile_native
@@ -44,9 +38,11 @@ PARALLEL_PIXELS: Final = 1 << 14
 #: Pixels that a thread converts to RGBA at a time.
 CONVERT_PIXELS: Final = 1 << 16
 #: Parts of a job: buffers, the inputs of a frame, and the results of planning.
+DRAWS, ERROR = JobRecord.places["draws"], JobRecord.places["error"]
+ADDRESS, CHANNELS = PictureRecord.places["address"], PictureRecord.places["channels"]
 _BUFFERS: Final = struct.Struct(f"={DRAWS}q").pack_into
 _FRAME: Final = struct.Struct(f"={ERROR - DRAWS}q").pack_into
-_RESULTS: Final = struct.Struct(f"={JOB_WORDS - ERROR}q").unpack_from
+_RESULTS: Final = struct.Struct(f"={JobRecord.size - ERROR}q").unpack_from
 _CORNERS: Final = struct.Struct("=4i").pack_into
 #: All memory as one array, since pictures may be anywhere.
 _ALL_MEMORY: Final = (ORIGIN, 1 << 62)
@@ -63,14 +59,14 @@ class CPUComposer(Composer):
         self._next = count()
         #: Whether the job holds the current addresses of the buffers.
         self._current = False
-        self._use_table(np.zeros((16, PICTURE_WORDS), np.int64))
+        self._use_table(np.zeros((16, PictureRecord.size), np.int64))
         self._sources: dict[int, Memory | NDArray] = {}
         self._converted: dict[int, NDArray] = {}
         self._plans = np.zeros(1 << 9, np.int64)
         self._tables = np.zeros(1 << 12, np.int32)
         self._tiles = np.zeros(1 << 10, np.int32)
         #: The inputs and results of planning and drawing.
-        self._job = bytearray(8 * JOB_WORDS)
+        self._job = bytearray(8 * JobRecord.size)
         self._at_job = span_of(np.frombuffer(self._job, np.int64))
         self._drawn: tuple[NDArray | None, int] = None, 0
         self._filled: tuple[tuple[int, int, int, int] | None, int] = None, -1
@@ -90,26 +86,20 @@ class CPUComposer(Composer):
         """Return the number of a new picture; numbers of dropped pictures are reused."""
         number = self._free.pop() if self._free else next(self._next)
         if number >= len(self._table):
-            more = np.zeros((2 * len(self._table), PICTURE_WORDS), np.int64)
+            more = np.zeros((2 * len(self._table), PictureRecord.size), np.int64)
             more[: len(self._table)] = self._table
             self._use_table(more)
-        self._table[number] = 0
-        self._table[number, PICTURE_WIDTH] = width
-        self._table[number, PICTURE_HEIGHT] = height
+        self._table[number] = 0, width, height, 0
         return number
 
     def put(self, picture: int, source: Storage | NDArray, channels: int) -> None:
         """Set the pixels of a picture. Gray is converted to RGBA now, RGB when a draw needs it."""
-        source_memory: Memory | NDArray
-        if isinstance(source, Storage):
-            memory: Memory = source.handle
-            source_memory, place = memory, memory.address
-        else:
-            source_memory, place = source, address_of(source)
+        held: Memory | NDArray = source.handle if isinstance(source, Storage) else source
+        place = held.address if isinstance(held, Memory) else address_of(held)
         if self._converted:
             self._converted.pop(picture, None)
-        self._sources[picture] = source_memory
-        entry = picture * PICTURE_WORDS
+        self._sources[picture] = held
+        entry = picture * PictureRecord.size
         self._entries[entry + ADDRESS], self._entries[entry + CHANNELS] = place, channels
         if channels == 1:
             self._convert(picture)
@@ -123,27 +113,19 @@ class CPUComposer(Composer):
         code = compile_native(function, checked=self._checked)
         code.parallel(size, CONVERT_PIXELS)((place, size * channels), made)
         self._converted[picture] = made
-        self._table[picture, ADDRESS] = address_of(made)
-        self._table[picture, CHANNELS] = 4
+        self._table[picture] = address_of(made), width, height, 4
 
     def drop(self, picture: int) -> None:
         """Remove a picture."""
-        if self._table[picture, PICTURE_WIDTH]:
+        if self._table[picture].any():
             self._table[picture] = 0
             self._sources.pop(picture, None)
             self._converted.pop(picture, None)
             self._free.append(picture)
 
-    def compose(
-        self,
-        target: Storage,
-        width: int,
-        height: int,
-        draws: NDArray,
-        rects: Sequence[Rect],
-        background: tuple[int, int, int, int] | None,
-    ) -> None:
+    def compose(self, frame: ComposedFrame) -> None:
         """Plan every draw, then draw tile by tile."""
+        target, width, height, draws, rects, background = frame
         if not rects:
             return
         if draws is not self._drawn[0]:  # a scene reuses the same array
@@ -172,8 +154,8 @@ class CPUComposer(Composer):
     def _plan(self, draws: NDArray) -> tuple[int, int]:
         """Plan the job and cut it into tiles; return the numbers of tiles and pixels."""
         count, job = len(draws), self._job
-        if self._plans.size < count * PLAN_WORDS:
-            self._plans, self._current = np.zeros(count * 2 * PLAN_WORDS, np.int64), False
+        if self._plans.size < count * PlanRecord.size:
+            self._plans, self._current = np.zeros(count * 2 * PlanRecord.size, np.int64), False
         while True:
             if not self._current:
                 buffers: tuple[NDArray, ...] = self._plans, self._table, self._tables, self._tiles

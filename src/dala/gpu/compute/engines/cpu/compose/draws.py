@@ -2,77 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
-from dala.gpu.compute.engines.compositing import LINEAR, OPAQUE, PICTURE, RING, TINT
-from dala.gpu.compute.engines.cpu.compose.blend_modes import blend_linear, blend_srgb
+from dala.gpu.compute.engines.compositing import LINEAR, OPAQUE, RING, TINT
+from dala.gpu.compute.engines.cpu.compose.blend_modes import blend_row
 from dala.gpu.compute.engines.cpu.compose.coverage import (
     box_coverage,
     draw_coverage,
-    field,
-    field64,
+    full_share,
     rotated_span,
     shadow_coverage,
     spans,
+    straight_spans,
 )
-from dala.gpu.compute.engines.cpu.compose.expand import expand_row
-from dala.gpu.compute.engines.cpu.compose.halve import halve_rgb, halve_row
-from dala.gpu.compute.engines.cpu.compose.records import (
-    BLEND,
-    BOTTOM,
-    COLOR,
-    COLUMNS,
-    COS,
-    COUNT_X,
-    COUNT_Y,
-    CX,
-    CY,
-    DIRECT,
-    FLAGS,
-    FULL_X0,
-    FULL_X1,
-    FULL_Y0,
-    FULL_Y1,
-    HH,
-    HW,
-    KIND,
-    LEFT,
-    OPACITY,
-    RADIUS,
-    RIGHT,
-    ROWS,
-    SHIFT_X,
-    SHIFT_Y,
-    TILE_COLUMNS,
-    TOP,
-    WEIGHTS,
-    WIDTH,
-)
+from dala.gpu.compute.engines.cpu.compose.records import TILE_COLUMNS, DrawRecord, PlanRecord
 from dala.gpu.compute.engines.cpu.compose.rows import (
     all_opaque,
-    cover_color,
     cover_row,
-    pack_sums,
+    expand_row,
+    halve_rgb,
+    halve_row,
     tint_row,
 )
 from dala.gpu.compute.engines.cpu.compose.sampling import sample_row
+from dala.gpu.compute.engines.cpu.compose.steps import is_sampled
+from dala.gpu.compute.engines.cpu.compose.tables import ROW_HEAD, packed_size
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     ceil,
-    f32,
     f64,
     floor,
-    hinted,
     i16,
     i32,
     i64,
+    serial,
     u8,
     u32,
     view,
 )
-from dala.gpu.compute.engines.cpu.pixels.fixed_rows import fixed_row
-from dala.gpu.compute.engines.cpu.pixels.float_rows import premultiplied_row
+from dala.gpu.compute.engines.cpu.pixels.byte_sums import (
+    alpha_across,
+    alpha_down,
+    opaque_across,
+    opaque_down,
+)
 from dala.gpu.compute.engines.cpu.pixels.gather import nearest_row
 from dala.gpu.compute.engines.cpu.pixels.over import copy_row, fill_row, over_row
 from dala.gpu.compute.engines.cpu.pixels.taps import line_block
@@ -81,33 +55,51 @@ from dala.gpu.compute.engines.cpu.pixels.taps import line_block
 ROW: Final = TILE_COLUMNS + 48
 
 
-@native
-def fill_coverage(coverage: Array[u32], value: u32) -> None:
-    """Set the coverage of all pixels of a row."""
-    for k in range(ROW):
-        coverage[k] = value
+class TileTarget(NamedTuple):
+    """The pixels that draws change, what a job has for all of them, and memory for rows."""
+
+    pixels: Array[u32]
+    width: i64
+    memory: Array[u8]
+    draws: Array[i32]
+    plans: Array[i64]
+    pictures: Array[i64]
+    tables: Array[i32]
+    #: The opacity of the draw, its coverage of some pixels, and their colors.
+    flat: Array[u32]
+    coverage: Array[u32]
+    temp: Array[u32]
+    #: For scaling: places in a line, sums, and the line.
+    places: Array[i32]
+    sums: Array[i32]
+    line: Array[i16]
+
+
+class Texels(NamedTuple):
+    """The picture that a draw samples."""
+
+    words: Array[u32]
+    width: i64
+    height: i64
+    is_rgb: bool
 
 
 @native(inline=False)
 def draw_row(
-    pixels: Array[u32],
-    start: i64,
-    source: Array[u32],
-    shift: i64,
-    draw: Array[i32],
-    y: i64,
-    x0: i64,
-    x1: i64,
+    on: TileTarget, source: Array[u32], shift: i64, draw: DrawRecord, y: i64, x0: i64, x1: i64,
     opaque: bool,
-    flat: Array[u32],
-    coverage: Array[u32],
-) -> None:
-    """Draw a row of a box: pixels at ``shift + x`` of the source onto those at ``start + x``."""
+) -> None:  # fmt: skip
+    """Draw a row of a box from the pixels at ``shift + x`` of the source, or their alpha."""
+    pixels, coverage, start = on.pixels, on.coverage, y * on.width
+    tinted = draw.kind == TINT
+    if tinted:
+        tint_row(source, shift + x0, on.temp, x1 - x0, draw.color)
+        source, shift = on.temp, -x0
     a, b, c, d = spans(draw, y, x0, x1)
     if b < c:
-        if field(draw, OPACITY) < f32(1):
-            cover_row(pixels, start + b, source, shift + b, flat, c - b)
-        elif opaque:
+        if draw.opacity < 1:
+            cover_row(pixels, start + b, source, shift + b, on.flat, c - b)
+        elif opaque and not tinted:
             copy_row(pixels, start + b, source, shift + b, c - b)
         else:
             over_row(pixels, start + b, source, shift + b, c - b)
@@ -121,150 +113,116 @@ def draw_row(
 
 @native(inline=False)
 def draw_copy(
-    pixels: Array[u32], width: i64, draw: Array[i32], plan: Array[i64], texels: Array[u32],
-    tex_width: i64, x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[u32], coverage: Array[u32],
-    temp: Array[u32], is_rgb: bool,
+    on: TileTarget, draw: DrawRecord, plan: PlanRecord, texels: Texels, x0: i64, y0: i64, x1: i64,
+    y1: i64,
 ) -> None:  # fmt: skip
     """Draw a picture at its own size, aligned to pixels."""
-    opaque = draw[FLAGS] & OPAQUE != 0 and draw[KIND] == PICTURE
-    source = view(texels, u8, 0)
-    inside = x0 >= plan[FULL_X0] and x1 <= plan[FULL_X1] and field(draw, RADIUS) <= f32(0)
-    tinted, color = draw[KIND] == TINT, view(draw, u32, 0)[COLOR]
-    for y in hinted(range(y0, y1), scalar=True):
-        shift = (y + plan[SHIFT_Y]) * tex_width + plan[SHIFT_X]
-        if is_rgb and inside and plan[FULL_Y0] <= y < plan[FULL_Y1]:
-            expand_row(source, shift + x0, pixels, y * width + x0, x1 - x0)
-        elif is_rgb:
+    temp, source, opaque = on.temp, view(texels.words, u8, 0), draw.flags & OPAQUE != 0
+    inside = x0 >= plan.full_x0 and x1 <= plan.full_x1 and draw.radius <= 0
+    for y in serial(y0, y1):
+        shift = (y + plan.shift_y) * texels.width + plan.shift_x
+        if texels.is_rgb and inside and plan.full_y0 <= y < plan.full_y1:
+            expand_row(source, shift + x0, on.pixels, y * on.width + x0, x1 - x0)
+        elif texels.is_rgb:
             expand_row(source, shift + x0, temp, 0, x1 - x0)
-            draw_row(pixels, y * width, temp, -x0, draw, y, x0, x1, True, flat, coverage)
-        elif tinted:
-            tint_row(texels, shift + x0, temp, x1 - x0, color)
-            draw_row(pixels, y * width, temp, -x0, draw, y, x0, x1, False, flat, coverage)
+            draw_row(on, temp, -x0, draw, y, x0, x1, True)
         else:
-            draw_row(pixels, y * width, texels, shift, draw, y, x0, x1, opaque, flat, coverage)
+            draw_row(on, texels.words, shift, draw, y, x0, x1, opaque)
 
 
 @native(inline=False)
 def draw_nearest(
-    pixels: Array[u32], width: i64, draw: Array[i32], plan: Array[i64], texels: Array[u32],
-    tex_width: i64, tables: Array[i32], x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[u32],
-    coverage: Array[u32], temp: Array[u32],
+    on: TileTarget, draw: DrawRecord, plan: PlanRecord, texels: Texels, x0: i64, y0: i64, x1: i64,
+    y1: i64,
 ) -> None:  # fmt: skip
     """Draw a scaled picture with nearest sampling."""
-    opaque = draw[FLAGS] & OPAQUE != 0 and draw[KIND] == PICTURE
-    tinted, color = draw[KIND] == TINT, view(draw, u32, 0)[COLOR]
-    columns, rows = tables[plan[COLUMNS] + x0 - plan[LEFT] :], tables[plan[ROWS] :]
-    for y in hinted(range(y0, y1), scalar=True):
-        row = texels[i64(rows[y - plan[TOP]]) * tex_width :]
-        nearest_row(row, columns, temp, x1 - x0, channels=1)
-        if tinted:
-            tint_row(temp, 0, temp, x1 - x0, color)
-        draw_row(pixels, y * width, temp, -x0, draw, y, x0, x1, opaque, flat, coverage)
+    columns, rows = on.tables[plan.columns + x0 - plan.left :], on.tables[plan.rows :]
+    for y in serial(y0, y1):
+        row = texels.words[i64(rows[y - plan.top]) * texels.width :]
+        nearest_row(row, columns, on.temp, x1 - x0, channels=1)
+        draw_row(on, on.temp, -x0, draw, y, x0, x1, draw.flags & OPAQUE != 0)
 
 
 @native(inline=False)
 def draw_scaled(
-    pixels: Array[u32], width: i64, draw: Array[i32], plan: Array[i64], texels: Array[u32],
-    tex_width: i64, tables: Array[i32], x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[u32],
-    coverage: Array[u32], temp: Array[u32], line: Array[f32], places: Array[i32], sums: Array[f32],
-    is_rgb: bool,
+    on: TileTarget, draw: DrawRecord, plan: PlanRecord, texels: Texels, x0: i64, y0: i64, x1: i64,
+    y1: i64,
 ) -> None:  # fmt: skip
     """Draw a picture that is scaled or not aligned to pixels, with bilinear sampling."""
-    known_opaque = is_rgb or draw[FLAGS] & OPAQUE != 0
+    tables, temp, line, places = on.tables, on.temp, on.line, on.places
+    tex_width, is_rgb = texels.width, texels.is_rgb
+    known_opaque = is_rgb or draw.flags & OPAQUE != 0
     size = 3 if is_rgb else 4
-    tinted, color = draw[KIND] == TINT, view(draw, u32, 0)[COLOR]
-    left, right = plan[LEFT], plan[RIGHT]
-    many_x, many_y, fixed = plan[COUNT_X], plan[COUNT_Y], plan[WEIGHTS]
-    padded = (right - left + 15) & ~15
-    firsts, lines = tables[plan[COLUMNS] :], tables[plan[ROWS] :]
-    weights_x = view(firsts, f32, padded * 4)
-    weights_y = view(lines, f32, (plan[BOTTOM] - plan[TOP]) * 4)
-    fixed_x = view(tables, i16, max(fixed, 0) * 4)
-    behind = padded * 4 * many_x if fixed >= 0 else 0
-    fixed_y = fixed_x[behind:]
-    source = view(texels, u8, 0)
-    temp_bytes, short = view(temp, u8, 0), view(line, i16, 0)
+    left, right = plan.left, plan.right
+    many_x, many_y = plan.count_x, plan.count_y
+    padded, each_x = (right - left + 15) & ~15, packed_size(many_x)
+    each_y = ROW_HEAD + ((many_y + 1) & ~1)
+    firsts, lines = tables[plan.columns :], tables[plan.rows :]
+    weights_x = view(tables, i16, plan.weights * 4)
+    weights_y = weights_x[padded * each_x :]
+    source, temp_bytes = view(texels.words, u8, 0), view(temp, u8, 0)
     begin, stop = (x0 - left) & ~7, x1 - left
     while begin < stop:
         count, low, high = line_block(firsts, begin, stop, many_x, size, places)
         many = (min(high, tex_width) - low) * size
         from_x, to_x = max(left + begin, x0), min(left + begin + count, x1)
-        for y in hinted(range(y0, y1), scalar=True):
-            k = y - plan[TOP]
+        own_x = weights_x[begin * each_x :]
+        for y in serial(y0, y1):
+            k = y - plan.top
             at = i64(lines[k]) * tex_width + low
+            own_y = weights_y[k * each_y :]
             opaque = known_opaque
-            if fixed >= 0 and not known_opaque:
+            if not known_opaque:
                 opaque = True
-                for j in hinted(range(many_y), scalar=True):
-                    if opaque and weights_y[k * many_y + j] != f32(0):
-                        opaque = all_opaque(texels, at + j * tex_width, many >> 2)
+                for j in serial(many_y):
+                    if opaque and own_y[ROW_HEAD + j] != 0:
+                        opaque = all_opaque(texels.words, at + j * tex_width, many >> 2)
             if is_rgb:
-                fixed_row(
-                    source[at * 3 :], tex_width * 3, fixed_y[k * 8 :], many_y, short, many, places,
-                    fixed_x[begin * 4 * many_x :], many_x, temp_bytes, count, channels=3,
-                )  # fmt: skip
-            elif opaque and fixed >= 0:
-                fixed_row(
-                    source[at * 4 :], tex_width * 4, fixed_y[k * 8 :], many_y, short, many, places,
-                    fixed_x[begin * 4 * many_x :], many_x, temp_bytes, count, channels=4,
-                )  # fmt: skip
+                opaque_down(source[at * 3 :], line, own_y, tex_width * 3, many_y, many)
+                opaque_across(line, places, own_x, many_x, temp_bytes, count, channels=3)
+            elif opaque:
+                opaque_down(source[at * 4 :], line, own_y, tex_width * 4, many_y, many)
+                opaque_across(line, places, own_x, many_x, temp_bytes, count, channels=4)
             else:
-                premultiplied_row(
-                    source[at * 4 :], tex_width * 4, weights_y[k * many_y :], many_y, line, many,
-                    places, weights_x[begin * many_x :], many_x, sums, count,
-                )  # fmt: skip
-                pack_sums(sums, temp, count)
-            if tinted:
-                tint_row(temp, 0, temp, count, color)
-                opaque = False
-            shift = -(left + begin)
-            draw_row(pixels, y * width, temp, shift, draw, y, from_x, to_x, opaque, flat, coverage)
+                alpha_down(source[at * 4 :], line, own_y[ROW_HEAD:], tex_width * 4, many_y, many)
+                alpha_across(line, places, own_x, many_x, on.sums, temp, count)
+            draw_row(on, temp, -(left + begin), draw, y, from_x, to_x, opaque)
         begin += count
 
 
 @native(inline=False)
 def draw_flat(
-    pixels: Array[u32], width: i64, draw: Array[i32], x0: i64, y0: i64, x1: i64, y1: i64,
-    flat: Array[u32], coverage: Array[u32],
+    on: TileTarget, draw: DrawRecord, plan: PlanRecord, texels: Texels, x0: i64, y0: i64, x1: i64,
+    y1: i64,
 ) -> None:  # fmt: skip
     """Draw a box of one color."""
-    color = view(draw, u32, 0)[COLOR]
-    opaque = color >> 24 == 255 and field(draw, OPACITY) >= f32(1)
-    for y in hinted(range(y0, y1), scalar=True):
-        a, b, c, d = spans(draw, y, x0, x1)
-        if b < c:
-            if opaque:
-                fill_row(pixels, y * width + b, c - b, color)
-            else:
-                cover_color(pixels, y * width + b, color, flat, c - b)
-        if a < b:
-            box_coverage(draw, coverage, a, y, b - a)
-            cover_color(pixels, y * width + a, color, coverage, b - a)
-        if c < d:
-            box_coverage(draw, coverage, c, y, d - c)
-            cover_color(pixels, y * width + c, color, coverage, d - c)
+    fill_row(on.temp, 0, x1 - x0, draw.color)
+    for y in serial(y0, y1):
+        draw_row(on, on.temp, -x0, draw, y, x0, x1, draw.color >> 24 == 255)
 
 
 @native(inline=False)
 def draw_shadow(
-    pixels: Array[u32], width: i64, draw: Array[i32], x0: i64, y0: i64, x1: i64, y1: i64,
-    coverage: Array[u32],
+    on: TileTarget, draw: DrawRecord, plan: PlanRecord, texels: Texels, x0: i64, y0: i64, x1: i64,
+    y1: i64,
 ) -> None:  # fmt: skip
     """Draw the shadow of an unrotated box."""
-    color = view(draw, u32, 0)[COLOR]
-    for y in hinted(range(y0, y1), scalar=True):
-        shadow_coverage(draw, coverage, x0, y, x1 - x0)
-        cover_color(pixels, y * width + x0, color, coverage, x1 - x0)
+    count, opacity = x1 - x0, full_share(draw)
+    straight_spans(draw, x0, count, on.temp)
+    fill_row(on.flat, 0, count, draw.color)
+    for y in serial(y0, y1):
+        shadow_coverage(draw, opacity, on.temp, on.coverage, x0, y, count)
+        cover_row(on.pixels, y * on.width + x0, on.flat, 0, on.coverage, count)
 
 
 @native
-def ring_hole(draw: Array[i32], y: i64, a: i64, d: i64) -> tuple[i64, i64]:
+def ring_hole(draw: DrawRecord, y: i64, a: i64, d: i64) -> tuple[i64, i64]:
     """Return the columns of a row inside an unrotated ring, where nothing is drawn."""
-    width = field64(draw, WIDTH)
-    round_ = max(field64(draw, RADIUS) - width, f64(0))
-    reach, cx = field64(draw, HW) - width - f64(1), field64(draw, CX)
-    v = abs(f64(y) + f64(0.5) - field64(draw, CY))
-    if field(draw, COS) != f32(1) or v > field64(draw, HH) - width - round_ - f64(1):
+    width = f64(draw.width)
+    round_ = max(f64(draw.radius) - width, 0)
+    reach, cx = f64(draw.hw) - width - 1, f64(draw.cx)
+    v = abs(f64(y) + 0.5 - f64(draw.cy))
+    if draw.cos != 1 or v > f64(draw.hh) - width - round_ - 1:
         return d, d
     b = min(max(i64(ceil(cx - reach)), a), d)
     return b, min(max(i64(floor(cx + reach)), b), d)
@@ -272,24 +230,22 @@ def ring_hole(draw: Array[i32], y: i64, a: i64, d: i64) -> tuple[i64, i64]:
 
 @native(inline=False)
 def draw_general(
-    pixels: Array[u32], width: i64, draw: Array[i32], plan: Array[i64], texels: Array[u32],
-    tex_width: i64, tex_height: i64, x0: i64, y0: i64, x1: i64, y1: i64, coverage: Array[u32],
-    temp: Array[u32],
+    on: TileTarget, draw: DrawRecord, plan: PlanRecord, texels: Texels, x0: i64, y0: i64, x1: i64,
+    y1: i64,
 ) -> None:  # fmt: skip
     """Draw any kind of draw: rotated, with a blend mode, or in linear light."""
-    kind, mode, linear = draw[KIND], draw[BLEND], draw[FLAGS] & LINEAR != 0
-    color = view(draw, u32, 0)[COLOR]
-    sampled = draw[KIND] == PICTURE or draw[KIND] == TINT
+    pixels, coverage, temp = on.pixels, on.coverage, on.temp
+    kind, mode, linear = draw.kind, draw.blend, draw.flags & LINEAR != 0
+    color = draw.color
+    sampled = is_sampled(draw)
     if not sampled:
         fill_row(temp, 0, x1 - x0, color)
-    for y in hinted(range(y0, y1), scalar=True):
-        a, d = x0, x1
-        if sampled or kind == RING:
-            a, d = rotated_span(draw, y, x0, x1)
+    for y in serial(y0, y1):
+        a, d = rotated_span(draw, y, x0, x1)
         b, c = d, d
         if kind == RING:
             b, c = ring_hole(draw, y, a, d)
-        for side in hinted(range(2), scalar=True):
+        for side in serial(2):
             x, count = a, b - a
             if side == 1:
                 x, count = c, d - c
@@ -297,40 +253,40 @@ def draw_general(
                 continue
             draw_coverage(draw, coverage, x, y, count)
             source, first = temp, 0
-            if sampled and plan[DIRECT] == 1:
-                source, first = texels, (y + plan[SHIFT_Y]) * tex_width + x + plan[SHIFT_X]
+            if sampled and plan.direct == 1:
+                source = texels.words
+                first = (y + plan.shift_y) * texels.width + x + plan.shift_x
             elif sampled:
-                sample_row(draw, texels, tex_width, tex_height, x, y, count, temp)
+                sample_row(draw, texels.words, texels.width, texels.height, x, y, count, temp)
             if kind == TINT:
                 tint_row(source, first, temp, count, color)
                 source, first = temp, 0
-            at = y * width + x
+            at = y * on.width + x
             if linear:
-                blend_linear(pixels, at, source, first, coverage, count, mode)
+                blend_row(pixels, at, source, first, coverage, count, mode, linear=True)
             elif mode != 0:
-                blend_srgb(pixels, at, source, first, coverage, count, mode)
+                blend_row(pixels, at, source, first, coverage, count, mode, linear=False)
             else:
                 cover_row(pixels, at, source, first, coverage, count)
 
 
 @native(inline=False)
 def draw_halved(
-    pixels: Array[u32], width: i64, draw: Array[i32], plan: Array[i64], texels: Array[u32],
-    tex_width: i64, x0: i64, y0: i64, x1: i64, y1: i64, flat: Array[u32], coverage: Array[u32],
-    temp: Array[u32], expanded: Array[u32], is_rgb: bool,
+    on: TileTarget, draw: DrawRecord, plan: PlanRecord, texels: Texels, x0: i64, y0: i64, x1: i64,
+    y1: i64,
 ) -> None:  # fmt: skip
     """Draw an opaque picture at half its size: each pixel is the mean of four texels."""
-    source = view(texels, u8, 0)
-    plain = field(draw, RADIUS) <= f32(0) and field(draw, OPACITY) >= f32(1)
-    inside = x0 >= plan[FULL_X0] and x1 <= plan[FULL_X1]
-    for y in hinted(range(y0, y1), scalar=True):
-        upper = (2 * y + plan[SHIFT_Y]) * tex_width + 2 * x0 + plan[SHIFT_X]
-        whole = plain and inside and plan[FULL_Y0] <= y < plan[FULL_Y1]
-        out, at = temp, 0
+    source, expanded, tex_width = view(texels.words, u8, 0), view(on.line, u32, 0), texels.width
+    plain = draw.radius <= 0 and draw.opacity >= 1
+    inside = x0 >= plan.full_x0 and x1 <= plan.full_x1
+    for y in serial(y0, y1):
+        upper = (2 * y + plan.shift_y) * tex_width + 2 * x0 + plan.shift_x
+        whole = plain and inside and plan.full_y0 <= y < plan.full_y1
+        out, at = on.temp, 0
         if whole:
-            out, at = pixels, y * width + x0
-        from_, first, next_, done = texels, upper, upper + tex_width, 0
-        if is_rgb:
+            out, at = on.pixels, y * on.width + x0
+        from_, first, next_, done = texels.words, upper, upper + tex_width, 0
+        if texels.is_rgb:
             done = halve_rgb(source, upper, upper + tex_width, out, at, x1 - x0)
             rest = 2 * (x1 - x0 - done)
             expand_row(source, upper + 2 * done, expanded, 0, rest)
@@ -338,4 +294,4 @@ def draw_halved(
             from_, first, next_ = expanded, 0, rest
         halve_row(from_, first, next_, out, at + done, x1 - x0 - done)
         if not whole:
-            draw_row(pixels, y * width, temp, -x0, draw, y, x0, x1, True, flat, coverage)
+            draw_row(on, on.temp, -x0, draw, y, x0, x1, True)

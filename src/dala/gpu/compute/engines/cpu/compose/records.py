@@ -1,46 +1,55 @@
-"""Word offsets in the records that native compositing reads: draws, pictures, plans, jobs."""
+"""The records that native compositing reads: draws, pictures, plans, jobs."""
 
 from __future__ import annotations
 
 from typing import Final
 
-# 32-bit words of a draw; see ``compositing.DRAW``.
-KIND, BLEND, FLAGS, PICTURE_NUMBER = 0, 1, 2, 3
-X0, Y0, X1, Y1 = 4, 5, 6, 7
-CX, CY, COS, SIN = 8, 9, 10, 11
-HW, HH, RADIUS, WIDTH = 12, 13, 14, 15
-SX, SY, OX, OY = 16, 17, 18, 19
-U0, V0, U1, V1 = 20, 21, 22, 23
-TAPS_X, TAPS_Y = 24, 25
-COLOR, OPACITY = 26, 27
-DRAW_WORDS: Final = 32
+from dala.gpu.compute.engines.compositing import DRAW
+from dala.gpu.compute.engines.cpu.native.names import Record, f32, i32, u32
 
-# 64-bit words of a picture: the address of its pixels, its size, bytes per pixel.
-ADDRESS, PICTURE_WIDTH, PICTURE_HEIGHT, CHANNELS = 0, 1, 2, 3
-PICTURE_WORDS: Final = 4
+_WORDS: Final = {"<i4": i32, "<f4": f32}
 
-# 64-bit words of a plan.
-LEFT, TOP, RIGHT, BOTTOM = 0, 1, 2, 3  # pixels that may change
-FULL_X0, FULL_Y0, FULL_X1, FULL_Y1 = 4, 5, 6, 7  # pixels that hide everything below; may be empty
-PATH: Final = 8
-SHIFT_X, SHIFT_Y = 9, 10  # COPY, HALVED: offset from pixel (HALVED: twice the pixel) to texel
-COLUMNS, COUNT_X = 11, 12  # SCALED: first word and taps of its column and row tables
-ROWS, COUNT_Y = 13, 14
-WEIGHTS: Final = 15  # SCALED: first word of fixed-point weights; negative for none
-DIRECT: Final = 16  # GENERAL: 1 if texels are aligned to pixels, as for COPY
-PLAN_WORDS: Final = 20
 
-# 64-bit words of a job: addresses and sizes of buffers that are kept between frames; addresses and
-# counts of draws and rectangles; the target, and its background color (negative for none).
-PLANS, PLAN_CAPACITY, PICTURES, PICTURE_CAPACITY, TABLES, TABLE_CAPACITY, TILES, TILE_CAPACITY = (
-    range(8)
-)
-DRAWS, DRAW_COUNT, RECTS, RECT_COUNT = 8, 9, 10, 11
-TARGET, TARGET_WIDTH, TARGET_HEIGHT, BACKGROUND = 12, 13, 14, 15
-# Results of planning: an error code (0 for none) and its draw, the capacity needed for tables, the
-# numbers of tiles and pixels, and the level of the plans.
-ERROR, ERROR_DRAW, CAPACITY_NEEDED, TILE_COUNT, PIXEL_COUNT, LEVEL = 16, 17, 18, 19, 20, 21
-JOB_WORDS: Final = 22
+class DrawRecord(
+    Record,
+    fields={name: _WORDS.get(DRAW[name].str, u32) for name in (DRAW.names or ())[:-1]},
+    size=DRAW.itemsize // 4,
+):
+    """A draw; see ``compositing.DRAW``. Its color is one word."""
+
+
+class PictureRecord(Record, fields="address width height channels"):
+    """A picture: the address of its pixels, its size, bytes per pixel."""
+
+
+class PlanRecord(
+    Record,
+    fields="left top right bottom full_x0 full_y0 full_x1 full_y1 path shift_x shift_y "
+    "columns count_x rows count_y weights direct",
+):
+    """How a draw is drawn.
+
+    left to bottom: The pixels that may change. Those of ``full_`` hide everything below; there may
+        be none.
+    shift: COPY, HALVED: the offset from a pixel (HALVED: twice the pixel) to its texel.
+    columns, rows: SCALED: the first words and the taps of its tables; then those of its weights.
+    direct: GENERAL: 1 if texels are aligned to pixels, as for COPY.
+    """
+
+
+class JobRecord(
+    Record,
+    fields="plans plan_capacity pictures picture_capacity tables table_capacity tiles "
+    "tile_capacity draws draw_count rects rect_count target target_width target_height background "
+    "error error_draw capacity_needed tile_count pixel_count level",
+):
+    """Addresses and sizes of buffers that are kept between frames, then the inputs of a frame.
+
+    The background is negative for none. The last line has the results of planning: an error code (0
+    for none) and its draw, the capacity needed for tables, the numbers of tiles and pixels, and the
+    level of the plans.
+    """
+
 
 # Paths. All but GENERAL are for unrotated boxes, mode "over", in sRGB.
 NOTHING, COPY, NEAR, SCALED, FLAT, BLURRED, GENERAL, HALVED = 0, 1, 2, 3, 4, 5, 6, 7

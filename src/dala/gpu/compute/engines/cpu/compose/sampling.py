@@ -1,120 +1,142 @@
-"""Sample pictures at any angle and size, sixteen pixels at a time."""
+"""Sample pictures at any angle and size, sixteen pixels at a time, in integers."""
 
 from __future__ import annotations
 
-from dala.gpu.compute.engines.compositing import NEAREST
-from dala.gpu.compute.engines.cpu.compose.coverage import field, offset_y, offsets_x
-from dala.gpu.compute.engines.cpu.compose.records import (
-    COS,
-    FLAGS,
-    HH,
-    HW,
-    OX,
-    OY,
-    SIN,
-    SX,
-    SY,
-    TAPS_X,
-    TAPS_Y,
-    U0,
-    U1,
-    V0,
-    V1,
+from typing import NamedTuple
+
+from dala.gpu.compute.engines.compositing import OPAQUE
+from dala.gpu.compute.engines.cpu.compose.records import DrawRecord
+from dala.gpu.compute.engines.cpu.compose.steps import (
+    clamp,
+    crop_limits,
+    is_nearest,
+    picture_steps,
+    places,
+    tap_bits,
+    tap_offset,
+    texel_step,
 )
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     Vector,
-    ceil,
-    f32,
-    floor,
+    f64,
     gather,
-    hinted,
     i32,
     i64,
-    in_range,
-    select,
+    serial,
     splat,
+    static,
     store,
     u32,
 )
-from dala.gpu.compute.engines.cpu.pixels.gather import byte_of, weigh_corners
-from dala.gpu.compute.engines.cpu.pixels.over import round_bytes
+from dala.gpu.compute.engines.cpu.pixels.byte_sums import divide_255, straight
+from dala.gpu.compute.engines.sampling.draws import TEXEL, TEXEL_BITS
 
 
 @native
-def clamp(x: Vector, low: f32, high: f32) -> Vector:
-    """Clamp sixteen numbers."""
-    return max(min(x, splat(high, 16)), splat(low, 16))
+def byte_of(texel: Vector, *, channel: int) -> Vector:
+    """Return one channel of packed pixels."""
+    return i32((texel >> static(8 * channel)) & 255)
 
 
 @native
-def texel(texels: Array[u32], x: Vector, y: Vector, width: i64) -> Vector:
-    """Return sixteen texels at integer positions inside the picture."""
-    return gather(texels, in_range(i32, y) * i32(width) + in_range(i32, x))
+def rounded(total: Vector, opaque: bool) -> Vector:
+    """Return sums down with 7 bits of fraction."""
+    found = (total + 64) >> 7
+    if not opaque:
+        found = divide_255((total + 16320) >> 7)
+    return found
 
 
-@native(inline=False, fast=True)
-def sample_row(
-    draw: Array[i32],
+class PictureAxis(NamedTuple):
+    """An axis of a picture: its step, its samples as a power of two, its crop and its size."""
+
+    step: i64
+    bits: i64
+    low: i64
+    high: i64
+    size: i64
+
+
+@native
+def tap(axis: PictureAxis, place: Vector, number: i64, nearest: bool) -> Vector:
+    """Return the texel and the weight of the next one, for a sample along one axis."""
+    at = place + i32(tap_offset(axis.step, axis.bits, number))
+    found = clamp(at, axis.low, axis.high) + i32((1 << axis.bits >> 1) - TEXEL // 2)
+    whole, part = found >> TEXEL_BITS, (found & (TEXEL - 1)) >> i32(axis.bits)
+    if nearest:
+        whole, part = clamp(at >> TEXEL_BITS, axis.low, axis.high), part * 0
+    return whole, part
+
+
+@native
+def samples(
     texels: Array[u32],
-    width: i64,
-    height: i64,
-    x: i64,
-    y: i64,
-    count: i64,
+    s: Vector,
+    t: Vector,
+    across: PictureAxis,
+    down: PictureAxis,
+    nearest: bool,
+    opaque: bool,
+) -> Vector:
+    """Return sixteen pixels, the means of the samples around their places."""
+    zero = splat(i32(0), 16)
+    r, g, b, a = zero, zero, zero, zero
+    for i in serial(1 << across.bits):
+        number, part_x = tap(across, s, i, nearest)
+        for east in static((False, True)):
+            column = clamp(number + i32(east), 0, across.size - 1)
+            red, green, blue, alpha = zero, zero, zero, zero
+            for j in serial(1 << down.bits):
+                row, part_y = tap(down, t, j, nearest)
+                for below in static((False, True)):
+                    line = clamp(row + i32(below), 0, down.size - 1) * i32(across.size)
+                    texel = gather(texels, line + column)
+                    weight = part_y if below else i32(TEXEL >> down.bits) - part_y
+                    if not opaque:
+                        weight = weight * byte_of(texel, channel=3)
+                        alpha += weight
+                    red += weight * byte_of(texel, channel=0)
+                    green += weight * byte_of(texel, channel=1)
+                    blue += weight * byte_of(texel, channel=2)
+            weight_x = part_x if east else i32(TEXEL >> across.bits) - part_x
+            r += rounded(red, opaque) * weight_x
+            g += rounded(green, opaque) * weight_x
+            b += rounded(blue, opaque) * weight_x
+            a += ((alpha + 64) >> 7) * weight_x
+    word = splat(u32(0xFF000000), 16)
+    if opaque:
+        word |= u32(((r + (1 << 20)) >> 21) | (((g + (1 << 20)) >> 21) << 8))
+        word |= u32(((b + (1 << 20)) >> 21) << 16)
+    else:
+        word = straight(r >> 13, g >> 13, b >> 13, a >> 13)
+    return word
+
+
+@native(inline=False)
+def sample_row(
+    draw: DrawRecord, texels: Array[u32], width: i64, height: i64, x: i64, y: i64, count: i64,
     out: Array[u32],
-) -> None:
+) -> None:  # fmt: skip
     """Write the pixels of a row starting at x, not premultiplied."""
-    dy, cos, sin = offset_y(draw, y), field(draw, COS), field(draw, SIN)
-    hw, hh = field(draw, HW), field(draw, HH)
-    sx, sy, ox, oy = field(draw, SX), field(draw, SY), field(draw, OX), field(draw, OY)
-    u0, v0, u1, v1 = field(draw, U0), field(draw, V0), field(draw, U1), field(draw, V1)
-    across, down = max(i64(draw[TAPS_X]), 1), max(i64(draw[TAPS_Y]), 1)
-    right, bottom = f32(width - 1), f32(height - 1)
-    nearest = draw[FLAGS] & NEAREST != 0
-    zero = splat(f32(0), 16)
-    for k in hinted(range(0, count, 16), scalar=True):
-        dx = offsets_x(draw, x + k)
-        u, v = dx * cos + dy * sin, dy * cos - dx * sin
-        r, g, b, a = zero, zero, zero, zero
-        for tap in hinted(range(across * down), scalar=True):
-            i, j = tap % across, tap // across
-            to_u = (f32(i) + f32(0.5)) / f32(across) - f32(0.5)
-            to_v = (f32(j) + f32(0.5)) / f32(down) - f32(0.5)
-            s = (u + to_u + hw) * sx + ox
-            t = (v + to_v + hh) * sy + oy
-            if nearest:
-                s = clamp(clamp(floor(s), floor(u0), ceil(u1) - f32(1)), f32(0), right)
-                t = clamp(clamp(floor(t), floor(v0), ceil(v1) - f32(1)), f32(0), bottom)
-                one = texel(texels, s, t, width)
-                weight = byte_of(one, channel=3)
-                a += weight
-                r += weight * byte_of(one, channel=0)
-                g += weight * byte_of(one, channel=1)
-                b += weight * byte_of(one, channel=2)
-            else:
-                low_u, low_v = u0 + f32(0.5), v0 + f32(0.5)
-                s = clamp(s, low_u, max(low_u, u1 - f32(0.5))) - f32(0.5)
-                t = clamp(t, low_v, max(low_v, v1 - f32(0.5))) - f32(0.5)
-                fx, fy = s - floor(s), t - floor(t)
-                left, top = floor(s), floor(t)
-                x0, x1 = clamp(left, f32(0), right), clamp(left + f32(1), f32(0), right)
-                y0, y1 = clamp(top, f32(0), bottom), clamp(top + f32(1), f32(0), bottom)
-                nw, ne = texel(texels, x0, y0, width), texel(texels, x1, y0, width)
-                sw, se = texel(texels, x0, y1, width), texel(texels, x1, y1, width)
-                # Corners are weighted by alpha, which makes the sums premultiplied.
-                wa = (f32(1) - fx) * (f32(1) - fy) * byte_of(nw, channel=3)
-                wb = fx * (f32(1) - fy) * byte_of(ne, channel=3)
-                wc = (f32(1) - fx) * fy * byte_of(sw, channel=3)
-                wd = fx * fy * byte_of(se, channel=3)
-                a += (wa + wb) + (wc + wd)
-                r += weigh_corners(nw, ne, sw, se, wa, wb, wc, wd, channel=0)
-                g += weigh_corners(nw, ne, sw, se, wa, wb, wc, wd, channel=1)
-                b += weigh_corners(nw, ne, sw, se, wa, wb, wc, wd, channel=2)
-        scale = select(a > zero, f32(1) / max(a, splat(f32(1e-9), 16)), zero)
-        most = splat(f32(255), 16)
-        word = round_bytes(min(r * scale, most)) | (round_bytes(min(g * scale, most)) << 8)
-        word |= round_bytes(min(b * scale, most)) << 16
-        alpha = min(a * (f32(1) / f32(across * down)), most)
-        store(out, k, word | (round_bytes(alpha) << 24))
+    sa, sb, sc, ta, tb, tc = picture_steps(draw)
+    bits_x, bits_y = tap_bits(draw.taps_x), tap_bits(draw.taps_y)
+    nearest, opaque = is_nearest(draw), draw.flags & OPAQUE != 0
+    left, right = crop_limits(f64(draw.u0), f64(draw.u1), nearest)
+    top, bottom = crop_limits(f64(draw.v0), f64(draw.v1), nearest)
+    across = PictureAxis(texel_step(f64(draw.sx)), bits_x, left, right, width)
+    down = PictureAxis(texel_step(f64(draw.sy)), bits_y, top, bottom, height)
+    for k in serial(0, count, 16):
+        s = places(sa, sa * (x + k) + sb * y + sc)
+        t = places(ta, ta * (x + k) + tb * y + tc)
+        if bits_x > 0 or bits_y > 0:
+            store(out, k, samples(texels, s, t, across, down, nearest, opaque))
+        elif nearest:
+            column = clamp(clamp(s >> TEXEL_BITS, left, right), 0, width - 1)
+            row = clamp(clamp(t >> TEXEL_BITS, top, bottom), 0, height - 1)
+            store(out, k, gather(texels, row * i32(width) + column))
+        else:  # compiled for one sample
+            one = PictureAxis(0, 0, left, right, width)
+            single = PictureAxis(0, 0, top, bottom, height)
+            store(out, k, samples(texels, s, t, one, single, False, opaque))

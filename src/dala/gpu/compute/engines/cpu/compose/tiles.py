@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from dala.gpu.compute.engines.compositing import PICTURE, TINT
-from dala.gpu.compute.engines.cpu.compose.coverage import field, full_share
+from dala.gpu.compute.engines.cpu.compose.coverage import full_share
 from dala.gpu.compute.engines.cpu.compose.draws import (
     ROW,
+    Texels,
+    TileTarget,
     draw_copy,
     draw_flat,
     draw_general,
@@ -15,62 +16,36 @@ from dala.gpu.compute.engines.cpu.compose.draws import (
     draw_nearest,
     draw_scaled,
     draw_shadow,
-    fill_coverage,
 )
 from dala.gpu.compute.engines.cpu.compose.records import (
-    ADDRESS,
     ANY_DRAW,
-    BACKGROUND,
     BLURRED,
-    BOTTOM,
-    CHANNELS,
     COPY,
-    DRAW_COUNT,
-    DRAW_WORDS,
-    DRAWS,
     FLAT,
-    FULL_X0,
-    FULL_X1,
-    FULL_Y0,
-    FULL_Y1,
     GENERAL,
     HALVED,
-    KIND,
-    LEFT,
     NEAR,
     NOTHING,
-    OPACITY,
     ORIGIN,
-    PATH,
-    PICTURE_CAPACITY,
-    PICTURE_HEIGHT,
-    PICTURE_NUMBER,
-    PICTURE_WIDTH,
-    PICTURE_WORDS,
-    PICTURES,
-    PLAN_CAPACITY,
-    PLAN_WORDS,
-    PLANS,
-    RIGHT,
     SCALED,
+    SIMPLE,
     SIZED,
-    TABLE_CAPACITY,
-    TABLES,
-    TARGET,
-    TARGET_HEIGHT,
-    TARGET_WIDTH,
-    TILE_CAPACITY,
-    TILES,
-    TOP,
+    DrawRecord,
+    JobRecord,
+    PictureRecord,
+    PlanRecord,
 )
+from dala.gpu.compute.engines.cpu.compose.steps import is_sampled
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     f32,
-    hinted,
+    i16,
     i32,
     i64,
     local,
+    serial,
+    static,
     u8,
     u32,
     view,
@@ -78,114 +53,80 @@ from dala.gpu.compute.engines.cpu.native.names import (
 from dala.gpu.compute.engines.cpu.pixels.fixed_rows import LINE_CAPACITY
 from dala.gpu.compute.engines.cpu.pixels.over import fill_row
 
+#: The paths of plans, the level of code that has them, and the functions that draw them.
+PATHS: Final = (
+    (FLAT, SIMPLE, draw_flat), (COPY, SIMPLE, draw_copy), (HALVED, SIMPLE, draw_halved),
+    (NEAR, SIZED, draw_nearest), (SCALED, SIZED, draw_scaled),
+    (BLURRED, ANY_DRAW, draw_shadow), (GENERAL, ANY_DRAW, draw_general),
+)  # fmt: skip
+
 
 @native(inline=False)
 def draw_range(
-    pixels: Array[u32],
-    memory: Array[u8],
-    draws: Array[i32],
-    plans: Array[i64],
-    pictures: Array[i64],
-    tables: Array[i32],
-    width: i64,
-    first: i64,
-    last: i64,
-    left: i64,
-    top: i64,
-    right: i64,
-    bottom: i64,
-    scratch: Array[f32],
-    *,
-    level: int,
-) -> None:
+    on: TileTarget, first: i64, last: i64, left: i64, top: i64, right: i64, bottom: i64,
+    *, level: int,
+) -> None:  # fmt: skip
     """Execute draws [first, last) inside a rectangle no larger than a tile."""
-    flat, coverage = view(scratch, u32, 0)[0:ROW], view(scratch, u32, 4 * ROW)[0:ROW]
-    temp, places = view(scratch, u32, 28 * ROW), view(scratch, i32, 32 * ROW)
-    sums, line = scratch[9 * ROW : 13 * ROW], scratch[13 * ROW :]
-    for k in hinted(range(first, last), scalar=True):
-        plan = plans[k * PLAN_WORDS : (k + 1) * PLAN_WORDS]
-        x0, y0 = max(left, plan[LEFT]), max(top, plan[TOP])
-        x1, y1 = min(right, plan[RIGHT]), min(bottom, plan[BOTTOM])
-        path = plan[PATH]
+    for k in serial(first, last):
+        plan = PlanRecord(on.plans, k)
+        x0, y0 = max(left, plan.left), max(top, plan.top)
+        x1, y1 = min(right, plan.right), min(bottom, plan.bottom)
+        path = plan.path
         if path == NOTHING or x0 >= x1 or y0 >= y1:
             continue
-        draw = draws[k * DRAW_WORDS : (k + 1) * DRAW_WORDS]
-        if path == FLAT:
-            fill_coverage(flat, full_share(draw))
-            draw_flat(pixels, width, draw, x0, y0, x1, y1, flat, coverage)
-            continue
-        if level >= ANY_DRAW and path == BLURRED:
-            draw_shadow(pixels, width, draw, x0, y0, x1, y1, coverage)
-            continue
-        texels, tex_width, tex_height, is_rgb = view(pixels, u32, 0)[0:0], 1, 1, False
-        if draw[KIND] == PICTURE or draw[KIND] == TINT:
-            at = i64(draw[PICTURE_NUMBER]) * PICTURE_WORDS
-            tex_width, tex_height = pictures[at + PICTURE_WIDTH], pictures[at + PICTURE_HEIGHT]
-            is_rgb = pictures[at + CHANNELS] == 3
-            words = (tex_width * tex_height * pictures[at + CHANNELS] + 3) // 4
-            texels = view(memory, u32, pictures[at + ADDRESS] - ORIGIN)[0:words]
-        if level >= ANY_DRAW and path == GENERAL:
-            draw_general(
-                pixels, width, draw, plan, texels, tex_width, tex_height, x0, y0, x1, y1, coverage,
-                temp,
-            )  # fmt: skip
-            continue
-        if field(draw, OPACITY) < f32(1) or path == SCALED:
-            fill_coverage(flat, full_share(draw))
-        if path == COPY:
-            draw_copy(
-                pixels, width, draw, plan, texels, tex_width, x0, y0, x1, y1, flat, coverage, temp,
-                is_rgb,
-            )  # fmt: skip
-        elif path == HALVED:
-            draw_halved(
-                pixels, width, draw, plan, texels, tex_width, x0, y0, x1, y1, flat, coverage, temp,
-                view(line, u32, 0), is_rgb,
-            )  # fmt: skip
-        elif level >= SIZED and path == NEAR:
-            draw_nearest(
-                pixels, width, draw, plan, texels, tex_width, tables, x0, y0, x1, y1, flat,
-                coverage, temp,
-            )  # fmt: skip
-        elif level >= SIZED and path == SCALED:
-            draw_scaled(
-                pixels, width, draw, plan, texels, tex_width, tables, x0, y0, x1, y1, flat,
-                coverage, temp, line, places, sums, is_rgb,
-            )  # fmt: skip
+        draw = DrawRecord(on.draws, k)
+        if draw.opacity < 1:
+            fill_row(on.flat, 0, ROW, full_share(draw))
+        words, tex_width, tex_height, is_rgb = on.pixels[0:0], 1, 1, False
+        if is_sampled(draw):
+            picture = PictureRecord(on.pictures, draw.picture)
+            tex_width, tex_height, is_rgb = picture.width, picture.height, picture.channels == 3
+            size = (tex_width * tex_height * picture.channels + 3) // 4
+            words = view(on.memory, u32, picture.address - ORIGIN)[0:size]
+        texels = Texels(words, tex_width, tex_height, is_rgb)
+        for row in static(PATHS):
+            if row[1] <= level and path == row[0]:
+                row[2](on, draw, plan, texels, x0, y0, x1, y1)
 
 
 @native
-def draw_tiles(memory: Array[u8], job: Array[i64], start: i64, end: i64, *, level: int) -> None:
+def draw_tiles(memory: Array[u8], job: JobRecord, start: i64, end: i64, *, level: int) -> None:
     """Draw tiles [start, end) of a planned job.
 
     Where a draw hides a large part of a tile, draws below it are limited to the rest of the tile.
     ``level`` is the level of the plans; code that none of them needs is left out.
     """
     scratch = local(f32, 13 * ROW + LINE_CAPACITY)
-    count, width, background = job[DRAW_COUNT], job[TARGET_WIDTH], job[BACKGROUND]
-    pixels = view(memory, u32, job[TARGET] - ORIGIN)[0 : width * job[TARGET_HEIGHT]]
-    draws = view(memory, i32, job[DRAWS] - ORIGIN)[0 : count * DRAW_WORDS]
-    plans = view(memory, i64, job[PLANS] - ORIGIN)[0 : job[PLAN_CAPACITY]]
-    pictures = view(memory, i64, job[PICTURES] - ORIGIN)[0 : job[PICTURE_CAPACITY]]
-    tables = view(memory, i32, job[TABLES] - ORIGIN)[0 : job[TABLE_CAPACITY]]
-    tiles = view(memory, i32, job[TILES] - ORIGIN)[0 : job[TILE_CAPACITY]]
-    strips = local(i64, 16)
-    for t in hinted(range(start, end), scalar=True):
+    count, width = job.draw_count, job.target_width
+    pixels = view(memory, u32, job.target - ORIGIN)[0 : width * job.target_height]
+    draws = view(memory, i32, job.draws - ORIGIN)[0 : count * DrawRecord.size]
+    plans = view(memory, i64, job.plans - ORIGIN)[0 : job.plan_capacity]
+    pictures = view(memory, i64, job.pictures - ORIGIN)[0 : job.picture_capacity]
+    tables = view(memory, i32, job.tables - ORIGIN)[0 : job.table_capacity]
+    tiles = view(memory, i32, job.tiles - ORIGIN)[0 : job.tile_capacity]
+    flat, coverage = view(scratch, u32, 0)[0:ROW], view(scratch, u32, 4 * ROW)[0:ROW]
+    temp, places = view(scratch, u32, 28 * ROW), view(scratch, i32, 32 * ROW)
+    sums, line = view(scratch[9 * ROW : 13 * ROW], i32, 0), view(scratch[13 * ROW :], i16, 0)
+    on = TileTarget(
+        pixels, width, memory, draws, plans, pictures, tables, flat, coverage, temp, places, sums,
+        line,
+    )  # fmt: skip
+    for t in serial(start, end):
         left, top = i64(tiles[4 * t]), i64(tiles[4 * t + 1])
         right, bottom = i64(tiles[4 * t + 2]), i64(tiles[4 * t + 3])
         # Find the draw that saves most: the area it hides times the cost of the draws below it.
         best, most, hidden, below = -1, 0, 0, 1
         x0, y0, x1, y1 = left, top, left, top
-        for k in hinted(range(count), scalar=True):
-            plan = plans[k * PLAN_WORDS : (k + 1) * PLAN_WORDS]
-            a, b = max(left, plan[FULL_X0]), max(top, plan[FULL_Y0])
-            c, d = min(right, plan[FULL_X1]), min(bottom, plan[FULL_Y1])
+        for k in serial(count):
+            plan = PlanRecord(plans, k)
+            a, b = max(left, plan.full_x0), max(top, plan.full_y0)
+            c, d = min(right, plan.full_x1), min(bottom, plan.full_y1)
             area = (c - a) * (d - b) if c > a and d > b else 0
             if area >= MIN_HIDDEN and area * below >= most:
                 best, most, hidden = k, area * below, area
                 x0, y0, x1, y1 = a, b, c, d
-            across = plan[LEFT] < right and plan[RIGHT] > left
-            if plan[PATH] != NOTHING and across and plan[TOP] < bottom and plan[BOTTOM] > top:
+            across = plan.left < right and plan.right > left
+            if plan.path != NOTHING and across and plan.top < bottom and plan.bottom > top:
                 below += DRAW_COST
         if hidden == (right - left) * (bottom - top):
             y0 = bottom  # strips are empty
@@ -194,47 +135,35 @@ def draw_tiles(memory: Array[u8], job: Array[i64], start: i64, end: i64, *, leve
             top_end = y0
         if best < 0:
             best, top_end, y0, y1 = count, bottom, bottom, bottom
-        strips[0], strips[1], strips[2], strips[3] = left, top, right, top_end
-        strips[4], strips[5], strips[6], strips[7] = left, y0, x0, y1
-        strips[8], strips[9], strips[10], strips[11] = x1, y0, right, y1
-        strips[12], strips[13], strips[14], strips[15] = left, y1, right, bottom
-        for s in hinted(range(4), scalar=True):
-            a, b, c, d = strips[4 * s], strips[4 * s + 1], strips[4 * s + 2], strips[4 * s + 3]
+        above, west = (left, top, right, top_end), (left, y0, x0, y1)
+        east, under = (x1, y0, right, y1), (left, y1, right, bottom)
+        for strip in static((above, west, east, under)):
+            a, b, c, d = strip
             if a < c and b < d:
-                draw_below(
-                    pixels, memory, draws, plans, pictures, tables, width, background, best,
-                    a, b, c, d, scratch, level=level,
-                )  # fmt: skip
+                draw_below(on, job.background, best, a, b, c, d)
         if best < count:
-            draw_range(
-                pixels, memory, draws, plans, pictures, tables, width, best, count,
-                left, top, right, bottom, scratch, level=level,
-            )  # fmt: skip
+            draw_range(on, best, count, left, top, right, bottom)
 
 
 @native(inline=False)
 def draw_below(
-    pixels: Array[u32], memory: Array[u8], draws: Array[i32], plans: Array[i64],
-    pictures: Array[i64], tables: Array[i32], width: i64, background: i64, last: i64,
-    left: i64, top: i64, right: i64, bottom: i64, scratch: Array[f32], *, level: int,
+    on: TileTarget, background: i64, last: i64, left: i64, top: i64, right: i64, bottom: i64,
+    *, level: int,
 ) -> None:  # fmt: skip
     """Draw the background and draws [0, last) in a rectangle, from the last that fills it on."""
     first = last - 1
     while first >= 0:
-        plan = plans[first * PLAN_WORDS : (first + 1) * PLAN_WORDS]
-        across = plan[FULL_X0] <= left and plan[FULL_X1] >= right
-        if across and plan[FULL_Y0] <= top and plan[FULL_Y1] >= bottom:
+        plan = PlanRecord(on.plans, first)
+        across = plan.full_x0 <= left and plan.full_x1 >= right
+        if across and plan.full_y0 <= top and plan.full_y1 >= bottom:
             break
         first -= 1
     if first < 0:
         first = 0
         if background >= 0:
-            for y in hinted(range(top, bottom), scalar=True):
-                fill_row(pixels, y * width + left, right - left, u32(background))
-    draw_range(
-        pixels, memory, draws, plans, pictures, tables, width, first, last, left, top, right,
-        bottom, scratch, level=level,
-    )  # fmt: skip
+            for y in serial(top, bottom):
+                fill_row(on.pixels, y * on.width + left, right - left, u32(background))
+    draw_range(on, first, last, left, top, right, bottom)
 
 
 #: The cost of a draw; filling with the background costs 1.

@@ -8,11 +8,11 @@ read at a uniform offset is a plain load, whether or not the offset is a constan
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from typing import Final
 
-from dala.gpu.compute.engines.cpu.llvm.bytes.values import kept_channel
+from dala.gpu.compute.engines.cpu.llvm.bytes.values import at_center, kept_channels
 from dala.gpu.compute.engines.cpu.llvm.bytes.zero import ZeroVariant, find_zero_variant
 from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS
 from dala.gpu.compute.engines.cpu.llvm.per_channel import flatten, to_bytes
@@ -24,22 +24,25 @@ from dala.gpu.compute.engines.cpu.llvm.weighted_sums import (
 )
 from dala.gpu.compute.engines.unroll import unroll
 from dala.gpu.compute.lang.ir import (
+    Arg,
     Block,
     Break,
     Continue,
     For,
     If,
+    Out,
     Program,
     SetSlot,
     Slot,
     Statement,
     Value,
     statements,
+    values,
 )
 
 #: Loops are unrolled while the program stays below this many statements. Larger ones take longer to
 #: compile than they save.
-UNROLL_LIMIT: Final = 260
+UNROLL_LIMIT: Final = 1000
 #: Larger programs compile faster position by position, where LLVM may give up on vectorizing.
 MAX_STATEMENTS: Final = 4000
 #: The largest distance from its pixel at which a program may read.
@@ -116,8 +119,7 @@ class ProgramAnalysis:
     @property
     def costly(self) -> bool:
         """Whether math functions are called on varying values."""
-        every = statements(self.block)
-        return any(isinstance(s, Value) and s.op in FUNCTIONS and s in self.varying for s in every)
+        return any(v.op in FUNCTIONS and v in self.varying for v in values(self.block))
 
     @property
     def vectorizable(self) -> bool:
@@ -138,20 +140,18 @@ def analyze(
     out = program.out
     if sys.byteorder != "little":  # pixels of four bytes are unpacked by shifts
         return None
-    if not out.pixels or program.rank != 2 or out.dtype not in _DTYPES:
+    if not out.pixels or program.rank != 2:
         return None
-    if out.channels not in _CHANNELS:
+    if any(a.kind not in ("pixel", "image") for a in program.args):
         return None
-    for arg in program.args:
-        if arg.kind not in ("pixel", "image") or arg.dtype not in _DTYPES:
-            return None
-        if arg.channels not in _CHANNELS:
-            return None
+    stored: list[Arg | Out] = [out, *program.args]
+    if any(a.dtype not in _DTYPES or a.channels not in _CHANNELS for a in stored):
+        return None
     block, result = unroll(program.body, program.result, known, UNROLL_LIMIT)
     every = list(statements(block))
     if len(every) > MAX_STATEMENTS or any(isinstance(s, (Break, Continue)) for s in every):
         return None
-    kept = {c: k for c, v in enumerate(result) if (k := kept_channel(v, program)) is not None}
+    kept = kept_channels(result, program)
     analysis = _per_channel(program, block, result, kept, tables) or ProgramAnalysis(
         program, program, block, result, kept
     )
@@ -162,9 +162,7 @@ def analyze(
         return None
     analysis.color_matrix = _color_matrix(analysis)
     if out.dtype == "u8" and analysis.form == "packed":
-        analysis.zero = find_zero_variant(
-            program, analysis.block, analysis.result, analysis.varying, analysis.kept
-        )
+        analysis.zero = find_zero_variant(analysis)
     return analysis
 
 
@@ -207,7 +205,9 @@ def _per_channel(
         if _is_table(analysis, tables):
             analysis.table = True
             return analysis
-    sums = _weighted_sum(analysis) if of_bytes else None
+    sums = None
+    if of_bytes and any(v.op == "image" and not at_center(v) for v in values(block)):
+        sums = find_weighted_sum(emitted, result[0], analysis.alpha)
     # Unpacking four bytes by shifts is cheaper than widening and narrowing all of them.
     if of_bytes and program.out.channels in (1, 4):
         if sums is None:
@@ -215,15 +215,6 @@ def _per_channel(
         analysis = ProgramAnalysis(program, program, *original, kept)
     analysis.weighted_sum = sums
     return analysis
-
-
-def _weighted_sum(analysis: ProgramAnalysis) -> WeightedSum | None:
-    """Return a per-channel program of bytes as a weighted sum, if it reads around its pixel."""
-    _find_varying(analysis)
-    every = [s for s in statements(analysis.block) if isinstance(s, Value) and s.op == "image"]
-    if all(a.op == "const" and a.attr == 0 for s in every for a in s.args):
-        return None
-    return find_weighted_sum(analysis.emitted, analysis.result[0], analysis.alpha)
 
 
 def _color_matrix(analysis: ProgramAnalysis) -> ColorMatrix | None:
@@ -242,12 +233,9 @@ def _color_matrix(analysis: ProgramAnalysis) -> ColorMatrix | None:
 def _is_table(analysis: ProgramAnalysis, always: bool) -> bool:
     """Return whether a program is a costly function (or ``always``: any function) of one byte."""
     _find_varying(analysis)
-    every = list(statements(analysis.block))
     simple = len(analysis.program.args) == 1 and all(
-        s.op not in ("position", "element", "array")
-        and (s.op != "image" or all(a.op == "const" and a.attr == 0 for a in s.args))
-        for s in every
-        if isinstance(s, Value)
+        v.op not in ("position", "element", "array") and (v.op != "image" or at_center(v))
+        for v in values(analysis.block)
     )
     return simple and (analysis.costly or always)
 
@@ -299,72 +287,75 @@ def _vectorizable(s: Statement, analysis: ProgramAnalysis) -> bool:
 
 # where images are read --------------------------------------------------------------------------
 def _find_reach(analysis: ProgramAnalysis) -> bool:
-    every = list(statements(analysis.block))
-    indexes: dict[Slot, list[For | Value]] = {s.index: [] for s in every if isinstance(s, For)}
-    for s in every:
-        if isinstance(s, For):
-            indexes[s.index].append(s)
-        elif isinstance(s, SetSlot) and s.slot in indexes:
-            indexes[s.slot].append(s.value)
+    spans = _Spans(list(statements(analysis.block)))
     analysis.reach = [Reach() for _ in analysis.program.args]
-    seen: dict[Value, tuple[int, int]] = {}
-    for s in every:
-        if isinstance(s, Value) and s.op == "image":
-            spans = [_span(a, indexes, seen) for a in s.args]
-            if any(max(-low, high) > MAX_REACH for low, high in spans):
+    for v in values(analysis.block):
+        if v.op == "image":
+            xs, ys = map(spans.of, v.args)
+            if any(max(-low, high) > MAX_REACH for low, high in (xs, ys)):
                 return False
-            analysis.reach[s.attr[0]].include(spans[0], spans[1])
+            analysis.reach[v.attr[0]].include(xs, ys)
     return True
 
 
-_Indexes: TypeAlias = Mapping[Slot, list["For | Value"]]
+class _Spans:
+    """The smallest and the largest values that the ints of a program may have."""
 
+    def __init__(self, every: list[Statement]) -> None:
+        #: Loops, and other values that are assigned to their indexes.
+        self.indexes: dict[Slot, list[For | Value]] = {
+            s.index: [] for s in every if isinstance(s, For)
+        }
+        for s in every:
+            if isinstance(s, For):
+                self.indexes[s.index].append(s)
+            elif isinstance(s, SetSlot) and s.slot in self.indexes:
+                self.indexes[s.slot].append(s.value)
+        self.seen: dict[Value, tuple[int, int]] = {}
 
-def _span(v: Value, indexes: _Indexes, seen: dict[Value, tuple[int, int]]) -> tuple[int, int]:
-    """Return the smallest and the largest value that an int may have."""
-    if v.op == "const":
-        return v.attr, v.attr
-    if v not in seen:
-        seen[v] = _INT32  # in case the value depends on itself
-        low, high = _span_of(v, indexes, seen)
-        seen[v] = (low, high) if _INT32[0] <= low <= high <= _INT32[1] else _INT32
-    return seen[v]
+    def of(self, v: Value) -> tuple[int, int]:
+        """Return the range of a value."""
+        if v.op == "const":
+            return v.attr, v.attr
+        if v not in self.seen:
+            self.seen[v] = _INT32  # in case the value depends on itself
+            low, high = self._computed(v)
+            self.seen[v] = (low, high) if _INT32[0] <= low <= high <= _INT32[1] else _INT32
+        return self.seen[v]
 
+    def _assigned(self, source: For | Value) -> tuple[int, int]:
+        """Return the range of a loop's counter, or of another value assigned to its index."""
+        if isinstance(source, Value):
+            return self.of(source)
+        start, stop = self.of(source.start), self.of(source.stop)
+        if source.step > 0:
+            return start[0], max(start[0], stop[1] - 1)
+        return min(start[1], stop[0] + 1), start[1]
 
-def _index_span(
-    source: For | Value, indexes: _Indexes, seen: dict[Value, tuple[int, int]]
-) -> tuple[int, int]:
-    """Return the range of a loop's counter, or of another value assigned to its index."""
-    if isinstance(source, Value):
-        return _span(source, indexes, seen)
-    start, stop = _span(source.start, indexes, seen), _span(source.stop, indexes, seen)
-    if source.step > 0:
-        return start[0], max(start[0], stop[1] - 1)
-    return min(start[1], stop[0] + 1), start[1]
-
-
-def _span_of(v: Value, indexes: _Indexes, seen: dict[Value, tuple[int, int]]) -> tuple[int, int]:
-    if v.type != "s32":
-        return _INT32
-    if v.op == "get":
-        if v.attr not in indexes:
+    def _computed(self, v: Value) -> tuple[int, int]:
+        if v.type != "s32":
             return _INT32
-        each = [_index_span(w, indexes, seen) for w in indexes[v.attr]]
-        return min(low for low, _ in each), max(high for _, high in each)
-    if v.op not in ("add", "sub", "mul", "neg", "min", "max", "idiv"):
-        return _INT32
-    spans = [_span(a, indexes, seen) for a in v.args]
-    (a, b), (c, d) = spans[0], spans[-1]
-    if v.op == "add":
-        return a + c, b + d
-    if v.op == "sub":
-        return a - d, b - c
-    if v.op == "neg":
-        return -b, -a
-    if v.op in ("min", "max"):
-        pick = min if v.op == "min" else max
-        return pick(a, c), pick(b, d)
-    if v.op == "mul":
-        ends = (a * c, a * d, b * c, b * d)
-        return min(ends), max(ends)
-    return (a // c, b // c) if c == d > 0 else _INT32
+        if v.op == "get" and v.attr in self.indexes:
+            lows, highs = zip(*map(self._assigned, self.indexes[v.attr]), strict=True)
+            return min(lows), max(highs)
+        if v.op not in _SPANS:
+            return _INT32
+        spans = [self.of(a) for a in v.args]
+        return _SPANS[v.op](*spans[0], *spans[-1])
+
+
+def _product_span(a: int, b: int, c: int, d: int) -> tuple[int, int]:
+    ends = a * c, a * d, b * c, b * d
+    return min(ends), max(ends)
+
+
+#: The range of an operation, given those of its first and its last operand.
+_SPANS: Final[dict[str, Callable[[int, int, int, int], tuple[int, int]]]] = {
+    "add": lambda a, b, c, d: (a + c, b + d),
+    "sub": lambda a, b, c, d: (a - d, b - c),
+    "neg": lambda a, b, c, d: (-b, -a),
+    "min": lambda a, b, c, d: (min(a, c), min(b, d)),
+    "max": lambda a, b, c, d: (max(a, c), max(b, d)),
+    "mul": _product_span,
+    "idiv": lambda a, b, c, d: (a // c, b // c) if c == d > 0 else _INT32,
+}

@@ -15,7 +15,7 @@ from typing import Final
 from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS
 from dala.gpu.compute.engines.cpu.llvm.metering import LoopMeter, before
 from dala.gpu.compute.engines.cpu.llvm.operations import InstructionWriter
-from dala.gpu.compute.engines.cpu.llvm.text import PLAIN_LOOP, TYPES, FunctionText
+from dala.gpu.compute.engines.cpu.vector.text import PLAIN_LOOP, TYPES, FunctionText
 from dala.gpu.compute.lang.ir import (
     Block,
     Break,
@@ -44,6 +44,10 @@ class ValueReader(ABC):
     def read(self, value: Value, args: list[str]) -> str:
         """Return the operand of a read whose own operands are ``args``."""
 
+    def color_sum(self, value: Value) -> str:
+        """Emit a sum of one pixel's bytes, if there is a shorter way; else return ""."""
+        return ""
+
     def enter(self) -> None:  # noqa: B027 - most readers have no scopes
         """Enter a scope: names defined in it are not visible after it."""
 
@@ -59,11 +63,11 @@ class Emitter(InstructionWriter):
         reader: Reads arguments, parameters and positions.
         slots: A stack variable for each slot, from :func:`allocate_slots`; LLVM promotes them to
             registers.
+        meter: Meters the loops of the block.
         lanes: Elements of a vector.
         varying: Values that become vectors.
         varying_slots: Slots that hold vectors.
         of_bytes: Whether the program stores bytes; see :class:`InstructionWriter`.
-        meter: Meters the loops of the block.
     """
 
     def __init__(
@@ -71,11 +75,11 @@ class Emitter(InstructionWriter):
         f: FunctionText,
         reader: ValueReader,
         slots: dict[Slot, str],
+        meter: LoopMeter,
         lanes: int = 1,
         varying: Collection[Value] = frozenset(),
         varying_slots: Collection[Slot] = frozenset(),
         of_bytes: bool = False,
-        meter: LoopMeter | None = None,
     ) -> None:
         super().__init__(f, lanes, varying, of_bytes)
         self.meter = meter
@@ -103,7 +107,7 @@ class Emitter(InstructionWriter):
         used = {a for s in self.varying for a in s.args}
         for v, name in self.names.items():
             if v in used:
-                self.splat(name, v.type)
+                self.broadcast(name, v.type)
 
     def value(self, v: Value) -> str:
         """Emit one operation and return its name."""
@@ -112,6 +116,8 @@ class Emitter(InstructionWriter):
         if v.op == "get":
             kind = self.kind(v.type, v in self.varying)
             return self.f.let(f"load {kind}, ptr {self.slots[v.attr]}")
+        if v.op == "add" and v.type == "s32" and v in self.varying:
+            return self.reader.color_sum(v) or self.operation(v)
         return self.operation(v)
 
     def block(self, block: Block) -> None:
@@ -182,21 +188,20 @@ class Emitter(InstructionWriter):
         f, meter = self.f, self.meter
         first = f.let(f"sext i32 {self.operand(s.start, False)} to i64")
         last = f.let(f"sext i32 {self.operand(s.stop, False)} to i64")
-        if meter is None or s not in meter.strips:
+        if s not in meter.strips:
             self._for(s, first, last)
-            return
-        if meter.leave:
+        elif meter.leave:
             after = f.label("endloop")
             meter.guard(
                 s, first, last, after,
                 lambda tail: self._for(s, first, last, after, some=True, tail=tail),
             )  # fmt: skip
         else:
-            self._strips(s, first, last, meter)
+            self._strips(s, first, last)
 
-    def _strips(self, s: For, first: str, last: str, meter: LoopMeter) -> None:
+    def _strips(self, s: For, first: str, last: str) -> None:
         """Emit a metered loop as a loop over strips."""
-        f, length, after = self.f, meter.strips[s] * s.step, self.f.label("endloop")
+        f, length, after = self.f, self.meter.strips[s] * s.step, self.f.label("endloop")
         origin, strip, again = f.here, f.label("strip"), f.label("again")
         f.jump(strip)
         f.start(strip)
@@ -207,7 +212,7 @@ class Emitter(InstructionWriter):
         self._for(s, at, stop, after)
         f.do(f"br i1 {more}, label %{again}, label %{after}, !prof !6")
         f.start(again)
-        meter.check(f"{again}.on")
+        self.meter.check(f"{again}.on")
         f.jump(strip)
         f.start(after)
 
@@ -232,6 +237,7 @@ class Emitter(InstructionWriter):
             tail: Metadata of the loop.
         """
         f = self.f
+        f.module.loops = True
         head, body, follow, after = (f.label(h) for h in ("for", "body", "next", "endfor"))
         origin, step = f.here, f"%step.{head}"
         f.jump(head)
@@ -240,8 +246,7 @@ class Emitter(InstructionWriter):
         if not some:
             f.branch(f.let(f"icmp {before(s)} i64 {counter}, {last}"), body, after)
             f.start(body)
-        if self.meter is not None:
-            self.meter.iteration(s)
+        self.meter.iteration(s)
         index = f.let(f"trunc i64 {counter} to i32")
         f.do(f"store i32 {index}, ptr {self.slots[s.index]}")
         self._loops.append((follow, leave or after))

@@ -12,9 +12,10 @@ from string import Template
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dala.gpu.compute.engines.base import Geometry
+from dala.gpu.compute.engines.cpu.effort import LOOPS_NOTE, VECTORS_NOTE
 from dala.gpu.compute.engines.cpu.llvm.loops import KernelLoops
-from dala.gpu.compute.engines.cpu.llvm.text import Module
 from dala.gpu.compute.engines.cpu.llvm.tiles import HEAD_WORDS, OUT_WORD
+from dala.gpu.compute.engines.cpu.vector.text import Module
 from dala.gpu.compute.lang.ir import Program, values
 
 if TYPE_CHECKING:
@@ -115,11 +116,9 @@ def module_text(
     job = JobLayout(program, layout[0])
     if analysis is not None and machine is not None:
         # Imported here because element programs, which most processes run first, do not need it.
-        from dala.gpu.compute.engines.cpu.rows.forms.pointwise import pointwise_body
-        from dala.gpu.compute.engines.cpu.rows.row import RowWords
+        from dala.gpu.compute.engines.cpu.rows.forms.row_functions import pointwise_body
 
-        words = RowWords(lambda dim: job.words["shape", dim[0], dim[1]], job.first_param)
-        body = pointwise_body(module, analysis, words, job.first_input, machine)
+        body = pointwise_body(module, analysis, job, machine)
     else:
         body = KernelLoops(module, program, layout, job, known or {}, counting).text()
     return assemble(module, _heading(program, job), body, attributes)
@@ -132,7 +131,8 @@ def assemble(module: Module, heading: str, body: str, attributes: str) -> str:
     metered = "@dala.check" in module.helpers
     enter = "call void @dala.enter(ptr %job)" if metered else ""
     whole = _ALL.substitute(enter=enter, out=OUT_WORD)
-    return "\n".join([heading, body, whole, module.text(), shared, _METADATA])
+    notes = (LOOPS_NOTE if module.loops else VECTORS_NOTE) if module.vectors else ""
+    return "\n".join([heading, body, whole, module.text(), shared, notes + _METADATA])
 
 
 def _heading(p: Program, job: JobLayout) -> str:

@@ -20,16 +20,16 @@ from dala.gpu.compute.engines.cpu.llvm.emitter import (
     count_branches,
 )
 from dala.gpu.compute.engines.cpu.llvm.metering import LoopMeter
-from dala.gpu.compute.engines.cpu.llvm.text import (
+from dala.gpu.compute.engines.cpu.llvm.tiles import TOTAL_WORD
+from dala.gpu.compute.engines.cpu.vector.text import (
     PLAIN_LOOP,
     STORED,
     TYPES,
-    FunctionText,
     Module,
+    body_text,
 )
-from dala.gpu.compute.engines.cpu.llvm.tiles import TOTAL_WORD
 from dala.gpu.compute.engines.unroll import unroll
-from dala.gpu.compute.lang.ir import Block, For, If, Program, Slot, Value, values
+from dala.gpu.compute.lang.ir import Arg, Block, Program, Slot, Value, values
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.cpu.llvm.kernel import JobLayout
@@ -49,17 +49,11 @@ def _constant_offset(v: Value) -> bool:
     return v.op == "image" and all(a.op == "const" for a in v.args)
 
 
-def _nested(block: Block, inside: bool = False) -> Iterator[Value]:
+def _nested(block: Block) -> Iterator[Value]:
     """Yield every value inside control flow."""
     for s in block.body:
-        if isinstance(s, Value):
-            if inside:
-                yield s
-        elif isinstance(s, If):
-            yield from _nested(s.then, True)
-            yield from _nested(s.otherwise, True)
-        elif isinstance(s, For):
-            yield from _nested(s.body, True)
+        if not isinstance(s, Value):
+            yield from values(Block([s]))
 
 
 class KernelLoops(ValueReader):
@@ -74,10 +68,7 @@ class KernelLoops(ValueReader):
         known: Mapping[int, int],
         counting: bool = False,
     ) -> None:
-        self.f = FunctionText(
-            module,
-            "define void @body(ptr %job, ptr %out, i64 %start, i64 %end) noinline #0",
-        )
+        self.f = body_text(module)
         self.program = program
         self.axes, self.steps = layout
         self.job = job
@@ -138,10 +129,11 @@ class KernelLoops(ValueReader):
     def _at(self, dtype: str, pointer: str, index: str) -> str:
         return self.f.at(pointer, index, STORED[dtype])
 
-    def _load(self, dtype: str, pointer: str, hint: str = "v") -> str:
-        """Load a stored number, u8 as i32."""
-        value = self.f.let(f"load {STORED[dtype]}, ptr {pointer}{_GROUP}", hint)
-        return self.f.let(f"zext i8 {value} to i32", hint) if dtype == "u8" else value
+    def _load(self, arg: Arg, pointer: str, index: str = "") -> str:
+        """Load a stored number of an argument, u8 as i32."""
+        pointer = self._at(arg.dtype, pointer, index) if index else pointer
+        value = self.f.let(f"load {STORED[arg.dtype]}, ptr {pointer}{_GROUP}", arg.name)
+        return self.f.let(f"zext i8 {value} to i32", arg.name) if arg.dtype == "u8" else value
 
     # rows -------------------------------------------------------------------------------------
     def _over_rows(self) -> None:
@@ -192,7 +184,7 @@ class KernelLoops(ValueReader):
                     pointer = self._at(arg.dtype, pointer, offset)
                 self.rows[i] = pointer
                 if self.steps[i] == 0:
-                    self.rows["same", i] = self._load(arg.dtype, pointer, arg.name)
+                    self.rows["same", i] = self._load(arg, pointer)
             elif arg.kind == "pixel":
                 offset = f.let(f"mul i64 {before}, {arg.channels}")
                 self.rows[i] = self._at(arg.dtype, pointer, offset)
@@ -261,8 +253,7 @@ class KernelLoops(ValueReader):
             self.differs = f.let(f"icmp ne i64 {self.x}, {self.total}")
         if self.program.uses_position:
             self.position = [f.let(f"trunc i64 {x} to i32") for x in (*self.outer, self.x)]
-        of_bytes = self.program.exact
-        emitter = Emitter(f, self, self.slots, of_bytes=of_bytes, meter=meter)
+        emitter = Emitter(f, self, self.slots, meter, of_bytes=self.program.exact)
         emitter.zero_slots()
         for v in _nested(block):
             # Safe to read whether or not the branch is taken, and faster without a mask.
@@ -318,7 +309,7 @@ class KernelLoops(ValueReader):
             arg = self.program.args[v.attr]
             if self.steps[v.attr] == 0:
                 return self._hidden(self.rows["same", v.attr], v.type)
-            return self._load(arg.dtype, self._at(arg.dtype, self.rows[v.attr], self.x), arg.name)
+            return self._load(arg, self.rows[v.attr], self.x)
         i, channel = v.attr
         arg = self.program.args[i]
         base = self._scaled(arg.channels)
@@ -327,7 +318,7 @@ class KernelLoops(ValueReader):
         else:
             dx, dy = (a.attr for a in v.args)
             row, offset = self.rows[i, dy], dx * arg.channels + channel
-        return self._load(arg.dtype, self._at(arg.dtype, row, self._plus(base, offset)), arg.name)
+        return self._load(arg, row, self._plus(base, offset))
 
     def _image(self, v: Value, args: list[str]) -> str:
         """Read an image at an offset that is known only at run time or may cross an edge."""
@@ -337,7 +328,7 @@ class KernelLoops(ValueReader):
         row = self._image_row(i, f.let(f"add i64 {self.outer[0]}, {dy}"))
         x = self._clamp(f.let(f"add i64 {self.x}, {dx}"), self.words["shape", i, 1])
         base = f.let(f"mul nuw nsw i64 {x}, {arg.channels}")
-        return self._load(arg.dtype, self._at(arg.dtype, row, self._plus(base, channel)), arg.name)
+        return self._load(arg, row, self._plus(base, channel))
 
     def _array(self, v: Value, args: list[str]) -> str:
         """Read an array, every index clamped."""
@@ -349,4 +340,4 @@ class KernelLoops(ValueReader):
             if axis:
                 wide = f.let(f"add i64 {f.let(f'mul i64 {offset}, {extent}')}, {wide}")
             offset = wide
-        return self._load(arg.dtype, self._at(arg.dtype, self.inputs[v.attr], offset), arg.name)
+        return self._load(arg, self.inputs[v.attr], offset)

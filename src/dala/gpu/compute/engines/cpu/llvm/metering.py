@@ -26,13 +26,14 @@ Code with a budget of iterations counts every iteration of every loop instead.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS
-from dala.gpu.compute.engines.cpu.llvm.text import PLAIN_LOOP, ROLLED_LOOP, FunctionText
+from dala.gpu.compute.engines.cpu.vector.text import PLAIN_LOOP, ROLLED_LOOP, FunctionText
 from dala.gpu.compute.engines.unroll import has_loops
-from dala.gpu.compute.lang.ir import FLOATS, Block, For, If, Value, statements
+from dala.gpu.compute.lang.ir import FLOATS, Block, For, If, Value, statements, values
 
 #: The word of the job block with the address of the stop cell.
 STOP_WORD: Final = 9
@@ -121,31 +122,28 @@ declare ptr @llvm.frameaddress.p0(i32)
 """
 
 
-def block_work(block: Block, known: Mapping[int, int] | None = None) -> int | None:
-    """Return the most statements that a block runs, counting iterations; None if unknown.
+def block_work(block: Block, known: Mapping[int, int] | None = None) -> float:
+    """Return the most statements that a block runs, counting iterations; infinity if unknown.
 
     ``known`` are values of parameters by index.
     """
-    total = 0
+    total: float = 0
     for s in block.body:
-        inside: int | None = 1
         if isinstance(s, For):
-            inside = loop_work(s, known)
+            total += loop_work(s, known)
         elif isinstance(s, If):
-            parts = [block_work(part, known) for part in (s.then, s.otherwise)]
-            inside = None if None in parts else 1 + sum(p or 0 for p in parts)
-        if inside is None:
-            return None
-        total += inside
+            total += 1 + block_work(s.then, known) + block_work(s.otherwise, known)
+        else:
+            total += 1
     return total
 
 
-def loop_work(s: For, known: Mapping[int, int] | None = None) -> int | None:
-    """Return the most statements that a loop runs, or None if its bounds are unknown."""
+def loop_work(s: For, known: Mapping[int, int] | None = None) -> float:
+    """Return the most statements that a loop runs, or infinity if its bounds are unknown."""
     start, stop = _bound(s.start, known or {}), _bound(s.stop, known or {})
     each = block_work(s.body, known)
-    if start is None or stop is None or each is None:
-        return None
+    if start is None or stop is None or each == math.inf:
+        return math.inf
     return 1 + len(range(start, stop, s.step)) * (each + 1)
 
 
@@ -157,12 +155,7 @@ def _bound(v: Value, known: Mapping[int, int]) -> int | None:
 
 def is_long(block: Block, known: Mapping[int, int] | None = None) -> bool:
     """Return whether a program has loops that may run long, which are metered."""
-    work = block_work(block, known)
-    return work is None or work > SHORT_PROGRAM
-
-
-def _has_floats(block: Block) -> bool:
-    return any(isinstance(s, Value) and s.type in FLOATS for s in statements(block))
+    return block_work(block, known) > SHORT_PROGRAM
 
 
 def before(s: For) -> str:
@@ -223,7 +216,7 @@ class LoopMeter:
         if self.counting or size > SMALL_PROGRAM:
             return
         # Loops over ints become vectors instead; floats are added in their order.
-        floats = any(_has_floats(s.body) for s in self.loops)
+        floats = any(v.type in FLOATS for s in self.loops for v in values(s.body))
         self.copies = 2 if size <= TINY_PROGRAM and floats else 1
         short = _Weigher(SHORT_LOOPS, less)
         total = short.block(block)[0]
@@ -368,11 +361,6 @@ class LoopMeter:
         f.jump(after)
         f.start(after)
 
-    def iteration(self, s: For) -> None:
-        """Emit the start of an iteration of a loop."""
-        if self.counting and s in self.loops:
-            self._count()
-
     def check(self, on: str) -> None:
         """Emit a look at the stop cell, and continue at a label."""
         f = self.f
@@ -385,7 +373,10 @@ class LoopMeter:
         f.do("ret void")
         f.start(on)
 
-    def _count(self) -> None:
+    def iteration(self, s: For) -> None:
+        """Emit the start of an iteration of a loop."""
+        if not self.counting or s not in self.loops:
+            return
         f = self.f
         over, within, look, on = (f.label(h) for h in ("over", "within", "look", "on"))
         left = f.let(f"sub i64 {f.let('load i64, ptr %left')}, 1")
@@ -439,8 +430,8 @@ class _Weigher:
 
     def _loop(self, s: For) -> tuple[int, int]:
         inside, levels = self.block(s.body)
-        work, each = loop_work(s), inside + 1
-        if not levels and not self.counting and work is not None and work <= SHORT_LOOP:
+        each = inside + 1
+        if not levels and not self.counting and loop_work(s) <= SHORT_LOOP:
             return len(range(s.start.attr, s.stop.attr, s.step)) * each, 0
         self.loops[s] = each
         if self.counting:

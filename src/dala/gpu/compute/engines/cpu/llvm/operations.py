@@ -14,36 +14,42 @@ from typing import Final
 
 from dala.errors import UnsupportedOperation
 from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS, math_function, vector_exp
-from dala.gpu.compute.engines.cpu.llvm.text import TYPES, FunctionText, constant
+from dala.gpu.compute.engines.cpu.vector.text import TYPES, FunctionText, constant
+from dala.gpu.compute.engines.cpu.vector.types import (
+    BOOL,
+    F32,
+    F64,
+    I32,
+    I64,
+    U8,
+    U32,
+    Operand,
+)
+from dala.gpu.compute.engines.cpu.vector.writer import ValueWriter
 from dala.gpu.compute.lang.ir import FLOATS, Value
 
-#: Instructions for ints and for floats.
-_ARITHMETIC: Final = {
-    "add": ("add", "fadd"), "sub": ("sub", "fsub"), "mul": ("mul", "fmul"), "div": ("", "fdiv"),
-    "and": ("and", ""), "or": ("or", ""), "xor": ("xor", ""),
-}  # fmt: skip
-#: Predicates for signed ints, unsigned ints and floats.
-_COMPARE: Final = {
-    "eq": ("eq", "eq", "oeq"), "ne": ("ne", "ne", "une"), "lt": ("slt", "ult", "olt"),
-    "le": ("sle", "ule", "ole"), "gt": ("sgt", "ugt", "ogt"), "ge": ("sge", "uge", "oge"),
-}  # fmt: skip
+_ARITHMETIC: Final = ("add", "sub", "mul", "div", "and", "or", "xor")
+_COMPARE: Final = ("eq", "ne", "lt", "le", "gt", "ge")
 _ROUNDING: Final = {"floor": "floor", "ceil": "ceil", "round": "roundeven", "sqrt": "sqrt"}
-_SUFFIX: Final = {
-    "float": "f32", "double": "f64", "i32": "i32", "i64": "i64", "i1": "i1", "i8": "i8",
+#: The type of values of each type of the IR.
+_TYPES: Final = {
+    "bool": BOOL, "s32": I32, "u32": U32, "s64": I64, "f32": F32, "f64": F64, "u8": U8,
 }  # fmt: skip
-_UNSIGNED: Final = frozenset({"u32", "bool", "u8"})
-_BITS: Final = {"bool": 1, "s32": 32, "u32": 32, "s64": 64, "f32": 32, "f64": 64}
+
+#: A number whose last digit is 1, and its bits.
+_WHOLE: Final = 1.5 * 2.0**52
+_WHOLE_BITS: Final = 0x4338000000000000
 
 
-class InstructionWriter:
+class InstructionWriter(ValueWriter):
     """Emits operations for ``lanes`` positions at a time.
 
     Args:
         f: The function to write to.
         lanes: Elements of a vector.
         varying: Values that become vectors.
-        of_bytes: Whether a program stores bytes: nothing is fused, so that all processors store
-            the same, and ``exp`` is that of ``lang/exact/exponential.py``.
+        of_bytes: Whether a program stores bytes: only exact products are fused, so that all
+            processors store the same.
     """
 
     def __init__(
@@ -53,8 +59,10 @@ class InstructionWriter:
         varying: Collection[Value] = frozenset(),
         of_bytes: bool = False,
     ) -> None:
-        self.f = f
+        super().__init__(f)
         self.lanes = lanes
+        #: The types of scalars and of vectors, by those of the IR.
+        self.types = {False: _TYPES, True: {k: t.wide(lanes) for k, t in _TYPES.items()}}
         self.varying = varying
         self.of_bytes = of_bytes
         #: The LLVM name of each value emitted so far.
@@ -65,20 +73,20 @@ class InstructionWriter:
     # operands -----------------------------------------------------------------------------------
     def kind(self, ir_type: str, vector: bool = True) -> str:
         """Return the LLVM type for an IR type."""
-        return f"<{self.lanes} x {TYPES[ir_type]}>" if vector else TYPES[ir_type]
-
-    def number(self, value: float, ir_type: str, vector: bool) -> str:
-        """Return a constant as an operand."""
-        return constant(value, self.kind(ir_type, vector))
+        return self.types[vector][ir_type].llvm
 
     def operand(self, v: Value, vector: bool) -> str:
         """Return a constant or a value emitted earlier, as a vector or as a scalar."""
         if v.op == "const":
-            return self.number(v.attr, v.type, vector)
+            return constant(v.attr, self.kind(v.type, vector))
         name = self.names[v]
-        return self.splat(name, v.type) if vector and v not in self.varying else name
+        return self.broadcast(name, v.type) if vector and v not in self.varying else name
 
-    def splat(self, name: str, ir_type: str) -> str:
+    def typed(self, v: Value, vector: bool) -> Operand:
+        """Return an operand with its type."""
+        return Operand(self.types[vector][v.type], self.operand(v, vector))
+
+    def broadcast(self, name: str, ir_type: str) -> str:
         """Broadcast a scalar to all lanes, once per scope."""
         if name not in self._splats:
             self._splats[name] = self.f.splat(TYPES[ir_type], name, self.lanes)
@@ -107,8 +115,10 @@ class InstructionWriter:
     def operation(self, v: Value) -> str:
         """Emit an operation that reads nothing but its operands; return its name."""
         vector = v in self.varying
-        if v.op == "select":
-            return self._select(v, vector)
+        if v.op == "select":  # the condition may be uniform where the result is not
+            condition, *args = v.args
+            flag = self.typed(condition, condition in self.varying)
+            return self.select(flag, *(self.typed(a, vector) for a in args)).name
         write = _WRITERS.get(v.op)
         if write is None:
             raise UnsupportedOperation(
@@ -117,178 +127,67 @@ class InstructionWriter:
                 operation=v.op,
                 engine="cpu",
             )
-        return write(self, v, [self.operand(a, vector) for a in v.args], vector)
+        return write(self, v, *(self.typed(a, vector) for a in v.args)).name
 
-    def intrinsic(self, name: str, ir_type: str, vector: bool, *args: str, tail: str = "") -> str:
-        """Call an intrinsic whose arguments and result have one type."""
-        kind, suffix = self.kind(ir_type, vector), self._suffix(ir_type, vector)
-        kinds = [kind] * len(args) + (["i1"] if tail else [])
-        full = self.f.module.intrinsic(f"{name}.{suffix}", kind, *kinds)
-        listed = ", ".join([f"{kind} {a}" for a in args] + ([tail] if tail else []))
-        return self.let(f"call {kind} {full}({listed})")
+    def _sum(self, v: Value, x: Operand, y: Operand) -> Operand:
+        """Emit a sum or difference; of f32 with a product, fused where the CPU can."""
+        if v.type == "f32":
+            vector = v in self.varying
+            if self.of_bytes:
+                places = [i for i in (1, 0) if v.args[i].op == "mul" and v.args[i].attr == "exact"]
+            else:
+                # A loop that sums products spends its time here.
+                loop = vector and v.op == "add" and v.args[0].op == "get" and v.args[1].op == "mul"
+                places = [1] if loop else []
+            for i in places[:1]:
+                a, b = (self.typed(p, vector) for p in v.args[i].args)
+                other = (x, y)[1 - i]
+                if v.op == "sub" and i:
+                    a = self.negated(a)
+                elif v.op == "sub":
+                    other = self.negated(other)
+                return self.intrinsic("fmuladd", a, b, other)
+        return self.arithmetic(v.op, x, y)
 
-    def _suffix(self, ir_type: str, vector: bool) -> str:
-        scalar = _SUFFIX[TYPES[ir_type]]
-        return f"v{self.lanes}{scalar}" if vector else scalar
-
-    def _arithmetic(self, v: Value, args: list[str], vector: bool) -> str:
-        kind = self.kind(v.type, vector)
-        if vector and v.op == "add" and v.type == "f32" and not self.of_bytes:
-            total, product = v.args
-            if total.op == "get" and product.op == "mul":
-                # A loop that sums products spends its time here: fuse where the CPU can.
-                a, b = (self.operand(x, True) for x in product.args)
-                return self.intrinsic("fmuladd", "f32", True, a, b, args[0])
-        text = _ARITHMETIC[v.op][v.type in FLOATS]
-        return self.let(f"{text} {kind} {args[0]}, {args[1]}")
-
-    def _compare(self, v: Value, args: list[str], vector: bool) -> str:
-        signed, unsigned, floating = _COMPARE[v.op]
-        source = v.args[0].type
-        kind = self.kind(source, vector)
-        if source in FLOATS:
-            return self.let(f"fcmp {floating} {kind} {args[0]}, {args[1]}")
-        rule = unsigned if source in _UNSIGNED else signed
-        return self.let(f"icmp {rule} {kind} {args[0]}, {args[1]}")
-
-    def _select(self, v: Value, vector: bool) -> str:
-        # The condition may be uniform where the result is not.
-        condition, kind = v.args[0], self.kind(v.type, vector)
-        each = condition in self.varying
-        flag = self.operand(condition, each)
-        yes, no = (self.operand(a, vector) for a in v.args[1:])
-        return self.let(f"select {self.kind('bool', each)} {flag}, {kind} {yes}, {kind} {no}")
-
-    def _min_max(self, v: Value, args: list[str], vector: bool) -> str:
-        a, b = args
+    def _min_max(self, v: Value, a: Operand, b: Operand) -> Operand:
         if v.type not in FLOATS:
-            letter = "u" if v.type in _UNSIGNED else "s"
-            return self.intrinsic(letter + v.op, v.type, vector, a, b)
-        kind, flags = self.kind(v.type, vector), self.kind("bool", vector)
+            return self.extreme(v.op, a, b)
         rule = "lt" if v.op == "max" else "gt"
         if never_nan(v.args[0]):
             # "b is beyond a, or NaN" is one instruction where a cannot be NaN.
-            beyond = self.let(f"fcmp u{rule} {kind} {a}, {b}")
-            return self.let(f"select {flags} {beyond}, {kind} {b}, {kind} {a}")
-        beyond = self.let(f"fcmp o{rule} {kind} {a}, {b}")
-        picked = self.let(f"select {flags} {beyond}, {kind} {b}, {kind} {a}")
+            return self.select(self.comparison("u" + rule, a, b), b, a)
+        picked = self.select(self.comparison(rule, a, b), b, a)
         if never_nan(v.args[1]):
             return picked
-        nan = self.let(f"fcmp uno {kind} {b}, {b}")
-        return self.let(f"select {flags} {nan}, {kind} {b}, {kind} {picked}")
+        return self.select(self.comparison("uno", b, b), b, picked)
 
-    def _shift(self, v: Value, args: list[str], vector: bool) -> str:
-        kind = self.kind(v.type, vector)
-        mask = self.number(_BITS[v.type] - 1, v.type, vector)
-        amount = self.let(f"and {kind} {args[1]}, {mask}")
-        text = "shl" if v.op == "shl" else "lshr" if v.type in _UNSIGNED else "ashr"
-        return self.let(f"{text} {kind} {args[0]}, {amount}")
-
-    def _negate(self, v: Value, args: list[str], vector: bool) -> str:
-        kind = self.kind(v.type, vector)
-        if v.type in FLOATS:
-            return self.let(f"fneg {kind} {args[0]}")
-        return self.let(f"sub {kind} {self.number(0, v.type, vector)}, {args[0]}")
-
-    def _invert(self, v: Value, args: list[str], vector: bool) -> str:
-        ones = self.number(1 if v.type == "bool" else -1, v.type, vector)
-        return self.let(f"xor {self.kind(v.type, vector)} {args[0]}, {ones}")
-
-    def _absolute(self, v: Value, args: list[str], vector: bool) -> str:
-        if v.type in FLOATS:
-            return self.intrinsic("fabs", v.type, vector, args[0])
-        if v.type in _UNSIGNED:
-            return args[0]
-        return self.intrinsic("abs", v.type, vector, args[0], tail="i1 false")
-
-    def _round(self, v: Value, args: list[str], vector: bool) -> str:
-        return self.intrinsic(_ROUNDING[v.op], v.type, vector, args[0])
-
-    def _function(self, v: Value, args: list[str], vector: bool) -> str:
-        kind = self.kind(v.type, vector)
-        if vector or (self.of_bytes and v.op == "exp" and v.type == "f32"):
-            name = vector_exp(self.f.module, self.lanes if vector else 1, self.of_bytes)
+    def _function(self, v: Value, *args: Operand) -> Operand:
+        t = args[0].type
+        if t.lanes > 1:
+            name = vector_exp(self.f.module, self.lanes)
         else:
-            name = math_function(self.f.module, v.op, v.type)
-        return self.let(f"call {kind} {name}({', '.join(f'{kind} {a}' for a in args)})")
+            name = math_function(self.f.module, v.op, v.type, fused=not self.of_bytes)
+        return Operand(t, self.invoke(name, t, *args))
 
-    def _isnan(self, v: Value, args: list[str], vector: bool) -> str:
-        kind = self.kind(v.args[0].type, vector)
-        return self.let(f"fcmp uno {kind} {args[0]}, {args[0]}")
+    def _divide(self, v: Value, a: Operand, b: Operand) -> Operand:
+        known = v.args[1].attr if v.args[1].op == "const" else None
+        return self.divide(a, b, rest=v.op == "mod", known=known, floats=True)
 
-    def _divide(self, v: Value, args: list[str], vector: bool) -> str:
-        """Emit floor division or modulo; neither ever traps."""
-        (a, b), kind, flags = args, self.kind(v.type, vector), self.kind("bool", vector)
-        signed = v.type not in _UNSIGNED
-        zero, one = (self.number(n, v.type, vector) for n in (0, 1))
-        by_zero = self.let(f"icmp eq {kind} {b}, {zero}")
-        unsafe = by_zero
-        if signed:
-            least = self.number(-(1 << (_BITS[v.type] - 1)), v.type, vector)
-            lowest = self.let(f"icmp eq {kind} {a}, {least}")
-            minus = self.let(f"icmp eq {kind} {b}, {self.number(-1, v.type, vector)}")
-            overflow = self.let(f"and {flags} {lowest}, {minus}")
-            unsafe = self.let(f"or {flags} {by_zero}, {overflow}")
-        # Dividing by 1 gives the specified remainder 0 and, for the lowest number, itself.
-        divisor = self.let(f"select {flags} {unsafe}, {kind} {one}, {kind} {b}")
-        if _BITS[v.type] == 32 and v.args[1].op != "const":
-            quotient = self._float_quotient(signed, kind, a, divisor, vector)
-        else:
-            quotient = self._int_quotient(signed, kind, a, divisor, zero, flags)
-        if v.op == "idiv":
-            return self.let(f"select {flags} {by_zero}, {kind} {zero}, {kind} {quotient}")
-        product = self.let(f"mul {kind} {quotient}, {divisor}")
-        return self.let(f"sub {kind} {a}, {product}")
-
-    def _float_quotient(self, signed: bool, kind: str, a: str, b: str, vector: bool) -> str:
-        # CPUs divide vectors of floats only. The floor of the f64 quotient of two 32-bit ints is
-        # exact.
-        letter, double = "s" if signed else "u", self.kind("f64", vector)
-        x, y = (self.let(f"{letter}itofp {kind} {n} to {double}") for n in (a, b))
-        floor = self.intrinsic("floor", "f64", vector, self.let(f"fdiv {double} {x}, {y}"))
-        return self.let(f"fpto{letter}i {double} {floor} to {kind}")
-
-    def _int_quotient(self, signed: bool, kind: str, a: str, b: str, zero: str, flags: str) -> str:
-        if not signed:
-            return self.let(f"udiv {kind} {a}, {b}")
-        quotient = self.let(f"sdiv {kind} {a}, {b}")
-        rest = self.let(f"srem {kind} {a}, {b}")
-        signs = self.let(f"xor {kind} {rest}, {b}")
-        differ = self.let(f"icmp slt {kind} {signs}, {zero}")
-        inexact = self.let(f"icmp ne {kind} {rest}, {zero}")
-        below = self.let(f"and {flags} {differ}, {inexact}")
-        return self.let(f"add {kind} {quotient}, {self.let(f'sext {flags} {below} to {kind}')}")
-
-    def _cast(self, v: Value, args: list[str], vector: bool) -> str:
+    def _cast(self, v: Value, a: Operand) -> Operand:
         """Emit a conversion; float to int saturates unless the value is known to be in range."""
-        a, source, target = args[0], v.args[0].type, v.type
-        have, want = self.kind(source, vector), self.kind(target, vector)
-        if source == target:
-            return a
-        if target == "bool":
-            rule = "fcmp une" if source in FLOATS else "icmp ne"
-            return self.let(f"{rule} {have} {a}, {self.number(0, source, vector)}")
-        unsigned = source in _UNSIGNED
-        if source in FLOATS and target in FLOATS:
-            return self.let(f"{'fpext' if target == 'f64' else 'fptrunc'} {have} {a} to {want}")
-        if source in FLOATS:
-            letter = "u" if target in _UNSIGNED else "s"
-            if v.attr == "in_range":
-                return self.let(f"fpto{letter}i {have} {a} to {want}")
-            suffix = f"{self._suffix(target, vector)}.{self._suffix(source, vector)}"
-            name = self.f.module.intrinsic(f"fpto{letter}i.sat.{suffix}", want, have)
-            return self.let(f"call {want} {name}({have} {a})")
-        if target in FLOATS:
-            return self.let(f"{'u' if unsigned else 's'}itofp {have} {a} to {want}")
-        if _BITS[source] == _BITS[target]:
-            return a
-        if _BITS[source] > _BITS[target]:
-            return self.let(f"trunc {have} {a} to {want}")
-        return self.let(f"{'zext' if unsigned else 'sext'} {have} {a} to {want}")
+        if (a.type, v.type) == (I32, "f32") and self.lanes > 1:
+            return self._to_float(a)
+        return self.convert(a, _TYPES[v.type], fits=v.attr == "in_range")
 
-    def _bits(self, v: Value, args: list[str], vector: bool) -> str:
-        have, want = self.kind(v.args[0].type, vector), self.kind(v.type, vector)
-        return args[0] if have == want else self.let(f"bitcast {have} {args[0]} to {want}")
+    def _to_float(self, a: Operand) -> Operand:
+        """Convert a 32-bit int by adding it to the digits of an f64.
+
+        The instruction that converts keeps part of a register, and LLVM takes one that holds a sum:
+        a loop over neighbors then waits for every sum.
+        """
+        digits = self.write("add", self.convert(a, I64), self.number(_WHOLE_BITS, I64))
+        whole = self.cast("bitcast", digits, F64)
+        return self.convert(self.arithmetic("sub", whole, self.number(_WHOLE, F64)), F32)
 
 
 def never_nan(v: Value) -> bool:
@@ -308,20 +207,19 @@ def _finite(v: Value, depth: int = 8) -> bool:
     return False
 
 
-_Writer = Callable[[InstructionWriter, Value, list[str], bool], str]
-
-_WRITERS: Final[dict[str, _Writer]] = {
-    **dict.fromkeys(_ARITHMETIC, InstructionWriter._arithmetic),
-    **dict.fromkeys(_COMPARE, InstructionWriter._compare),
-    **dict.fromkeys(_ROUNDING, InstructionWriter._round),
+_WRITERS: Final[dict[str, Callable[..., Operand]]] = {
+    **dict.fromkeys(_ARITHMETIC, lambda w, v, x, y: w.arithmetic(v.op, x, y)),
+    **dict.fromkeys(("add", "sub"), InstructionWriter._sum),
+    **dict.fromkeys(_COMPARE, lambda w, v, x, y: w.comparison(v.op, x, y)),
+    **dict.fromkeys(_ROUNDING, lambda w, v, x: w.intrinsic(_ROUNDING[v.op], x)),
     **dict.fromkeys(FUNCTIONS, InstructionWriter._function),
     **dict.fromkeys(("min", "max"), InstructionWriter._min_max),
     **dict.fromkeys(("idiv", "mod"), InstructionWriter._divide),
-    **dict.fromkeys(("shl", "shr"), InstructionWriter._shift),
-    "neg": InstructionWriter._negate,
-    "not": InstructionWriter._invert,
-    "abs": InstructionWriter._absolute,
-    "isnan": InstructionWriter._isnan,
+    **dict.fromkeys(("shl", "shr"), lambda w, v, x, y: w.shift(v.op, x, y)),
+    "neg": lambda w, v, x: w.negated(x),
+    "not": lambda w, v, x: w.inverted(x),
+    "abs": lambda w, v, x: w.absolute(x),
+    "isnan": lambda w, v, x: w.comparison("uno", x, x),
     "cast": InstructionWriter._cast,
-    "bits": InstructionWriter._bits,
+    "bits": lambda w, v, x: w.cast("bitcast", x, w.types[x.type.lanes > 1][v.type]),
 }

@@ -21,9 +21,13 @@ from dala.gpu.compute.lang.ir import (
     Statement,
     Type,
     Value,
+    arguments_first,
     format_program,
+    operands,
     statements,
+    values,
 )
+from dala.gpu.compute.lang.rewrite import Copier, emit
 
 #: The type of a byte that is not widened; only per-channel programs have it.
 BYTE: Final = cast(Type, "u8")
@@ -57,68 +61,46 @@ def flatten(
 
 def _slice(block: Block, result: Value, channel: int) -> tuple[Block, Value] | None:
     """Return the part of a block that one channel needs; None if it reads another channel."""
-    slots: set[Slot] = set()
+    part = _needed(block, result)
+    reads = {v for v in values(part) if v.op in ("pixel", "image")}
+    if any(v.attr[1] != channel for v in reads):
+        return None
+
+    def change(old: Value, new: Value, body: list[Statement]) -> Value | None:
+        if old not in reads:
+            return None
+        return emit(body, new.op, new.type, *new.args, attr=(new.attr[0], 0))
+
+    copier = Copier(change)
+    return copier.block(part), copier.of(result)
+
+
+def _needed(block: Block, result: Value) -> Block:
+    """Return the part of a block that a value needs, with all conditions and loops."""
+    every = list(statements(block))
+    todo = [result, *(v for s in every if isinstance(s, If | For) for v in operands(s))]
     needed: set[Value] = set()
+    slots: set[Slot] = set()
+    while todo:
+        needed.update(list(arguments_first(todo, needed)))
+        slots = {v.attr for v in needed if v.op == "get"}
+        todo = [s.value for s in every if isinstance(s, SetSlot) and s.slot in slots]
+        todo = [v for v in todo if v not in needed]
 
-    def need(v: Value) -> None:
-        if v in needed or v.op == "const":
-            return
-        needed.add(v)
-        if v.op == "get":
-            slots.add(v.attr)
-        for a in v.args:
-            need(a)
-
-    need(result)
-    before = (-1, -1)
-    while before != (len(needed), len(slots)):
-        before = len(needed), len(slots)
-        for s in statements(block):
-            if isinstance(s, SetSlot) and s.slot in slots:
-                need(s.value)
-            elif isinstance(s, If):
-                need(s.condition)
-            elif isinstance(s, For):
-                need(s.start)
-                need(s.stop)
-    renamed: dict[Value, Value] = {}
-
-    def of(v: Value) -> Value:
-        return renamed.get(v, v)
-
-    def copy(block: Block) -> Block | None:
+    def copy(block: Block) -> Block:
         body: list[Statement] = []
         for s in block.body:
-            if isinstance(s, Value):
-                if s not in needed:
-                    continue
-                attr = s.attr
-                if s.op in ("pixel", "image"):
-                    if attr[1] != channel:
-                        return None
-                    attr = (attr[0], 0)
-                renamed[s] = Value(s.op, s.type, tuple(of(a) for a in s.args), attr)
-                body.append(renamed[s])
-            elif isinstance(s, SetSlot):
-                if s.slot in slots:
-                    body.append(SetSlot(s.slot, of(s.value)))
-            elif isinstance(s, If):
-                then, otherwise = copy(s.then), copy(s.otherwise)
-                if then is None or otherwise is None:
-                    return None
-                body.append(If(of(s.condition), then, otherwise))
+            if isinstance(s, If):
+                body.append(If(s.condition, copy(s.then), copy(s.otherwise)))
             elif isinstance(s, For):
                 inner = copy(s.body)
-                if inner is None:
-                    return None
                 if inner.body or s.index in slots:
-                    body.append(For(s.index, of(s.start), of(s.stop), s.step, inner))
-            else:
-                return None
+                    body.append(For(s.index, s.start, s.stop, s.step, inner))
+            elif s in needed or (isinstance(s, SetSlot) and s.slot in slots):
+                body.append(s)
         return Block(body)
 
-    copied = copy(block)
-    return None if copied is None else (copied, of(result))
+    return copy(block)
 
 
 # bytes ------------------------------------------------------------------------------------------
@@ -163,72 +145,35 @@ def to_bytes(block: Block, stored: Value) -> tuple[Block, Value] | None:
     leaf = scaled_byte(stored, found.scaled)
     if leaf is None:
         return None
+    if any(isinstance(s, If) or _is_loose(s, found.slots) for s in found.every):
+        return None
     slots = {s: Slot(s.name, BYTE) for s in found.slots}
     new: dict[Value, Value] = {}
-    loose = False
 
     def of(v: Value) -> Value:
         return new.get(v, v)
 
     def copy(block: Block) -> Block:
-        nonlocal loose
         body: list[Statement] = []
         for s in block.body:
-            if isinstance(s, Value):
-                read = found.read(s)
-                if s.op in ("pixel", "image"):
-                    new[s] = Value(s.op, BYTE, tuple(of(a) for a in s.args), s.attr)
-                    body.append(new[s])
-                elif read is not None:
-                    new[s] = of(read)
-                elif found.scaled(s):
-                    attr = slots[s.attr] if s.op == "get" else s.attr
-                    kind: Type = BYTE
-                    new[s] = Value(s.op, kind, tuple(of(a) for a in s.args), attr)
-                    body.append(new[s])
-                else:
-                    body.append(s)
-            elif isinstance(s, SetSlot):
-                if s.slot in slots:
-                    body.append(SetSlot(slots[s.slot], of(s.value)))
-                else:
-                    loose = loose or s.slot.type == "f32"
-                    body.append(s)
-            elif isinstance(s, If):
-                loose = True
+            if isinstance(s, SetSlot):
+                body.append(SetSlot(slots.get(s.slot, s.slot), of(s.value)))
             elif isinstance(s, For):
                 body.append(For(s.index, s.start, s.stop, s.step, copy(s.body)))
-        return Block(body)
-
-    copied = copy(block)
-    if loose:
-        return None
-    part = _slice_bytes(copied, of(leaf))
-    return part, of(leaf)
-
-
-def _slice_bytes(block: Block, result: Value) -> Block:
-    """Drop the conversion of the selected byte to the stored value."""
-    needed: set[Value] = set()
-    todo = [result]
-    for s in statements(block):
-        if isinstance(s, SetSlot):
-            todo.append(s.value)
-        elif isinstance(s, For):
-            todo += [s.start, s.stop]
-    while todo:
-        v = todo.pop()
-        if v not in needed:
-            needed.add(v)
-            todo.extend(v.args)
-
-    def copy(block: Block) -> Block:
-        body: list[Statement] = []
-        for s in block.body:
-            if isinstance(s, For):
-                body.append(For(s.index, s.start, s.stop, s.step, copy(s.body)))
-            elif not isinstance(s, Value) or s in needed:
+            elif isinstance(s, Value) and (read := found.read(s)) is not None:
+                new[s] = of(read)
+            elif isinstance(s, Value) and (s.op in ("pixel", "image") or found.scaled(s)):
+                attr = slots[s.attr] if s.op == "get" else s.attr
+                new[s] = Value(s.op, BYTE, tuple(map(of, s.args)), attr)
+                body.append(new[s])
+            else:
                 body.append(s)
         return Block(body)
 
-    return copy(block)
+    # The conversion of the selected byte to the stored value is dropped.
+    return _needed(copy(block), of(leaf)), of(leaf)
+
+
+def _is_loose(s: Statement, slots: set[Slot]) -> bool:
+    """Return whether a statement stores a float that is no byte."""
+    return isinstance(s, SetSlot) and s.slot not in slots and s.slot.type == "f32"

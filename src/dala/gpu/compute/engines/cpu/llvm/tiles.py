@@ -76,6 +76,8 @@ class Host:
     narrow: str = ""
     #: The intrinsic that looks up 64 bytes in a table of 128.
     lookup: str = ""
+    #: The intrinsic for products of u8 and i8, added in pairs, of twice as many lanes as ``pairs``.
+    byte_pairs: str = ""
 
 
 _TILES: Final = Template("""\

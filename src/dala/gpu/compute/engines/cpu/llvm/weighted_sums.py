@@ -18,7 +18,7 @@ ByteRead: TypeAlias = "tuple[int, int, int, int]"
 MAX_GROUPS: Final = 8
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Sum:
     """A stored byte: a weight and the bytes that it multiplies, for each group."""
 
@@ -28,12 +28,9 @@ class _Sum:
 
 
 @dataclass
-class WeightedSum:
+class WeightedSum(_Sum):
     """The stored byte of a program for one channel."""
 
-    groups: list[tuple[Value, list[ByteRead]]]
-    bias: Value
-    bits: Value
     #: Loads the parameters.
     block: Block
     #: The program for one channel.
@@ -58,7 +55,7 @@ def find_weighted_sum(emitted: Program, stored: Value, alpha: int | None) -> Wei
     if found is None or len(found.groups) > MAX_GROUPS:
         return None
     numbers = [*(weight for weight, _ in found.groups), found.bias, found.bits]
-    block = Block(list(needed_values(numbers)))
+    block = Block([*needed_values(numbers)])
     return WeightedSum(found.groups, found.bias, found.bits, block, emitted, alpha)
 
 
@@ -100,6 +97,30 @@ def _sum(v: Value) -> _Sum | None:
             return None
         groups.insert(0, (product.args[1], reads))
     return _Sum(groups, total, bits) if groups and _known(total) else None
+
+
+def find_color_sum(v: Value) -> tuple[tuple[int, int, int], list[int]] | None:
+    """Return the place (argument, dx, dy) and the four weights of a sum of one pixel's bytes.
+
+    Weights are constants of 16 bits; None for other values.
+    """
+    weights: dict[ByteRead, int] = {}
+    while True:
+        product = v.args[1] if v.op == "add" else v
+        if product.op != "mul" or product.args[1].op != "const":
+            return None
+        reads, weight = _reads(product.args[0]), product.args[1].attr
+        if reads is None or len(reads) != 1 or reads[0] in weights or abs(weight) >= 1 << 15:
+            return None
+        weights[reads[0]] = weight
+        if v.op != "add":
+            break
+        v = v.args[0]
+    places = {read[:3] for read in weights}
+    if len(places) != 1:
+        return None
+    place = places.pop()
+    return place, [weights.get((*place, c), 0) for c in range(4)]
 
 
 def _known(v: Value) -> bool:

@@ -7,7 +7,7 @@ arguments: an array as two words (address, length), a number as one.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -15,7 +15,8 @@ import numpy as np
 from dala.errors import DtypeMismatch, ParameterError
 from dala.gpu.compute.engines.cpu.job import HEAD_BYTES, WORD_FORMATS
 from dala.gpu.compute.engines.cpu.memory import Memory, address_of
-from dala.gpu.compute.engines.cpu.native.types import ParamType, Type
+from dala.gpu.compute.engines.cpu.native.types import ParamType
+from dala.gpu.compute.engines.cpu.vector.types import Type
 from dala.typing import NDArray
 
 #: A parameter: its name and its type.
@@ -53,12 +54,13 @@ class Arguments:
         self.fixed = tuple(fixed)
         split = len(params) - len(fixed)
         self._changing, last = params[:split], params[split:]
-        self._pack = struct.Struct(f"={HEAD_BYTES}sQQ{_format(self._changing)}").pack
+        form, fixed_form = (words_format(k for _, k in some) for some in (self._changing, last))
+        self._pack = struct.Struct(f"={HEAD_BYTES}sQQ{form}").pack
         self._tail = b""
         if fixed:
             words = self._words(last, fixed)
             try:
-                self._tail = struct.pack(f"={_format(last)}", *words)
+                self._tail = struct.pack(f"={fixed_form}", *words)
             except (struct.error, OverflowError) as error:
                 raise self._misfit(error) from None
 
@@ -82,17 +84,15 @@ class Arguments:
         for (name, kind), arg in zip(params, args, strict=True):
             if not isinstance(kind, tuple):
                 words.append(arg)
-            elif type(arg) is tuple:
+            elif isinstance(arg, tuple):
                 words += arg
-            elif type(arg) is Memory:  # untyped bytes
+            elif isinstance(arg, Memory):  # untyped bytes
                 words += arg.address, arg.array.nbytes // kind[1].size
             else:
                 words += self._array(name, kind[1], arg)
         return words
 
     def _array(self, name: str, element: Type, arg: Argument) -> tuple[int, int]:
-        if isinstance(arg, tuple):
-            return arg
         if not isinstance(arg, np.ndarray):
             raise ParameterError.invalid(
                 self.function, name, "an array, Memory or (address, length)", type(arg)
@@ -121,18 +121,6 @@ def count_error(function: str, names: Sequence[str], got: int) -> ParameterError
     )
 
 
-def result_words(result: Type | tuple[Type, ...]) -> int:
-    """Return the number of words that a result takes."""
-    return len(result) if isinstance(result, tuple) else 1
-
-
-def unpack_result(result: Type | tuple[Type, ...], data: bytes) -> NativeResult:
-    """Return a result as Python numbers: one, or a tuple of them."""
-    if isinstance(result, tuple):
-        return struct.unpack("=" + "".join(WORD_FORMATS[t.name] for t in result), data)
-    return struct.unpack("=" + WORD_FORMATS[result.name], data)[0]
-
-
-def _format(params: Sequence[Param]) -> str:
-    """Return the struct format of parameters."""
-    return "".join("Qq" if isinstance(k, tuple) else WORD_FORMATS[k.name] for _, k in params)
+def words_format(kinds: Iterable[ParamType]) -> str:
+    """Return the struct format of parameters, or of the numbers of a result."""
+    return "".join("Qq" if isinstance(k, tuple) else WORD_FORMATS[k.name] for k in kinds)

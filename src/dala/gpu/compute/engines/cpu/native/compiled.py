@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,8 +20,7 @@ from dala.gpu.compute.engines.cpu.native.arguments import (
     NativeResult,
     Param,
     count_error,
-    result_words,
-    unpack_result,
+    words_format,
 )
 from dala.gpu.compute.engines.cpu.native.disk import cache_key, load_code, store_code
 from dala.gpu.compute.engines.cpu.native.function import NativeFunction
@@ -72,6 +72,8 @@ class Native:
         self.kinds: list[ParamType] = found.kinds
         self.result: Result = found.result
         self.names: list[str] = found.names
+        several = self.result if isinstance(self.result, tuple) else (self.result,)
+        self._layout = struct.Struct("=" + words_format(t for t in several if t is not None))
         self.shared = self.params[-2:] == ["start", "end"]
         if cached is None:
             exports = ("all", "body") if self.shared else ("all",)
@@ -97,14 +99,8 @@ class Native:
     def _emitted(self) -> EmittedModule:
         from dala.gpu.compute.engines.cpu.native.emit import emit
 
-        host = self._compiler.host
-        return emit(
-            self._function,
-            self._statics,
-            checked=self.checked,
-            host=host,
-            touch_from=self._touch_from,
-        )
+        host, touch = self._compiler.host, self._touch_from
+        return emit(self._function, self._statics, self.checked, host, touch)
 
     @property
     def text(self) -> str:
@@ -210,14 +206,12 @@ class Native:
             owner._raise(late)
         fault = _Fault() if self.checked else None
         report = 0 if fault is None else ctypes.addressof(fault)
-        if self.result is None:
-            call(arguments.pack(head, 0, report, args))
-        else:
-            out = (ctypes.c_int64 * result_words(self.result))()
-            call(arguments.pack(head, ctypes.addressof(out), report, args))
+        out = (ctypes.c_int64 * (self._layout.size // 8))()
+        call(arguments.pack(head, ctypes.addressof(out), report, args))
         if fault is not None:
             self._raise(fault)
-        return None if self.result is None else unpack_result(self.result, bytes(out))
+        values = self._layout.unpack(out)
+        return values if isinstance(self.result, tuple) else next(iter(values), None)
 
     def _raise(self, fault: ctypes.Array[ctypes.c_int64]) -> None:
         """Raise a fault that checked code reported, once."""

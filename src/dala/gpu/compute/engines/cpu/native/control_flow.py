@@ -7,7 +7,6 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from dala.gpu.compute.engines.cpu.llvm.text import FunctionText
 from dala.gpu.compute.engines.cpu.native.expressions import (
     ArrayVariable,
     ExpressionWriter,
@@ -15,18 +14,19 @@ from dala.gpu.compute.engines.cpu.native.expressions import (
 )
 from dala.gpu.compute.engines.cpu.native.function import NativeFunction
 from dala.gpu.compute.engines.cpu.native.module import NativeModule
-from dala.gpu.compute.engines.cpu.native.names import hinted, independent, static
+from dala.gpu.compute.engines.cpu.native.names import hinted, independent, serial, static
 from dala.gpu.compute.engines.cpu.native.operations import describe
+from dala.gpu.compute.engines.cpu.native.signature import arg_type
 from dala.gpu.compute.engines.cpu.native.types import (
-    I64,
-    Operand,
+    ArgType,
     Result,
     Span,
     Static,
     Term,
-    Type,
     is_number,
 )
+from dala.gpu.compute.engines.cpu.vector.text import FunctionText
+from dala.gpu.compute.engines.cpu.vector.types import I64, Operand, Type
 
 #: The most iterations of an unrolled loop.
 MAX_UNROLLED: Final = 4096
@@ -57,15 +57,20 @@ class VariableWriter(ExpressionWriter):
         self.loops: list[_Loop] = []
         self.result: Result | Literal["any"] = "any"
         self._numbers: dict[tuple[str, Type], NumberVariable] = {}
-        self._arrays: dict[tuple[str, Type, int], ArrayVariable] = {}
+        self._arrays: dict[tuple[str, ArgType], ArrayVariable] = {}
 
     # variables --------------------------------------------------------------------------------
     def assign(self, name: str, term: Term, declared: Type | None = None) -> None:
         """Assign a value to a name. The first assignment decides its type."""
         found = self.names.get(name)
+        if isinstance(term, tuple):
+            if isinstance(found, (NumberVariable, ArrayVariable)):
+                self.fail(f"{name!r} is a variable; it cannot become {describe(term)}")
+            self.names[name] = term  # for the statements that follow in this block
+            return
         if isinstance(term, Span):
             row = found if isinstance(found, ArrayVariable) else self._array(name, term)
-            if (row.element, row.align) != (term.element, term.align):
+            if arg_type(row) != arg_type(term):
                 self.fail(f"{name!r} is an array of {row.element} (alignment {row.align})")
             self.names[name] = row
             self.f.do(f"store ptr {term.pointer}, ptr {row.pointer}")
@@ -96,13 +101,15 @@ class VariableWriter(ExpressionWriter):
         return self._numbers[key]
 
     def _array(self, name: str, span: Span) -> ArrayVariable:
-        key = (name, span.element, span.align)
+        key = (name, arg_type(span))
         if key not in self._arrays:
             place = f"{llvm_name(name)}.{len(self._arrays)}"
             pointer, length = self.f.alloca("ptr", f"{place}p"), self.f.alloca("i64", f"{place}n")
             self.f.entry.append(f"  store ptr null, ptr {pointer}")
             self.f.entry.append(f"  store i64 0, ptr {length}")
-            self._arrays[key] = ArrayVariable(span.element, pointer, length, span.align)
+            self._arrays[key] = ArrayVariable(
+                span.element, pointer, length, span.align, span.record
+            )
         return self._arrays[key]
 
 
@@ -123,15 +130,13 @@ class ControlWriter(VariableWriter):
         f.branch(self._single(condition), yes, no if s.orelse else after)
         f.start(yes)
         self.block(s.body)
-        reached = not f.ended
+        reached = not (f.ended and s.orelse)
         f.jump(after)
         if s.orelse:
             f.start(no)
             self.block(s.orelse)
             reached = reached or not f.ended
             f.jump(after)
-        else:
-            reached = True
         if reached:
             f.start(after)
 
@@ -159,13 +164,16 @@ class ControlWriter(VariableWriter):
             f.start(after)
             return
         f.start(turn)
-        loop = _Loop(head, after)
-        self.loops.append(loop)
-        self.block(s.body)
-        self.loops.pop()
+        loop = self._body(s, _Loop(head, after))
         f.jump(head)
         if not endless or loop.left:
             f.start(after)
+
+    def _body(self, s: ast.While | ast.For, loop: _Loop) -> _Loop:
+        """Emit the statements of a loop once."""
+        self.loops.append(loop)
+        self.block(s.body)
+        return self.loops.pop()
 
     def _for(self, s: ast.For) -> None:
         if s.orelse:
@@ -175,6 +183,9 @@ class ControlWriter(VariableWriter):
         steps, options, unrolled = s.iter, {}, False
         if isinstance(steps, ast.Call) and isinstance(steps.func, ast.Name):
             marker = self.term(steps.func)
+            if marker is serial:
+                self._count(s, s.target.id, self._bounds(steps), {"scalar": True})
+                return
             if marker in (static, independent, hinted):
                 unrolled = marker is static
                 for k in steps.keywords:
@@ -186,11 +197,13 @@ class ControlWriter(VariableWriter):
         if unrolled:
             self._unroll(s, s.target.id, self.term(steps))
         else:
+            if not is_call(steps, "range"):
+                self.fail("a for loop iterates over range(...)", "Or use a while loop.")
             self._count(s, s.target.id, self._bounds(steps), options)
 
     def _bounds(self, node: ast.expr) -> tuple[str, str, Term]:
-        if not is_call(node, "range") or not isinstance(node, ast.Call) or node.keywords:
-            self.fail("a for loop iterates over range(...)", "Or use a while loop.")
+        if not isinstance(node, ast.Call) or node.keywords:
+            self.fail("a range has no named arguments")
         terms = [self.term(a) for a in node.args]
         if not 1 <= len(terms) <= 3:
             self.fail("range takes one to three arguments")
@@ -220,9 +233,7 @@ class ControlWriter(VariableWriter):
         f.branch(f.let(f"icmp {rule} i64 {counter}, {last}"), turn, after)
         f.start(turn)
         self.assign(name, Operand(I64, counter))
-        self.loops.append(_Loop(follow, after))
-        self.block(s.body)
-        self.loops.pop()
+        self._body(s, _Loop(follow, after))
         if options.get("independent"):
             self.groups.pop()
         f.jump(follow)
@@ -232,24 +243,20 @@ class ControlWriter(VariableWriter):
         f.start(after)
 
     def _loop_marks(self, options: dict[str, Term]) -> str:
-        known = {"independent", "width", "interleave", "unroll", "scalar"}
-        if unknown := set(options) - known:
+        if unknown := set(options) - {"independent", "width", "unroll", "scalar"}:
             self.fail(f"unknown loop options: {', '.join(sorted(unknown))}")
         marks = []
         if options.get("independent"):
             group = self.unit.meta("distinct !{}")
             self.groups.append(group)
             marks.append(self.unit.meta(f'!{{!"llvm.loop.parallel_accesses", {group}}}'))
-        for key, word in (
-            ("width", "vectorize.width"), ("interleave", "interleave.count"),
-            ("unroll", "unroll.count"),
-        ):  # fmt: skip
+        for key, word in (("width", "vectorize.width"), ("unroll", "unroll.count")):
             if options.get(key):
                 marks.append(self.unit.meta(f'!{{!"llvm.loop.{word}", i32 {options[key]}}}'))
         if options.get("scalar"):
             marks.append(self.unit.meta('!{!"llvm.loop.vectorize.enable", i1 false}'))
             marks.append(self.unit.meta('!{!"llvm.loop.unroll.disable"}'))
-        elif options.get("width") or options.get("interleave"):
+        elif options.get("width"):
             marks.append(self.unit.meta('!{!"llvm.loop.vectorize.enable", i1 true}'))
         if not marks:
             return ""
@@ -268,11 +275,8 @@ class ControlWriter(VariableWriter):
         for v in values:
             if self.f.ended:
                 break
-            loop = _Loop(self.f.label("turn"), after)
             self.names[name] = v
-            self.loops.append(loop)
-            self.block(s.body)
-            self.loops.pop()
+            loop = self._body(s, _Loop(self.f.label("turn"), after))
             left = left or loop.left
             if loop.again_used:
                 self.f.jump(loop.again)
@@ -282,14 +286,12 @@ class ControlWriter(VariableWriter):
             self.f.jump(after)
             self.f.start(after)
 
-    def _leave_loop(self, out: bool) -> None:
+    def _leave_loop(self, s: ast.Break | ast.Continue) -> None:
         if not self.loops:
             self.fail("break and continue need a loop")
-        loop = self.loops[-1]
-        if out:
-            loop.left = True
-        else:
-            loop.again_used = True
+        loop, out = self.loops[-1], isinstance(s, ast.Break)
+        loop.left |= out
+        loop.again_used |= not out
         self.f.jump(loop.after if out else loop.again)
 
 

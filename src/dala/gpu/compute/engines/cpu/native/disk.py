@@ -17,12 +17,14 @@ import sys
 import time
 import typing
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dala.gpu.compute.engines.cpu.jit import Code, Jit
-from dala.gpu.compute.engines.cpu.native import names, types
+from dala.gpu.compute.engines.cpu.native import names
 from dala.gpu.compute.engines.cpu.native.function import NativeFunction, NotCacheable, file_digest
-from dala.gpu.compute.engines.cpu.native.types import ParamType, Result, Static, Type
+from dala.gpu.compute.engines.cpu.native.types import ParamType, Result, Static, is_group
+from dala.gpu.compute.engines.cpu.vector import types
+from dala.gpu.compute.engines.cpu.vector.types import Type
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.cpu.native.emit import EmittedModule
@@ -73,16 +75,8 @@ def load_code(key: str, compiler: Jit) -> CachedCode | None:
         if object_code is None:
             return None
         code = compiler._link(object_code, tuple(entry["exports"]))
-        kinds = [
-            ("array", types.BY_NAME[k[0]]) if isinstance(k, list) else types.BY_NAME[k]
-            for k in entry["kinds"]
-        ]
-        result = entry["result"]
-        if isinstance(result, list):
-            result = tuple(types.BY_NAME[name] for name in result)
-        elif result is not None:
-            result = types.BY_NAME[result]
-        found = CachedCode(code, entry["params"], kinds, result, entry["names"])
+        kinds = [("array", *k) if isinstance(k, tuple) else k for k in map(_types, entry["kinds"])]
+        found = CachedCode(code, entry["params"], kinds, _types(entry["result"]), entry["names"])
     except (NotCacheable, RuntimeError, ValueError, KeyError, TypeError):
         return None  # a damaged entry, which compiling will replace
     compiler.cache_hits += 1
@@ -97,14 +91,8 @@ def store_code(key: str, compiler: Jit, emitted: EmittedModule, exports: tuple[s
             _identify(function)
             used.append((function.function.__module__, function.name, function.used_names()))
             file_digest(_path(function), again=True)
-        kinds = [
-            [_type_name(k[1])] if isinstance(k, tuple) else _type_name(k) for k in emitted.kinds
-        ]
-        result: list[str] | str | None = None
-        if isinstance(emitted.result, tuple):
-            result = [_type_name(t) for t in emitted.result]
-        elif emitted.result is not None:
-            result = _type_name(emitted.result)
+        kinds = [_type_names(k[1:2] if isinstance(k, tuple) else k) for k in emitted.kinds]
+        result = _type_names(emitted.result)
         digest = _digest(used)
     except NotCacheable:
         return
@@ -122,10 +110,20 @@ def store_code(key: str, compiler: Jit, emitted: EmittedModule, exports: tuple[s
     compiler.cache.put(key, json.dumps(entry).encode())
 
 
-def _type_name(kind: object) -> str:
-    if not isinstance(kind, Type) or types.BY_NAME.get(kind.name) != kind:
+def _type_names(kind: object) -> Any:
+    """Return a type by its name, several as a list, and none as None."""
+    if isinstance(kind, tuple):
+        return [_type_names(part) for part in kind]
+    if kind is not None and types.BY_NAME.get(getattr(kind, "name", "")) != kind:
         raise NotCacheable
-    return kind.name
+    return kind and kind.name
+
+
+def _types(names: Any) -> Any:
+    """Return what has these names."""
+    if isinstance(names, list):
+        return tuple(_types(name) for name in names)
+    return None if names is None else types.BY_NAME[names]
 
 
 def _digest(functions: Iterable[Used]) -> str:
@@ -161,6 +159,10 @@ def _identify(value: object) -> str:
         options = value.fast, value.aliasing, value.inline
         line = plain.__code__.co_firstlineno
         return f"native {plain.__module__}.{plain.__qualname__} {line} {options}"
+    if isinstance(value, type) and issubclass(value, names.Record):
+        return f"record {value.size} {value.kinds!r}"
+    if is_group(value):
+        return f"group {value!r} {value._fields!r}"  # type: ignore[attr-defined]
     for module in _MODULES:
         if value is module:
             return f"module {module.__name__}"
@@ -186,11 +188,11 @@ def _package() -> str:
     imported before the change.
     """
     here = os.path.dirname(os.path.abspath(__file__))
-    emitters = os.path.join(os.path.dirname(here), "llvm")
+    beside = os.path.dirname(here)
     whole = hashlib.sha256()
     try:
-        found = [os.path.join(here, name) for name in os.listdir(here)]
-        found += [os.path.join(emitters, name) for name in os.listdir(emitters)]
+        folders = here, os.path.join(beside, "llvm"), os.path.join(beside, "vector")
+        found = [os.path.join(folder, name) for folder in folders for name in os.listdir(folder)]
         for path in sorted(p for p in found if p.endswith(".py")):
             if os.stat(path).st_mtime > _STARTED:
                 raise NotCacheable

@@ -14,7 +14,8 @@ from dala.gpu.compute.engines.cpu.native.function import NativeFunction
 from dala.gpu.compute.engines.cpu.native.module import EmittedFunction, NativeModule
 from dala.gpu.compute.engines.cpu.native.signature import annotation, fill_statics, llvm_result
 from dala.gpu.compute.engines.cpu.native.statements import write_function
-from dala.gpu.compute.engines.cpu.native.types import BOOL, ParamType, Result, Static, Type
+from dala.gpu.compute.engines.cpu.native.types import ParamType, Result, Static
+from dala.gpu.compute.engines.cpu.vector.types import BOOL, Type
 
 _FIRST: Final = HEAD_WORDS + 1
 
@@ -88,13 +89,7 @@ leave:
 
 
 def entry_points(
-    entry: EmittedFunction,
-    kinds: list[ParamType],
-    *,
-    shared: bool,
-    checked: bool,
-    pages: int,
-    fence: bool,
+    unit: NativeModule, entry: EmittedFunction, kinds: list[ParamType], *, shared: bool, pages: int
 ) -> str:
     """Return the exported functions: ``all(job)``, and ``body`` if the function has a range."""
     lines = [f"  call void @dala.touch(i64 {pages})"] if pages else []
@@ -112,11 +107,11 @@ def entry_points(
             at += 1
     if shared:
         parts += ["i64 %start", "i64 %end"]
-    if checked:
+    if unit.checked:
         lines.append(f"  %f.p = getelementptr i64, ptr %job, i64 {HEAD_WORDS}")
         lines.append("  %f = load ptr, ptr %f.p")
         parts.append("ptr %f")
-    if checked and shared:  # no tile starts after a fault
+    if unit.checked and shared:  # no tile starts after a fault
         lines.append("  %code = load atomic i64, ptr %f monotonic, align 8")
         lines.append("  %bad = icmp ne i64 %code, 0")
         lines.append("  br i1 %bad, label %leave, label %go\nleave:\n  ret void\ngo:")
@@ -129,7 +124,7 @@ def entry_points(
         lines.append(f"  %to.p = getelementptr i64, ptr %job, i64 {OUT_WORD}")
         lines.append("  %to = load ptr, ptr %to.p")
         lines += store_result(entry.result)
-    if fence:  # nontemporal stores must be visible before the tile is reported as done
+    if unit.streamed:  # nontemporal stores must be visible before the tile is reported as done
         lines.append("  call void @llvm.x86.sse.sfence()")
     text = "\n".join([*lines, "  ret void\n}\n"])
     if not shared:
@@ -142,11 +137,9 @@ def entry_points(
 def store_result(result: Type | tuple[Type, ...]) -> list[str]:
     """Return the instructions that store a result."""
     lines = []
-    several = isinstance(result, tuple)
-    types = result if isinstance(result, tuple) else (result,)
-    for i, t in enumerate(types):
+    for i, t in enumerate(result if isinstance(result, tuple) else (result,)):
         value = "%result"
-        if several:
+        if isinstance(result, tuple):
             value = f"%r{i}"
             lines.append(f"  {value} = extractvalue {llvm_result(result)} %result, {i}")
         if t.bits == 1:
@@ -172,12 +165,7 @@ class EmittedModule:
 
 
 def emit(
-    function: NativeFunction,
-    statics: dict[str, Static],
-    *,
-    checked: bool,
-    host: Host,
-    touch_from: int,
+    function: NativeFunction, statics: dict[str, Static], checked: bool, host: Host, touch_from: int
 ) -> EmittedModule:
     """Emit a function and everything it calls."""
     filled = fill_statics(function, statics)
@@ -189,27 +177,19 @@ def emit(
                 p, f"argument {p.arg} needs a type", "Annotate it, for example Array[f32] or i64."
             )
     params = [p.arg for p in function.params]
-    products = host.q15, host.q15_lanes, host.pairs, host.pair_lanes, host.narrow
-    unit = NativeModule(checked, host.streams, *products, host.lookup)
+    unit = NativeModule(checked, host)
     if checked:
         unit.functions.append(FAULT)
-    entry = [(k[1], 1) if isinstance(k, tuple) else k for k in kinds]
+    entry = [(k[1], 1, k[2]) if isinstance(k, tuple) else k for k in kinds]
     written = write_function(unit, function, entry, filled, entry=True)
     pages = unit.stack // 4096 + 4 if unit.stack >= touch_from else 0
     if pages:
         unit.functions.append(TOUCH)
     if unit.streamed:
         unit.module.intrinsic("x86.sse.sfence", "void")
-    unit.functions.append(
-        entry_points(
-            written,
-            kinds,
-            shared=params[-2:] == ["start", "end"],
-            checked=checked,
-            pages=pages,
-            fence=unit.streamed,
-        )
-    )
+    shared = params[-2:] == ["start", "end"]
+    unit.functions.append(entry_points(unit, written, kinds, shared=shared, pages=pages))
     functions = list(dict.fromkeys(key[0] for key in unit.known))
     text = unit.text(host.attributes)
-    return EmittedModule(text, params, kinds, written.result, unit.names, functions)
+    plain = [k[:2] if isinstance(k, tuple) else k for k in kinds]
+    return EmittedModule(text, params, plain, written.result, unit.names, functions)

@@ -6,24 +6,18 @@ import ast
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Final, NoReturn
 
-from dala.gpu.compute.engines.cpu.llvm.text import FunctionText
 from dala.gpu.compute.engines.cpu.native.function import NativeFunction
 from dala.gpu.compute.engines.cpu.native.module import NativeModule
+from dala.gpu.compute.engines.cpu.native.names import Record
 from dala.gpu.compute.engines.cpu.native.operations import ArithmeticWriter, describe
 from dala.gpu.compute.engines.cpu.native.signature import lookup
-from dala.gpu.compute.engines.cpu.native.types import (
-    BOOL,
-    Operand,
-    Span,
-    Static,
-    Term,
-    Type,
-    is_number,
-)
+from dala.gpu.compute.engines.cpu.native.types import Span, Static, Term, is_group, is_number
+from dala.gpu.compute.engines.cpu.vector.text import FunctionText
+from dala.gpu.compute.engines.cpu.vector.types import BOOL, I64, Operand, Type
 
 #: Returns early from a checked function. The result type is filled in when it is known.
 EARLY_RETURN: Final = "ret $RESULT"
@@ -47,10 +41,10 @@ class MemoryWriter(ArithmeticWriter):
         """Return the metadata of a memory access inside independent loops."""
         if not self.groups:
             return ""
-        if len(self.groups) == 1:
-            return f", !llvm.access.group {self.groups[0]}"
-        both = self.unit.meta("!{" + ", ".join(self.groups) + "}")
-        return f", !llvm.access.group {both}"
+        group = self.groups[0]
+        if len(self.groups) > 1:
+            group = self.unit.meta("!{" + ", ".join(self.groups) + "}")
+        return f", !llvm.access.group {group}"
 
     def load(self, array: Span, index: str, lanes: int = 1) -> Operand:
         """Load an element, or consecutive elements as a vector."""
@@ -111,14 +105,8 @@ class NumberVariable:
     pointer: str
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayVariable:
-    """A local variable that holds an array: where it begins, and its length."""
-
-    element: Type
-    pointer: str
-    length: str
-    align: int
+class ArrayVariable(Span):
+    """A local variable that holds an array: where its address and its length are stored."""
 
 
 class ExpressionWriter(MemoryWriter):
@@ -127,10 +115,11 @@ class ExpressionWriter(MemoryWriter):
     statics: dict[str, Static]
 
     def __init__(self, unit: NativeModule, function: NativeFunction, f: FunctionText) -> None:
+        super().__init__(f, "nsz " if function.fast else "")
         self.unit = unit
         self.function = function
-        self.f = f
-        self.fast = function.fast
+        #: The factors of float products, by their names.
+        self.products: dict[str, tuple[Operand, Operand]] = {}
         self.at: ast.AST = function.tree
         #: Local names: variables, or constants (counters of unrolled loops).
         self.names: dict[str, NumberVariable | ArrayVariable | Term] = {}
@@ -176,14 +165,37 @@ class ExpressionWriter(MemoryWriter):
         if isinstance(variable, ArrayVariable):
             pointer = self.f.let(f"load ptr, ptr {variable.pointer}")
             length = self.f.let(f"load i64, ptr {variable.length}")
-            return Span(variable.element, pointer, length, variable.align)
+            return Span(variable.element, pointer, length, variable.align, variable.record)
         return variable
 
     def _attribute(self, node: ast.Attribute) -> Term:
         owner = self.term(node.value)
-        if isinstance(owner, ModuleType) and hasattr(owner, node.attr):
+        if isinstance(owner, Span) and owner.record is not None:
+            return self.load(*self.field(owner, node.attr))
+        if (isinstance(owner, (ModuleType, type)) or is_group(owner)) and hasattr(owner, node.attr):
             return getattr(owner, node.attr)
         self.fail(f"{ast.unparse(node)} is not supported in native code")
+
+    def field(self, owner: Span, name: str) -> tuple[Span, str]:
+        """Return a record as an array of the type of a field, and the field's index."""
+        if owner.record is None or name not in owner.record.places:
+            self.fail(f"{describe(owner)} has no {name!r}")
+        return replace(owner, element=owner.record.kinds[name]), str(owner.record.places[name])
+
+    def _named(self, called: Term, args: list[Term]) -> Term:
+        """Return a group of values, or a record of an array by its number."""
+        if is_group(called):
+            if len(args) != len(called._fields):
+                self.fail(f"{called.__name__}(...) takes {', '.join(called._fields)}")
+            return called(*(a if isinstance(a, (Span, tuple)) else self.value(a) for a in args))
+        array, *number = args
+        if not isinstance(array, Span) or array.element != called.element or len(number) != 1:
+            self.fail(f"{called.__name__}(...) takes an array of {called.element} and a number")
+        place = Operand(I64, self.index(number[0]))
+        first = self.binary(ast.Mult(), place, called.size).name
+        self.check_range(first, array.length, width=called.size)
+        pointer = self.address(array, first)
+        return Span(array.element, pointer, str(called.size), array.align, called)
 
     def _tuple(self, node: ast.Tuple) -> Term:
         return tuple(self.term(e) for e in node.elts)
@@ -229,17 +241,14 @@ class ExpressionWriter(MemoryWriter):
                 term = self.literal(not every, BOOL)
             v = self.condition(term)
             if total is not None and pure:
-                v = self._both(total, v, every)
+                v = self.write("and" if every else "or", *self.same_type(total, v))
             total = v
             if not pure and i < len(parts) - 1:
                 if v.type.lanes > 1:
                     self.fail("and, or take single bools", "Use & or | for vectors.")
                 following = self.f.label("next")
                 arrivals.append(self.f.here)
-                if every:
-                    self.f.branch(v.name, following, after)
-                else:
-                    self.f.branch(v.name, after, following)
+                self.f.branch(v.name, *((following, after) if every else (after, following)))
                 self.f.start(following)
         if total is None:
             return every
@@ -251,11 +260,6 @@ class ExpressionWriter(MemoryWriter):
         early = "false" if every else "true"
         edges = [f"[ {early}, %{a} ]" for a in arrivals] + [f"[ {total.name}, %{last} ]"]
         return Operand(BOOL, self.f.let(f"phi i1 {', '.join(edges)}"))
-
-    def _both(self, a: Operand, b: Operand, every: bool) -> Operand:
-        x, y = self.same_type(a, b)
-        word = "and" if every else "or"
-        return Operand(x.type, self.f.let(f"{word} {x.type.llvm} {x.name}, {y.name}"))
 
     def _is_pure(self, node: ast.expr) -> bool:
         """Return True if an expression is safe to evaluate when its value is not needed."""
@@ -291,7 +295,10 @@ class ExpressionWriter(MemoryWriter):
         self.f.start(no)
         b = self.term(node.orelse)
         other, self.f.lines = self.f.lines, held
-        x, y = self._constants_follow(a, b)
+        x = self.value(a, b.type if isinstance(b, Operand) else None)
+        y = self.value(b, x.type)
+        if x.type != y.type:
+            self.fail(f"the branches have types {x.type} and {y.type}", "Convert one of them.")
         last = self.f.here
         self.f.here, self.f.ended = ends, False
         self.f.jump(after)
@@ -301,13 +308,6 @@ class ExpressionWriter(MemoryWriter):
         self.f.start(after)
         t = x.type.llvm
         return Operand(x.type, self.f.let(f"phi {t} [ {x.name}, %{ends} ], [ {y.name}, %{last} ]"))
-
-    def _constants_follow(self, a: Term, b: Term) -> tuple[Operand, Operand]:
-        x = self.value(a, b.type if isinstance(b, Operand) else None)
-        y = self.value(b, x.type)
-        if x.type != y.type:
-            self.fail(f"the branches have types {x.type} and {y.type}", "Convert one of them.")
-        return x, y
 
     # memory -----------------------------------------------------------------------------------
     def _subscript(self, node: ast.Subscript) -> Term:
@@ -320,9 +320,7 @@ class ExpressionWriter(MemoryWriter):
         if isinstance(owner, Operand) and owner.type.lanes > 1:
             if isinstance(index, int) and not 0 <= index < owner.type.lanes:
                 self.fail(f"lane {index} is out of range for {owner.type.lanes} lanes")
-            at = self.index(index)
-            text = f"extractelement {owner.type.llvm} {owner.name}, i64 {at}"
-            return Operand(owner.type.scalar, self.f.let(text))
+            return self.lane(owner, self.index(index))
         if isinstance(owner, (tuple, list, range)):
             if not isinstance(index, int):
                 self.fail("a constant tuple needs a constant index", "Use an array: table(f32, X).")
@@ -360,6 +358,8 @@ class ExpressionWriter(MemoryWriter):
             return self.convert(args[0], called)
         if isinstance(called, NativeFunction):
             return self.call(called, args, named)
+        if is_group(called) or (isinstance(called, type) and issubclass(called, Record)):
+            return self._named(called, args)
         try:
             handler = INTRINSICS.get(called)
         except TypeError:
@@ -369,7 +369,8 @@ class ExpressionWriter(MemoryWriter):
                 return handler(self, *args, **named)
             except TypeError as error:
                 if error.__traceback__ is not None and error.__traceback__.tb_next is None:
-                    self.fail(f"{ast.unparse(node.func)}: {_arguments(error)}")
+                    problem = str(error).split("() ", 1)[-1]
+                    self.fail(f"{ast.unparse(node.func)}: {problem}")
                 raise
         # Functions of Python's math module work on constants.
         known = getattr(math, getattr(called, "__name__", "?"), None)
@@ -383,11 +384,6 @@ class ExpressionWriter(MemoryWriter):
     @abstractmethod
     def call(self, function: NativeFunction, args: list[Term], statics: dict[str, Static]) -> Term:
         """Emit a call of another native function."""
-
-
-def _arguments(error: TypeError) -> str:
-    text = str(error)
-    return text.split("() ", 1)[-1]
 
 
 _NODES: dict[type, Callable[..., Term]] = {

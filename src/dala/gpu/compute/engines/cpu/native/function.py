@@ -6,7 +6,8 @@ import contextlib
 import hashlib
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NoReturn, overload
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, NoReturn, TypeVar, overload
 
 from dala.errors import KernelSyntaxError
 from dala.forks import cached_property
@@ -43,31 +44,26 @@ def file_digest(path: str, *, again: bool = False) -> str:
     return known
 
 
+@dataclass(eq=False, repr=False)
 class NativeFunction:
     """A function of native code: parsed when it is compiled, never executed by Python.
 
     Args:
         function: the Python function.
-        fast: allow reordering of float sums and fusing of products into them, so that reductions
-            use vectors.
+        fast: fuse float products into the sums that they are terms of.
         aliasing: whether written arrays of a call may overlap with others.
         inline: False keeps a large function with several callers out of line.
     """
 
-    def __init__(
-        self,
-        function: Callable[..., object],
-        *,
-        fast: bool = False,
-        aliasing: bool = False,
-        inline: bool = True,
-    ) -> None:
-        self.function = function
-        self.name: str = function.__name__
-        self.fast = fast
-        self.aliasing = aliasing
-        self.inline = inline
-        self.__name__, self.__doc__ = function.__name__, function.__doc__
+    function: Callable[..., object]
+    _: KW_ONLY
+    fast: bool = False
+    aliasing: bool = False
+    inline: bool = True
+
+    def __post_init__(self) -> None:
+        self.name: str = self.function.__name__
+        self.__name__, self.__doc__ = self.name, self.function.__doc__
 
     def __call__(self, *args: Term, **statics: Term) -> Term:
         """Raise TypeError: only native code can call a native function."""
@@ -122,9 +118,17 @@ class NativeFunction:
 
     @cached_property
     def statics(self) -> dict[str, ast.expr | None]:
-        """The compile-time arguments, with their default expressions if any."""
-        a = self.tree.args
-        return {p.arg: d for p, d in zip(a.kwonlyargs, a.kw_defaults, strict=True)}
+        """The compile-time arguments, with their default expressions if any.
+
+        Type variables in the annotations of arguments are such arguments too.
+        """
+        import ast
+
+        a, known = self.tree.args, self.function.__globals__
+        given = {p.arg: d for p, d in zip(a.kwonlyargs, a.kw_defaults, strict=True)}
+        nodes = [n for p in self.params if p.annotation for n in ast.walk(p.annotation)]
+        names = [n.id for n in nodes if isinstance(n, ast.Name)]
+        return dict.fromkeys(n for n in names if isinstance(known.get(n), TypeVar)) | given
 
     def used_names(self) -> list[str]:
         """Return all names in the definition, including those in string annotations."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from dala.gpu.compute.engines.cpu.llvm.text import Module
+from dala.gpu.compute.engines.cpu.llvm.tiles import Host
 from dala.gpu.compute.engines.cpu.native.function import NativeFunction
 from dala.gpu.compute.engines.cpu.native.types import ArgType, Result
+from dala.gpu.compute.engines.cpu.vector.text import Module
 
 #: The most functions in a module, and the deepest nesting of calls.
 MAX_FUNCTIONS: Final = 2000
@@ -31,18 +32,7 @@ class NativeModule:
     """The functions, globals and metadata of a module; each function once per set of constants."""
 
     checked: bool = False
-    #: Whether the machine has nontemporal stores.
-    streams: bool = False
-    #: The intrinsic for ``multiply_q15`` and its number of lanes; empty if the machine has none.
-    q15: str = ""
-    q15_lanes: int = 0
-    #: The same for ``multiply_pairs``.
-    pairs: str = ""
-    pair_lanes: int = 0
-    #: The intrinsic for ``narrow_fours``, of half as many lanes.
-    narrow: str = ""
-    #: The intrinsic for ``look_up``; empty if the machine has none.
-    lookup: str = ""
+    host: Host = field(default_factory=Host)
     #: Whether a function uses nontemporal stores.
     streamed: bool = False
     module: Module = field(default_factory=Module)

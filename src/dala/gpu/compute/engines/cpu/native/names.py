@@ -7,13 +7,14 @@ Python: the emitter recognizes them by identity. Type checkers see ``int`` and `
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar
 
-from dala.gpu.compute.engines.cpu.native import types
+from dala.gpu.compute.engines.cpu.vector import types
 
 T = TypeVar("T")
 S = TypeVar("S")
-_F = TypeVar("_F", bound=Callable[..., object])
+F = TypeVar("F")
 
 #: The annotation of an argument or result of any type: a vector, or a number.
 Vector: TypeAlias = Any
@@ -58,20 +59,50 @@ class NativeArray(Generic[T]):
 Array = NativeArray
 
 
+class NativeRecord(NativeArray[Any]):
+    """Elements of an array with names: ``class Plan(Record, fields="left right")``.
+
+    ``plan: Plan`` is an array whose elements are read and written as ``plan.left``, numbers of one
+    size, of i64 or of the given types. ``Plan(array, n)`` is the n-th record of an array.
+    """
+
+    element: types.Type
+    kinds: dict[str, types.Type]
+    places: dict[str, int]
+    size: int
+
+    def __init_subclass__(cls, fields: str | dict[str, Element], size: int = 0) -> None:
+        cls.kinds = dict.fromkeys(fields.split(), types.I64) if isinstance(fields, str) else fields
+        cls.element = next(iter(cls.kinds.values()))
+        cls.places = {name: place for place, name in enumerate(cls.kinds)}
+        cls.size = size or len(cls.kinds)
+
+    @classmethod
+    def write(cls, array: Value, **values: Value) -> None:
+        """Set fields of a record in a NumPy array."""
+        for name, value in values.items():
+            array[cls.places[name]] = value
+
+    def __init__(self, array: Array[Value], number: Value) -> None:
+        raise _python_error(type(self).__name__)
+
+    def __getattr__(self, name: str) -> Value:
+        raise _python_error(name)
+
+    if TYPE_CHECKING:
+
+        def __setattr__(self, name: str, value: Value) -> None: ...
+
+
+#: The name to use in native code.
+Record = NativeRecord
+
+
 def _python_error(name: str) -> TypeError:
     return TypeError(f"{name} works in native code only, which is parsed, not executed.")
 
 
-def _name(function: _F) -> _F:
-    def refuse(*args: Value, **named: Value) -> NoReturn:
-        raise _python_error(function.__name__)
-
-    refuse.__name__, refuse.__doc__ = function.__name__, function.__doc__
-    return refuse  # type: ignore[return-value]
-
-
 # loops and constants --------------------------------------------------------------------------
-@_name
 def static(value: Value) -> Value:
     """Evaluate at compile time.
 
@@ -79,50 +110,45 @@ def static(value: Value) -> Value:
     """
 
 
-@_name
-def independent(steps: range, width: int = 0, interleave: int = 0) -> Iterable[int]:
+def independent(steps: range, width: int = 0) -> Iterable[int]:
     """Promise that no iteration of a loop reads or writes memory that another one writes."""
     return ()
 
 
-@_name
-def hinted(
-    steps: range, width: int = 0, interleave: int = 0, unroll: int = 0, scalar: bool = False
-) -> Iterable[int]:
-    """Give hints for a loop: vector width, interleave and unroll counts, or no vectors."""
+def serial(*bounds: int) -> Iterable[int]:
+    """Iterate as ``range`` does, without vectors and without unrolling."""
+    return ()
+
+
+def hinted(steps: range, width: int = 0, unroll: int = 0, scalar: bool = False) -> Iterable[int]:
+    """Give hints for a loop: vector width and unroll count, or no vectors."""
     return ()
 
 
 # memory ---------------------------------------------------------------------------------------
-@_name
 def local(element: Element, length: int) -> Array[Value]:
     """Allocate an uninitialized array of constant length on the stack."""
     return Array()
 
 
-@_name
 def view(array: Array[Value], element: Element, offset: Value = 0) -> Array[Value]:
     """Return the memory from a byte offset on as an array of another type, at any alignment."""
     return Array()
 
 
-@_name
 def table(element: Element, values: Value) -> Array[Value]:
     """Return a constant array."""
     return Array()
 
 
-@_name
 def load(array: Array[Value], index: Value, lanes: int, count: Value = None) -> Value:
     """Load ``lanes`` consecutive elements as a vector; those from ``count`` on are 0, not read."""
 
 
-@_name
 def store(array: Array[Value], index: Value, vector: Value, count: Value = None) -> None:
     """Store a vector to consecutive elements; with ``count``, only its first lanes."""
 
 
-@_name
 def stream(array: Array[Value], index: Value, vector: Value) -> None:
     """Store a vector with a nontemporal store if its address is aligned, else normally.
 
@@ -130,7 +156,6 @@ def stream(array: Array[Value], index: Value, vector: Value) -> None:
     """
 
 
-@_name
 def gather(array: Array[Value], indexes: Value, element: Element = None) -> Value:
     """Load the elements at a vector of indexes.
 
@@ -138,201 +163,181 @@ def gather(array: Array[Value], indexes: Value, element: Element = None) -> Valu
     """
 
 
-@_name
 def prefetch(array: Array[Value], index: Value) -> None:
     """Prefetch memory into the cache; the index may be out of bounds."""
 
 
 # vectors --------------------------------------------------------------------------------------
-@_name
 def splat(value: Value, lanes: int) -> Value:
     """Return a vector with a number in every lane. Operators do this to scalars by themselves."""
 
 
-@_name
 def vec(*values: Value) -> Value:
     """Return a vector of numbers."""
 
 
-@_name
 def insert(vector: Value, lane: int, value: Value) -> Value:
     """Return a vector with one lane replaced. ``v[lane]`` reads a lane."""
 
 
-@_name
 def shuffle(a: Value, b: Value, lanes: Value) -> Value:
     """Return lanes of ``a`` and ``b``, selected by a constant tuple of indexes."""
 
 
-@_name
 def hsum(vector: Value) -> Value:
     """Return the sum of the lanes, in any order."""
 
 
-@_name
 def hmin(vector: Value) -> Value:
     """Return the minimum of the lanes; NaN if any is NaN."""
 
 
-@_name
 def hmax(vector: Value) -> Value:
     """Return the maximum of the lanes; NaN if any is NaN."""
 
 
-@_name
 def any_of(mask: Value) -> bool:
     """Return True if any lane is true."""
     return False
 
 
-@_name
 def all_of(mask: Value) -> bool:
     """Return True if all lanes are true."""
     return False
 
 
 # numbers --------------------------------------------------------------------------------------
-@_name
 def saturate(target: Element, value: Value) -> Value:
     """Convert, clamping to the range of the target type."""
 
 
-@_name
 def add_saturate(a: Value, b: Value) -> Value:
     """Return the saturating sum of integers."""
 
 
-@_name
 def multiply_q15(a: Value, b: Value) -> Value:
     """Return the rounded Q15 product ``a * b / 32768`` of vectors of i16."""
 
 
-@_name
 def multiply_pairs(a: Value, b: Value) -> Value:
-    """Multiply vectors of i16 and add the products in pairs: i32, half as many lanes."""
+    """Multiply vectors of i16 and add the products in pairs: i32, half as many lanes.
+
+    Or vectors of u8 and of i8, whose sums must fit i16.
+    """
 
 
-@_name
 def narrow_fours(a: Value, b: Value) -> Value:
     """Saturate vectors of i32 to one of i16: four lanes of ``a``, four of ``b``, and so on."""
 
 
-@_name
 def look_up(a: Value, b: Value, c: Value, d: Value, places: Value) -> Value:
     """Return the entries of a table of 256 bytes, given as four vectors of 64, at 64 places."""
 
 
-@_name
 def in_range(target: Element, value: Value) -> Value:
     """Convert a float to an integer type that holds it: fewer instructions than saturating."""
 
 
-@_name
 def bits(target: Element, value: Value) -> Value:
     """Reinterpret the bits as another type: of the same size, or of a vector's parts."""
 
 
-@_name
 def select(condition: Value, yes: Value, no: Value) -> Value:
     """Return ``yes`` or ``no`` without a branch; both are computed."""
 
 
-@_name
 def minimum(a: Value, b: Value) -> Value:
     """Return the minimum; NaN if either is NaN. ``min(a, b)`` is ``b if b < a else a``."""
 
 
-@_name
 def maximum(a: Value, b: Value) -> Value:
     """Return the maximum; NaN if either is NaN."""
 
 
-@_name
 def fma(a: Value, b: Value, c: Value) -> Value:
     """Return ``a * b + c``, rounded once if the machine has the instruction."""
 
 
-@_name
 def copysign(a: Value, b: Value) -> Value:
     """Return ``a`` with the sign of ``b``."""
 
 
-@_name
 def count_ones(a: Value) -> Value:
     """Return the number of set bits."""
 
 
-@_name
 def leading_zeros(a: Value) -> Value:
     """Return the number of leading zero bits; the width of the type for 0."""
 
 
-@_name
 def trailing_zeros(a: Value) -> Value:
     """Return the number of trailing zero bits; the width of the type for 0."""
 
 
-@_name
 def isnan(a: Value) -> bool:
     """Return True for NaN."""
     return False
 
 
-@_name
 def floor(a: Value) -> Value:
     """Round down; the result is a float."""
 
 
-@_name
 def ceil(a: Value) -> Value:
     """Round up; the result is a float."""
 
 
-@_name
 def trunc(a: Value) -> Value:
     """Round toward zero; the result is a float."""
 
 
-@_name
 def sqrt(a: Value) -> Value:
     """Return the square root."""
 
 
-@_name
 def exp(a: Value) -> Value:
     """Return e raised to a power."""
 
 
-@_name
 def log(a: Value) -> Value:
     """Return the natural logarithm."""
 
 
-@_name
 def sin(a: Value) -> Value:
     """Return the sine."""
 
 
-@_name
 def cos(a: Value) -> Value:
     """Return the cosine."""
 
 
-@_name
 def tan(a: Value) -> Value:
     """Return the tangent."""
 
 
-@_name
 def atan(a: Value) -> Value:
     """Return the arc tangent."""
 
 
-@_name
 def atan2(a: Value, b: Value) -> Value:
     """Return the angle of the point (b, a)."""
 
 
-@_name
 def power(a: Value, b: Value) -> Value:
     """Return ``a`` raised to the power ``b``."""
+
+
+def _refused(function: Callable[..., object]) -> Callable[..., NoReturn]:
+    def refuse(*args: Value, **named: Value) -> NoReturn:
+        raise _python_error(function.__name__)
+
+    refuse.__name__, refuse.__doc__ = function.__name__, function.__doc__
+    return refuse
+
+
+#: The functions of the language are those of this module that are public.
+globals().update(
+    (name, _refused(function))
+    for name, function in [*globals().items()]
+    if isinstance(function, FunctionType) and not name.startswith("_")
+)

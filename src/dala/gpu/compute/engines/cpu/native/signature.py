@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dala.gpu.compute.engines.cpu.native.function import NativeFunction
+from dala.gpu.compute.engines.cpu.native.names import Record
 from dala.gpu.compute.engines.cpu.native.operations import describe
-from dala.gpu.compute.engines.cpu.native.types import (
-    ArgType,
-    Operand,
-    Result,
-    Span,
-    Static,
-    Term,
-    Type,
-)
+from dala.gpu.compute.engines.cpu.native.types import ArgType, Result, Span, Static, Term, is_group
+from dala.gpu.compute.engines.cpu.vector.types import BOOL, Operand, Type
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.cpu.native.expressions import ExpressionWriter
@@ -23,14 +18,19 @@ if TYPE_CHECKING:
 
 def bind(
     caller: ExpressionWriter, function: NativeFunction, args: list[Term], statics: dict[str, Static]
-) -> tuple[list[Operand | Span], dict[str, Static]]:
+) -> tuple[list[Term], dict[str, Static]]:
     """Return the arguments as operands of the parameters' types, and all constants."""
     for name, value in statics.items():
         if isinstance(value, (Operand, Span)):
             caller.fail(f"{function.name}: {name} must be a compile-time constant")
-    filled = _inferred(function, args, statics)
-    filled = fill_statics(function, filled)
-    given: list[Operand | Span] = []
+    inferred = _inferred(function, args, statics)
+    inherited = {
+        name: caller.statics[name]
+        for name, default in function.statics.items()
+        if default is None and name in caller.statics
+    }
+    filled = fill_statics(function, inherited | inferred)
+    given: list[Term] = []
     for param, arg in zip(function.params, args, strict=True):
         kind = annotation(function, param.annotation, filled, param)
         where = f"{function.name}: argument {param.arg}"
@@ -42,10 +42,14 @@ def bind(
             )
         if kind == "any":
             given.append(arg if isinstance(arg, Span) else caller.value(arg))
+        elif is_group(kind):
+            if not isinstance(arg, kind):
+                caller.fail(f"{where} must be a {kind.__name__}, got {describe(arg)}")
+            given.append(arg)
         elif isinstance(kind, tuple):
             if not isinstance(arg, Span) or (arg.element != kind[1] and kind[1] != "any"):
                 caller.fail(f"{where} must be an array of {kind[1]}, got {describe(arg)}")
-            given.append(arg)
+            given.append(replace(arg, record=kind[2]))
         else:
             v = caller.value(arg, kind)
             if v.type != kind:
@@ -108,15 +112,20 @@ def llvm_result(result: Result) -> str:
     return result.llvm
 
 
-def arg_type(term: Operand | Span) -> ArgType:
+def arg_type(term: Term) -> ArgType:
     """Return the type of an argument."""
-    return term.type if isinstance(term, Operand) else (term.element, term.align)
+    if is_group(term):
+        return type(term)(*map(arg_type, term))
+    return term.type if isinstance(term, Operand) else (term.element, term.align, term.record)
 
 
 def annotation(
     function: NativeFunction, node: ast.expr | None, statics: dict[str, Static], place: ast.AST
 ) -> Term:
-    """Return the type of an annotation: a Type, ``("array", Type)``, None, or ``"any"``."""
+    """Return the type of an annotation: a Type, the class of a group, None, or ``"any"``.
+
+    Of an array, it is ``("array", Type, record or None)``.
+    """
     if node is None or (isinstance(node, ast.Constant) and node.value is None):
         return None
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -126,12 +135,14 @@ def annotation(
             return "any"
         found = lookup(function, node.id, statics)
         if found is bool:
-            return Type("bool", "i1", 1)
-        if isinstance(found, Type):
+            return BOOL
+        if isinstance(found, Type) or is_group(found):
             return found
+        if isinstance(found, type) and issubclass(found, Record):
+            return "array", found.element, found
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
         if node.value.id == "Array":
-            return "array", annotation(function, node.slice, statics, place)
+            return "array", annotation(function, node.slice, statics, place), None
         if node.value.id == "tuple":
             parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
             return tuple(annotation(function, p, statics, place) for p in parts)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from dala.gpu.compute.engines.cpu.llvm.text import FunctionText
 from dala.gpu.compute.engines.cpu.native.control_flow import ControlWriter, is_call, llvm_name
 from dala.gpu.compute.engines.cpu.native.expressions import EARLY_RETURN
 from dala.gpu.compute.engines.cpu.native.function import NativeFunction
@@ -18,15 +17,9 @@ from dala.gpu.compute.engines.cpu.native.module import (
 )
 from dala.gpu.compute.engines.cpu.native.operations import describe
 from dala.gpu.compute.engines.cpu.native.signature import annotation, arg_type, bind, llvm_result
-from dala.gpu.compute.engines.cpu.native.types import (
-    ArgType,
-    Operand,
-    Result,
-    Span,
-    Static,
-    Term,
-    Type,
-)
+from dala.gpu.compute.engines.cpu.native.types import ArgType, Result, Span, Static, Term, is_group
+from dala.gpu.compute.engines.cpu.vector.text import FunctionText
+from dala.gpu.compute.engines.cpu.vector.types import Operand, Type
 
 
 class FunctionWriter(ControlWriter):
@@ -43,47 +36,28 @@ class FunctionWriter(ControlWriter):
 
     def statement(self, s: ast.stmt) -> None:
         """Emit a statement."""
-        if isinstance(s, ast.Assign):
-            self._assign(s)
-        elif isinstance(s, ast.AugAssign):
-            self._augment(s)
-        elif isinstance(s, ast.AnnAssign):
-            self._declare(s)
-        elif isinstance(s, ast.If):
-            self._if(s)
-        elif isinstance(s, ast.While):
-            self._while(s)
-        elif isinstance(s, ast.For):
-            self._for(s)
-        elif isinstance(s, ast.Return):
-            self._return(s)
-        elif isinstance(s, (ast.Break, ast.Continue)):
-            self._leave_loop(isinstance(s, ast.Break))
-        elif isinstance(s, ast.Expr):
-            if not isinstance(s.value, ast.Constant):  # a docstring
-                self.term(s.value)
-        elif isinstance(s, ast.Assert):
-            self._assert(s)
-        elif not isinstance(s, ast.Pass):
+        handler = _STATEMENTS.get(type(s))
+        if handler is None:
             self.fail(f"{type(s).__name__} is not supported in native code")
+        handler(self, s)
+
+    def _expression(self, s: ast.Expr) -> None:
+        if not isinstance(s.value, ast.Constant):  # a docstring
+            self.term(s.value)
+
+    def _pass(self, s: ast.Pass) -> None:
+        """Emit nothing."""
 
     def _assign(self, s: ast.Assign) -> None:
         if len(s.targets) != 1:
             self.fail("a = b = c is not supported in native code", "Use two assignments.")
         target = s.targets[0]
         if isinstance(target, ast.Name) and is_call(s.value, "static"):
-            self.names[target.id] = self._static_value(s.value)
+            self.names[target.id] = self.term(s.value)
             return
         term = self.term(s.value)
         self.at = s
         self._put(target, term)
-
-    def _static_value(self, node: ast.expr) -> Term:
-        assert isinstance(node, ast.Call)
-        term = self.term(node.args[0])
-        if isinstance(term, (Operand, Span)):
-            self.fail("static(...) takes a compile-time constant", "Keyword-only arguments are.")
-        return term
 
     def _put(self, target: ast.expr, term: Term) -> None:
         if isinstance(target, ast.Tuple):
@@ -92,33 +66,38 @@ class FunctionWriter(ControlWriter):
             for t, part in zip(target.elts, term, strict=True):
                 self._put(t, part)
         elif isinstance(target, ast.Name):
-            if isinstance(term, tuple) or term is None:
+            if term is None:
                 self.fail(f"{target.id!r} cannot hold {describe(term)}")
             self.assign(target.id, term)
-        elif isinstance(target, ast.Subscript) and not isinstance(target.slice, ast.Slice):
-            owner = self.term(target.value)
-            if not isinstance(owner, Span):
-                self.fail(f"cannot store to elements of {describe(owner)}")
-            self.store(owner, self.index(self.term(target.slice)), term)
         else:
+            self.store(*self._element(target), term)
+
+    def _element(self, target: ast.expr) -> tuple[Span, str]:
+        """Return the array and the index of an element or field that is written to."""
+        if not isinstance(target, (ast.Attribute, ast.Subscript)) or isinstance(
+            getattr(target, "slice", None), ast.Slice
+        ):
             self.fail(f"cannot assign to {ast.unparse(target)}")
+        owner = self.term(target.value)
+        if not isinstance(owner, Span):
+            self.fail(f"cannot store to elements of {describe(owner)}")
+        if isinstance(target, ast.Attribute):
+            return self.field(owner, target.attr)
+        return owner, self.index(self.term(target.slice))
 
     def _augment(self, s: ast.AugAssign) -> None:
-        if isinstance(s.target, ast.Subscript):
-            owner = self.term(s.target.value)
-            if not isinstance(owner, Span):
-                self.fail(f"cannot store to elements of {describe(owner)}")
-            index = self.index(self.term(s.target.slice))
-            term = self.term(s.value)
-            self.at = s
-            self.store(owner, index, self.binary(s.op, self.load(owner, index), term))
-        elif isinstance(s.target, ast.Name):
+        if isinstance(s.target, ast.Name):
             if s.target.id not in self.names:
                 self.fail(f"{s.target.id!r} has no value yet")
             old = self.read(self.names[s.target.id])
             term = self.term(s.value)
             self.at = s
             self.assign(s.target.id, self.binary(s.op, old, term))
+        else:
+            array, index = self._element(s.target)
+            term = self.term(s.value)
+            self.at = s
+            self.store(array, index, self.binary(s.op, self.load(array, index), term))
 
     def _declare(self, s: ast.AnnAssign) -> None:
         kind = annotation(self.function, s.annotation, self.statics, s)
@@ -191,12 +170,7 @@ class FunctionWriter(ControlWriter):
         if len(self.unit.open) >= MAX_CALL_DEPTH:
             self.fail(f"more than {MAX_CALL_DEPTH} nested calls")
         written = write_function(self.unit, function, kinds, filled)
-        parts = []
-        for g in given:
-            if isinstance(g, Span):
-                parts += [f"ptr {g.pointer}", f"i64 {g.length}"]
-            else:
-                parts.append(f"{g.type.llvm} {g.name}")
+        parts = [part for g in given for part in _operands(g)]
         if self.unit.checked:
             parts.append("ptr %fault")
         kind = llvm_result(written.result)
@@ -226,6 +200,16 @@ class FunctionWriter(ControlWriter):
         f.start(fine)
 
 
+_STATEMENTS: dict[type, Callable[..., None]] = {
+    ast.Assign: FunctionWriter._assign, ast.AugAssign: FunctionWriter._augment,
+    ast.AnnAssign: FunctionWriter._declare, ast.If: FunctionWriter._if,
+    ast.While: FunctionWriter._while, ast.For: FunctionWriter._for,
+    ast.Return: FunctionWriter._return, ast.Break: FunctionWriter._leave_loop,
+    ast.Continue: FunctionWriter._leave_loop, ast.Expr: FunctionWriter._expression,
+    ast.Assert: FunctionWriter._assert, ast.Pass: FunctionWriter._pass,
+}  # fmt: skip
+
+
 def write_function(
     unit: NativeModule,
     function: NativeFunction,
@@ -246,18 +230,20 @@ def write_function(
     if function.name not in unit.names:
         unit.names.append(function.name)
     unit.open.append(key)
-    params = _parameters(function, kinds, entry)
+    args = {
+        p.arg: _argument(f"%arg.{llvm_name(p.arg)}", kind)
+        for p, kind in zip(function.params, kinds, strict=True)
+    }
+    # Only the entry function needs noalias; inlined functions inherit it.
+    promise = "" if function.aliasing or not entry else " noalias"
+    params = [part for arg in args.values() for part in _operands(arg, promise)]
     if unit.checked:
         params.append("ptr %fault")
     style = "noinline" if entry or not function.inline else "alwaysinline"
     f = FunctionText(unit.module, f"define internal $RESULT {name}({', '.join(params)}) {style} #0")
     body = FunctionWriter(unit, function, f, statics)
-    for p, kind in zip(function.params, kinds, strict=True):
-        arg = f"%arg.{llvm_name(p.arg)}"
-        if isinstance(kind, tuple):
-            body.assign(p.arg, Span(kind[0], arg, f"{arg}.n", kind[1]))
-        else:
-            body.assign(p.arg, Operand(kind, arg))
+    for param, arg in args.items():
+        body.assign(param, arg)
     tree = function.tree
     body.result = annotation(function, tree.returns, statics, tree)
     body.block(tree.body)
@@ -289,17 +275,23 @@ def _finished(text: str, result: Result) -> str:
     return text.replace(EARLY_RETURN, leave).replace("$RESULT", kind)
 
 
-def _parameters(function: NativeFunction, kinds: Sequence[ArgType], entry: bool) -> list[str]:
-    # Only the entry function needs noalias; inlined functions inherit it.
-    promise = "" if function.aliasing or not entry else " noalias"
-    heads = []
-    for p, kind in zip(function.params, kinds, strict=True):
-        arg = f"%arg.{llvm_name(p.arg)}"
-        if isinstance(kind, tuple):
-            heads += [f"ptr{promise} {arg}", f"i64 {arg}.n"]
-        else:
-            heads.append(f"{kind.llvm} {arg}")
-    return heads
+def _argument(name: str, kind: ArgType) -> Term:
+    """Return a parameter of a function as a term."""
+    if is_group(kind):
+        members = zip(kind._fields, kind, strict=True)
+        return type(kind)(*(_argument(f"{name}.{n}", k) for n, k in members))
+    if isinstance(kind, tuple):
+        return Span(kind[0], name, f"{name}.n", *kind[1:])
+    return Operand(kind, name)
+
+
+def _operands(term: Term, promise: str = "") -> list[str]:
+    """Return the operands of an argument, with their types."""
+    if isinstance(term, tuple):
+        return [part for member in term for part in _operands(member, promise)]
+    if isinstance(term, Span):
+        return [f"ptr{promise} {term.pointer}", f"i64 {term.length}"]
+    return [f"{term.type.llvm} {term.name}"]
 
 
 def describe_result(result: object) -> str:

@@ -1,94 +1,15 @@
-"""Types and operands of native code: scalars, vectors, arrays."""
+"""Terms of native code: arrays, compile-time constants, and the types of arguments."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from dala.gpu.compute.engines.cpu.vector.types import Type
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.cpu.native.function import NativeFunction
-
-
-@dataclass(frozen=True, slots=True)
-class Type:
-    """A number type, or the type of a vector of ``lanes`` numbers."""
-
-    name: str
-    llvm_scalar: str
-    bits: int
-    signed: bool = False
-    floating: bool = False
-    lanes: int = 1
-
-    @property
-    def llvm(self) -> str:
-        """The LLVM type of a value."""
-        return self.llvm_scalar if self.lanes == 1 else f"<{self.lanes} x {self.llvm_scalar}>"
-
-    @property
-    def stored(self) -> str:
-        """The LLVM type in memory, where a bool takes a byte."""
-        scalar = "i8" if self.bits == 1 else self.llvm_scalar
-        return scalar if self.lanes == 1 else f"<{self.lanes} x {scalar}>"
-
-    @property
-    def suffix(self) -> str:
-        """The suffix of intrinsic names."""
-        scalar = f"f{self.bits}" if self.floating else f"i{self.bits}"
-        return scalar if self.lanes == 1 else f"v{self.lanes}{scalar}"
-
-    @property
-    def size(self) -> int:
-        """The size of one number in bytes."""
-        return max(self.bits // 8, 1)
-
-    @property
-    def integer(self) -> bool:
-        """True for integer types; bool is not one."""
-        return not self.floating and self.bits > 1
-
-    @property
-    def scalar(self) -> Type:
-        """The type of one lane."""
-        return self if self.lanes == 1 else replace(self, lanes=1)
-
-    def wide(self, lanes: int) -> Type:
-        """Return the type of a vector with this many lanes of the same scalar type."""
-        return replace(self, lanes=lanes)
-
-    def __str__(self) -> str:
-        return self.name if self.lanes == 1 else f"vector of {self.lanes} {self.name}"
-
-    def __call__(self, value: object) -> Term:
-        """Raise TypeError: types convert in native code only."""
-        raise TypeError(
-            f"{self.name}(...) is a conversion of native code and does not work in Python."
-        )
-
-
-BOOL: Final = Type("bool", "i1", 1)
-U8: Final = Type("u8", "i8", 8)
-I8: Final = Type("i8", "i8", 8, signed=True)
-U16: Final = Type("u16", "i16", 16)
-I16: Final = Type("i16", "i16", 16, signed=True)
-U32: Final = Type("u32", "i32", 32)
-I32: Final = Type("i32", "i32", 32, signed=True)
-U64: Final = Type("u64", "i64", 64)
-I64: Final = Type("i64", "i64", 64, signed=True)
-F32: Final = Type("f32", "float", 32, signed=True, floating=True)
-F64: Final = Type("f64", "double", 64, signed=True, floating=True)
-
-BY_NAME: Final = {
-    t.name: t for t in (BOOL, U8, I8, U16, I16, U32, I32, U64, I64, F32, F64)
-}  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """A run-time number or vector: its type, and its operand in LLVM IR."""
-
-    type: Type
-    name: str
+    from dala.gpu.compute.engines.cpu.native.names import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +20,13 @@ class Span:
     pointer: str
     length: str
     align: int = 1
+    #: The names of its elements.
+    record: type[Record] | None = None
 
 
-#: The type of an argument: a number's, or an array's (its element, its alignment).
-ArgType: TypeAlias = "Type | tuple[Type, int]"
+#: The type of an argument: a number's, an array's (its element, its alignment, its record), or a
+#: group's, the named tuple of those of its members.
+ArgType: TypeAlias = Any
 #: The type of an entry function's parameter: a number's, or ``("array", element type)``.
 ParamType: TypeAlias = "Type | tuple[str, Type]"
 #: None for no result, a type, or a tuple of them.
@@ -110,8 +34,14 @@ Result: TypeAlias = "Type | tuple[Type, ...] | None"
 
 #: A compile-time constant of a function. To type checkers, f32 is ``type[float]``.
 Static: TypeAlias = "bool | int | float | type | Type | NativeFunction | tuple[Static, ...]"
-#: The value of an expression: an Operand, a Span, or a compile-time constant (a number, a type).
+#: The value of an expression: an Operand, a Span, a group of them (a named tuple), or a constant (a
+#: number, a type).
 Term: TypeAlias = Any
+
+
+def is_group(term: Term) -> bool:
+    """Return True for a named tuple, which is passed as its members are; or for its class."""
+    return hasattr(term, "_fields")
 
 
 def is_number(term: Term) -> bool:

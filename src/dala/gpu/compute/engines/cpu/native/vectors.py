@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
-from dala.gpu.compute.engines.cpu.llvm.text import constant
-from dala.gpu.compute.engines.cpu.native import names
 from dala.gpu.compute.engines.cpu.native.expressions import ExpressionWriter
 from dala.gpu.compute.engines.cpu.native.operations import describe
-from dala.gpu.compute.engines.cpu.native.types import (
-    BOOL,
-    I32,
-    I64,
-    Operand,
-    Span,
-    Term,
-    Type,
-    is_number,
-)
+from dala.gpu.compute.engines.cpu.native.types import Span, Term, is_number
+from dala.gpu.compute.engines.cpu.vector.text import constant
+from dala.gpu.compute.engines.cpu.vector.types import BOOL, I32, I64, Operand, Type
 
 #: The most bytes of one local array, and of all local arrays in a module.
 MAX_LOCAL_BYTES: Final = 256 << 10
@@ -113,7 +105,7 @@ def _first_lanes(b: ExpressionWriter, array: Span, at: str, lanes: int, count: T
 def _stream(b: ExpressionWriter, array: Term, index: Term, vector: Term) -> None:
     target, at, v, f = span_of(b, array), b.index(index), vector_of(b, vector), b.f
     size = v.type.lanes * v.type.size
-    if not b.unit.streams or size not in (16, 32, 64):
+    if not b.unit.host.streams or size not in (16, 32, 64):
         b.store(target, at, v)
         return
     if v.type.scalar != target.element or v.type.bits == 1:
@@ -145,9 +137,9 @@ def _gather(b: ExpressionWriter, array: Term, indexes: Term, element: Term = Non
             b.fail("gather with a type takes an array of bytes")
     if b.unit.checked:
         for lane in range(at.type.lanes):
-            one = b.f.let(f"extractelement {at.type.llvm} {at.name}, i64 {lane}")
             bytes_each = 1 if element is None else kind.size
-            b.check_range(b.index(Operand(at.type.scalar, one)), source.length, width=bytes_each)
+            index = b.index(b.lane(at, str(lane)))
+            b.check_range(index, source.length, width=bytes_each)
     n, t = at.type.lanes, kind.wide(at.type.lanes)
     wide = b.convert(at, I64)
     text = f"getelementptr {source.element.llvm}, ptr {source.pointer}, {wide.type.llvm}"
@@ -165,12 +157,6 @@ def _prefetch(b: ExpressionWriter, array: Term, index: Term) -> None:
     place = b.f.let(f"getelementptr {source.element.stored}, ptr {source.pointer}, i64 {at}")
     name = b.f.module.intrinsic("prefetch.p0", "void", "ptr", "i32", "i32", "i32")
     b.f.do(f"call void {name}(ptr {place}, i32 0, i32 3, i32 1)")
-
-
-def _len(b: ExpressionWriter, array: Term) -> Term:
-    if isinstance(array, (tuple, range)):
-        return len(array)
-    return Operand(I64, span_of(b, array).length)
 
 
 # vectors --------------------------------------------------------------------------------------
@@ -206,15 +192,7 @@ def _shuffle(b: ExpressionWriter, first: Term, second: Term, lanes: Term) -> Ope
     ok = isinstance(lanes, tuple) and all(isinstance(i, int) for i in lanes)
     if not ok or not all(0 <= i < 2 * x.type.lanes for i in lanes):
         b.fail("the lanes of a shuffle must be a constant tuple of lanes of both vectors")
-    return pick(b, x, y, lanes)
-
-
-def pick(b: ExpressionWriter, x: Operand, y: Operand, lanes: tuple[int, ...]) -> Operand:
-    """Return selected lanes of two vectors as one vector."""
-    kind, t = x.type.wide(len(lanes)), x.type.llvm
-    mask = ", ".join(f"i32 {i}" for i in lanes)
-    text = f"shufflevector {t} {x.name}, {t} {y.name}, <{len(lanes)} x i32> <{mask}>"
-    return Operand(kind, b.f.let(text))
+    return b.shuffle(x, y, lanes)
 
 
 def _across(b: ExpressionWriter, vector: Term, op: str) -> Operand:
@@ -227,19 +205,18 @@ def _across(b: ExpressionWriter, vector: Term, op: str) -> Operand:
     elif op in ("min", "max"):
         op = ("s" if t.signed else "u") + op
     name = b.f.module.intrinsic(f"vector.reduce.{op}.{t.suffix}", one.llvm, t.llvm)
-    return Operand(one, b.f.let(f"call {one.llvm} {name}({t.llvm} {v.name})"))
+    return Operand(one, b.invoke(name, one, v))
 
 
 def _sum(b: ExpressionWriter, v: Operand) -> Operand:
     """Add the upper half to the lower one, again and again: the same order on every processor."""
     while v.type.lanes % 2 == 0 and v.type.lanes > 2:
         half = v.type.lanes // 2
-        low, high = (pick(b, v, v, tuple(range(at, at + half))) for at in (0, half))
+        low, high = (b.shuffle(v, v, range(at, at + half)) for at in (0, half))
         v = Operand(low.type, b.f.let(f"fadd {low.type.llvm} {low.name}, {high.name}"))
     one, t = v.type.scalar, v.type
     name = b.f.module.intrinsic(f"vector.reduce.fadd.{t.suffix}", one.llvm, one.llvm, t.llvm)
-    start = constant(-0.0, one.llvm)
-    return Operand(one, b.f.let(f"call {one.llvm} {name}({one.llvm} {start}, {t.llvm} {v.name})"))
+    return Operand(one, b.invoke(name, one, b.number(-0.0, one), v))
 
 
 def _mask(b: ExpressionWriter, mask: Term, op: str) -> Operand:
@@ -276,14 +253,11 @@ def lanes_of(b: ExpressionWriter, term: Term) -> int:
     return term
 
 
-VECTOR_INTRINSICS: Final[dict[object, Callable[..., Term]]] = {
-    names.local: _local, names.view: _view, names.table: _table, names.load: _load,
-    names.store: _store, names.stream: _stream, names.gather: _gather,
-    names.prefetch: _prefetch, len: _len,
-    names.splat: _splat, names.vec: _vec, names.insert: _insert, names.shuffle: _shuffle,
-    names.hsum: lambda b, v: _across(b, v, "add"),
-    names.hmin: lambda b, v: _across(b, v, "min"),
-    names.hmax: lambda b, v: _across(b, v, "max"),
-    names.any_of: lambda b, m: _mask(b, m, "or"),
-    names.all_of: lambda b, m: _mask(b, m, "and"),
+VECTOR_INTRINSICS: Final[dict[str, Callable[..., Term]]] = {
+    "local": _local, "view": _view, "table": _table, "load": _load, "store": _store,
+    "stream": _stream, "gather": _gather, "prefetch": _prefetch, "splat": _splat, "vec": _vec,
+    "insert": _insert, "shuffle": _shuffle,
+    "hsum": partial(_across, op="add"), "hmin": partial(_across, op="min"),
+    "hmax": partial(_across, op="max"), "any_of": partial(_mask, op="or"),
+    "all_of": partial(_mask, op="and"),
 }  # fmt: skip

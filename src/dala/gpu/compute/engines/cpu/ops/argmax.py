@@ -7,12 +7,13 @@ is split into pieces, and a second pass chooses among their indexes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
+from dala.gpu.compute.engines.base import Engine, Runner, Task
+from dala.gpu.compute.engines.cpu.loops.axis import BLOCK, MAX, Schedule, part_of, row_block
+from dala.gpu.compute.engines.cpu.memory import Memory
 from dala.gpu.compute.engines.cpu.native import compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
@@ -27,18 +28,13 @@ from dala.gpu.compute.engines.cpu.native.names import (
     local,
     select,
 )
-from dala.gpu.compute.engines.cpu.native.types import BY_NAME, I64
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.shared import (
-    BLOCK,
-    MAX,
-    PIECE,
     Statics,
-    memories,
+    array_runner,
     native_type,
-    pieces_for,
-    row_extreme,
 )
+from dala.gpu.compute.engines.cpu.vector.types import BY_NAME, I64
 
 #: Columns of a tile.
 TILE: Final = 512
@@ -55,7 +51,7 @@ def better(x: Vector, y: Vector, *, floating: bool) -> Vector:
 
 
 @native
-def find(a: Array[T], at: i64, value: T, *, T: type, lanes: int, floating: bool) -> i64:  # noqa: N803
+def find(a: Array[T], at: i64, value: T, *, lanes: int, floating: bool) -> i64:
     """Return the first index, from ``at`` on, of a value that is present; NaN matches any NaN."""
     k = at
     nan = False
@@ -80,78 +76,45 @@ def row_argmax(a: Array[T], *, T: type, lanes: int, floating: bool) -> Vector:  
     i = i64(0)
     while i < len(a):
         last = min(i + BLOCK, len(a))
-        m = row_extreme(a[i:last], kind=MAX, lanes=lanes)
-        if better(m, best, floating=floating):
+        m = row_block(a[i:last], narrow=T, kind=MAX)
+        if better(m, best):
             best = m
             at = i
             if floating and isnan(m):
                 break
         i = last
-    return find(a, at, best, lanes=lanes, floating=floating)
+    return find(a, at, best)
 
 
 @native
-def rows(
-    a: Array[T],
-    out: Array[S],
-    n: i64,
-    length: i64,
-    splits: i64,
-    start: i64,
-    end: i64,
-    *,
-    T: type,  # noqa: N803
-    S: type,  # noqa: N803
-    lanes: int,
-    floating: bool,
-) -> None:
-    """Find the maximum of pieces of rows; indexes count from the row's start."""
+def find_parts(
+    a: Array[T], out: Array[S], n: i64, inner: i64, step: i64, length: i64, splits: i64, tiles: i64,
+    start: i64, end: i64,
+    *, T: type, S: type, index_type: type, lanes: int, floating: bool,  # noqa: N803
+    rows: bool, tile: int,
+) -> None:  # fmt: skip
+    """Find the maxima of pieces of rows, or of tiles of columns; indexes count from the start."""
+    best, at = local(T, tile), local(index_type, tile)
     for job in range(start, end):
-        row, k = job // splits, (job % splits) * length
-        piece = a[row * n + k : row * n + min(k + length, n)]
-        out[job] = S(k + row_argmax(piece, lanes=lanes, floating=floating))
-
-
-@native
-def columns(
-    a: Array[T],
-    out: Array[S],
-    n: i64,
-    inner: i64,
-    length: i64,
-    splits: i64,
-    tiles: i64,
-    start: i64,
-    end: i64,
-    *,
-    T: type,  # noqa: N803
-    S: type,  # noqa: N803
-    index_type: type,
-    floating: bool,
-) -> None:
-    """Find the maxima of tiles of columns over pieces of ``length`` rows."""
-    best = local(T, TILE)
-    at = local(index_type, TILE)
-    for job in range(start, end):
-        c0 = (job % tiles) * TILE
-        outer, piece = job // (tiles * splits), (job // tiles) % splits
-        width = min(inner - c0, i64(TILE))
-        first = piece * length
-        here = a[outer * n * inner + c0 :]
-        row = here[first * inner :]
-        for c in independent(range(width)):
-            best[c] = row[c]
-            at[c] = index_type(first)
-        for k in range(first + 1, min(first + length, n)):
-            row = here[k * inner :]
+        base, column, width, first, last, to = part_of(job, n, inner, step, length, splits, tiles)
+        if rows:
+            out[to] = S(first + row_argmax(a[base + first : base + last]))
+        else:
+            here = a[base + column :]
+            row = here[first * inner :]
             for c in independent(range(width)):
-                x = row[c]
-                y = best[c]
-                more = better(x, y, floating=floating)
-                best[c] = select(more, x, y)
-                at[c] = select(more, index_type(k), at[c])
-        for c in independent(range(width)):
-            out[(job // tiles) * inner + c0 + c] = S(at[c])
+                best[c] = row[c]
+                at[c] = index_type(first)
+            for k in range(first + 1, last):
+                row = here[k * inner :]
+                for c in independent(range(width)):
+                    x = row[c]
+                    y = best[c]
+                    more = better(x, y)
+                    best[c] = select(more, x, y)
+                    at[c] = select(more, index_type(k), at[c])
+            for c in independent(range(width)):
+                out[to + c] = S(at[c])
 
 
 @native
@@ -165,7 +128,6 @@ def choose_best(
     start: i64,
     end: i64,
     *,
-    T: type,  # noqa: N803
     S: type,  # noqa: N803
     floating: bool,
 ) -> None:
@@ -176,7 +138,7 @@ def choose_best(
         at = places[outer * splits * inner + c]
         for s in range(1, splits):
             other = places[(outer * splits + s) * inner + c]
-            if better(here[other * inner], here[at * inner], floating=floating):
+            if better(here[other * inner], here[at * inner]):
                 at = other
         out[i] = S(at)
 
@@ -186,33 +148,23 @@ def make_argmax(engine: Engine, task: Task) -> Runner:
     """Return the runner of an argmax."""
     outer, n, inner = task["passes"][0]
     t, out = native_type(task.inputs[0].dtype), native_type(task.output.dtype)
-    tiles = -(-inner // TILE)
-    splits = pieces_for(outer * tiles, n * min(inner, TILE))
-    length = -(-n // splits)
-    splits = -(-n // length)
-    target = out if splits == 1 else I64
+    schedule = Schedule.of(task["passes"][0], TILE)
+    splits = schedule.splits
     statics: Statics = {"T": t, "floating": t.floating}
-    chunk = max(1, PIECE // (length * min(inner, TILE)))
-    numbers: tuple[int, ...]
-    if inner == 1:
-        code = compile_native(rows, S=target, lanes=64 // t.size, **statics)
-        numbers = (n, length, splits)
-    else:
-        index_type = BY_NAME["i32" if n < 1 << 31 else "i64"]
-        code = compile_native(columns, S=target, index_type=index_type, **statics)
-        numbers = (n, inner, length, splits, tiles)
-    first = code.parallel(outer * splits * tiles, chunk)
-    second = None
-    if splits > 1:
-        second = compile_native(choose_best, S=out, **statics).parallel(outer * inner, 1 << 12)
+    first = schedule.compile(
+        find_parts,
+        S=out if splits == 1 else I64,
+        index_type=BY_NAME["i32" if n < 1 << 31 else "i64"],
+        lanes=64 // t.size,
+        **statics,
+    )
+    if splits == 1:
+        return array_runner(first)
+    second = compile_native(choose_best, S=out, **statics).parallel(outer * inner, 1 << 12)
 
-    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        (a,), target = memories(inputs, output)
-        if second is None:
-            first(a, target, *numbers)
-        else:
-            places = np.empty(outer * splits * inner, np.int64)
-            first(a, places, *numbers)
-            second(a, places, target, n, inner, splits)
+    def run(a: Memory, target: Memory) -> None:
+        places = np.empty(outer * splits * inner, np.int64)
+        first(a, places)
+        second(a, places, target, n, inner, splits)
 
-    return run
+    return array_runner(run)

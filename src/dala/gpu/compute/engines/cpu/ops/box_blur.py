@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
+from dala.gpu.compute.engines.base import Engine, Runner, Task
 from dala.gpu.compute.engines.cpu.native import compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
@@ -22,9 +21,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     u8,
 )
 from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.shared import memories
-from dala.gpu.compute.engines.cpu.threads import pool
-from dala.gpu.compute.engines.scratch import scratch_memory
+from dala.gpu.compute.engines.cpu.ops.shared import picture_size, scratch_runner, share
 
 #: Sums of up to this radius are computed directly, which is faster than running sums.
 DIRECT: Final = 4
@@ -67,6 +64,16 @@ def sums_along(
 
 
 @native
+def repeat_edges(wide: Array[T], radius: i64, *, channels: int) -> None:
+    """Repeat the first and the last pixel of a row that has ``radius`` more on both sides."""
+    first, last = radius * channels, len(wide) - (radius + 1) * channels
+    for x in range(radius):
+        for c in static(range(channels)):
+            wide[x * channels + c] = wide[first + c]
+            wide[last + (x + 1) * channels + c] = wide[last + c]
+
+
+@native
 def box_rows(
     src: Array[T],
     out: Array[T],
@@ -100,11 +107,8 @@ def box_rows(
         for i in independent(range(size)):
             columns[i] += S(line[i])
     for y in range(start, end):
-        for x in range(radius):
-            for c in static(range(channels)):
-                wide[x * channels + c] = columns[c]
-                wide[beside + size + x * channels + c] = columns[size - channels + c]
-        sums_along(wide, sums, radius, channels=channels, direct=direct)
+        repeat_edges(wide, radius)
+        sums_along(wide, sums, radius)
         row = out[y * size : (y + 1) * size]
         for i in independent(range(size)):
             # Half a pixel is added to the sum of bytes, and the odd count makes it no multiple.
@@ -130,13 +134,11 @@ def box_rows(
 @implements("box_blur")
 def make_box_blur(engine: Engine, task: Task) -> Runner:
     """Return the runner for the task's dtype and channels."""
-    shape, radius = task.output.shape, task["radius"]
-    height, width = shape[:2]
-    channels = shape[2] if len(shape) == 3 else 1
+    height, width, channels = picture_size(task.output.shape)
+    radius = task["radius"]
     is_bytes = task.output.dtype == "u8"
     # The sums of a tile's first row read 2 * radius + 1 rows.
-    rows = max(-(-height // (pool().threads * 2)), min(radius, height), 1)
-    tiles = -(-height // rows)
+    rows = share(height, tiles=2, least=min(radius, height))
     code = compile_native(
         box_rows,
         T=u8 if is_bytes else f32,
@@ -145,14 +147,8 @@ def make_box_blur(engine: Engine, task: Task) -> Runner:
         direct=radius if radius <= DIRECT else 0,
         exact=int(radius <= EXACT_RADIUS),
     )
-    run_rows = code.parallel(height, rows)
     count = (2 * radius + 1) ** 2
     scale = (0.5 if is_bytes else 1.0) / count
-    nbytes = (4 if is_bytes else 8) * tiles * 2 * (width + radius) * channels
-
-    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        (src,), out = memories(inputs, output)
-        with scratch_memory(engine, task.op, nbytes) as (work,):
-            run_rows(src, out, work.handle, height, width, radius, scale, count, rows)
-
-    return run
+    nbytes = (4 if is_bytes else 8) * -(-height // rows) * 2 * (width + radius) * channels
+    numbers = height, width, radius, scale, count, rows
+    return scratch_runner(engine, task, [nbytes], code.parallel(height, rows), *numbers)

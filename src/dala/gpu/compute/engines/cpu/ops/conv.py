@@ -10,20 +10,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
-from dala.gpu.compute.engines.cpu.jit import jit
-from dala.gpu.compute.engines.cpu.native import compile_native
-from dala.gpu.compute.engines.cpu.native.names import f32, f64
-from dala.gpu.compute.engines.cpu.ops import conv_loops, implements
+from dala.gpu.compute.engines.cpu.memory import Memory
+from dala.gpu.compute.engines.cpu.native import compile_native, native
+from dala.gpu.compute.engines.cpu.native.names import (
+    Array,
+    T,
+    fma,
+    i64,
+    independent,
+    load,
+    local,
+    splat,
+    static,
+    store,
+)
+from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.matmul import view
+from dala.gpu.compute.engines.cpu.ops.shared import native_type, scratch_runner, share, vector_bytes
 from dala.gpu.compute.engines.cpu.threads import pool
-from dala.gpu.compute.engines.scratch import scratch_memory
 
 #: The most bytes of padded images at a time.
 SCRATCH: Final = 32 << 20
@@ -34,11 +45,187 @@ SLOT: Final = 512 << 10
 #: Vector operations per tile: about 20 us.
 STEPS: Final = 1 << 16
 
-TYPES: Final = {"f32": f32, "f64": f64}
+
+# native loops ---------------------------------------------------------------------------------
+@native
+def pad_planes(
+    x: Array[T],
+    to: Array[T],
+    shifts: Array[i64],
+    phases: i64,
+    height: i64,
+    width: i64,
+    rows: i64,
+    pitch: i64,
+    step_y: i64,
+    step_x: i64,
+    start: i64,
+    end: i64,
+    *,
+    T: type,  # noqa: N803
+) -> None:
+    """Copy planes of an image to the padded layout, grouped by phase.
+
+    ``shifts`` are the first row and column of the image for each phase.
+    """
+    for plane in range(start, end):
+        for phase in range(phases):
+            first_y, first_x = shifts[2 * phase], shifts[2 * phase + 1]
+            # Columns [low, high) are inside the image.
+            low = min(max((step_x - 1 - first_x) // step_x, 0), pitch)
+            high = max(min((width - 1 - first_x) // step_x + 1, pitch), low)
+            for y in range(rows):
+                line = to[((plane * phases + phase) * rows + y) * pitch :]
+                row = y * step_y + first_y
+                if row < 0 or row >= height:
+                    for i in independent(range(pitch)):
+                        line[i] = T(0)
+                else:
+                    source = x[(plane * height + row) * width :]
+                    for i in independent(range(low)):
+                        line[i] = T(0)
+                    if step_x == 1:
+                        for i in independent(range(low, high)):
+                            line[i] = source[i + first_x]
+                    else:
+                        for i in independent(range(low, high)):
+                            line[i] = source[i * step_x + first_x]
+                    for i in independent(range(high, pitch)):
+                        line[i] = T(0)
 
 
-@dataclass(frozen=True)
-class RegisterBlock:
+@native
+def convolve(
+    x: Array[T],
+    weight: Array[T],
+    bias: Array[T],
+    out: Array[T],
+    offsets: Array[i64],
+    channels: i64,
+    plane: i64,
+    groups: i64,
+    outputs: i64,
+    height: i64,
+    width: i64,
+    pitch: i64,
+    start: i64,
+    end: i64,
+    *,
+    T: type,  # noqa: N803
+    lanes: int,
+    across: int,
+    rows: int,
+) -> None:
+    """Compute blocks of ``rows`` outputs at ``across * lanes`` positions, summed in registers.
+
+    A position is an index in rows of ``pitch``; those beyond ``width`` are computed and dropped.
+    There are at least ``rows`` outputs; the last block repeats some of the block before it.
+    """
+    span = static(across * lanes)
+    taps = len(offsets)
+    inner = channels * taps
+    blocks = (outputs + rows - 1) // rows
+    places = height * pitch
+    strips = (places + span - 1) // span
+    sums = local(T, rows * across * lanes)
+    done = local(T, rows * across * lanes)
+    for number in range(start, end):
+        block = number % blocks
+        strip = number // blocks % strips
+        part = number // blocks // strips
+        first = strip * span
+        output = min(block * rows, outputs - rows)
+        seen = x[part * channels * plane + first :]
+        taken = weight[(part % groups * outputs + output) * inner :]
+        for o in static(range(rows)):
+            begin = bias[part % groups * outputs + output + o] if len(bias) > 0 else T(0)
+            for v in static(range(across)):
+                store(sums, static((o * across + v) * lanes), splat(begin, lanes))
+        for c in range(channels):
+            for t in range(taps):
+                here = seen[c * plane + offsets[t] :]
+                by = taken[c * taps + t :]
+                for o in static(range(rows)):
+                    w = splat(by[o * inner], lanes)
+                    for v in static(range(across)):
+                        i = static((o * across + v) * lanes)
+                        step = load(here, static(v * lanes), lanes)
+                        store(sums, i, fma(step, w, load(sums, i, lanes)))
+        target = out[(part * outputs + output) * height * width :]
+        y, column = first // pitch, first % pitch
+        if column + span <= width:
+            for o in static(range(rows)):
+                line = target[(o * height + y) * width + column :]
+                for v in static(range(across)):
+                    i = static((o * across + v) * lanes)
+                    store(line, static(v * lanes), load(sums, i, lanes))
+        else:
+            for i in static(range(rows * across)):
+                store(done, static(i * lanes), load(sums, static(i * lanes), lanes))
+            at = 0
+            while at < span and y < height:
+                many = min(width - column, span - at)
+                for o in range(rows):
+                    line = target[(o * height + y) * width + column :]
+                    made = done[o * span + at :]
+                    for i in independent(range(many)):
+                        line[i] = made[i]
+                at += pitch - column
+                column = 0
+                y += 1
+
+
+@native
+def convolve_parts(
+    x: Array[T],
+    slots: Array[T],
+    weight: Array[T],
+    bias: Array[T],
+    out: Array[T],
+    shifts: Array[i64],
+    offsets: Array[i64],
+    image_height: i64,
+    image_width: i64,
+    image_rows: i64,
+    pitch: i64,
+    step_y: i64,
+    step_x: i64,
+    channels: i64,
+    groups: i64,
+    outputs: i64,
+    height: i64,
+    width: i64,
+    slot: i64,
+    tile: i64,
+    start: i64,
+    end: i64,
+    *,
+    T: type,  # noqa: N803
+    lanes: int,
+    across: int,
+    rows: int,
+) -> None:
+    """Convolve groups one by one, each padded in a slot that stays in the cache."""
+    phases = len(shifts) // 2
+    plane = phases * image_rows * pitch
+    span = static(across * lanes)
+    numbers = (outputs + rows - 1) // rows * ((height * pitch + span - 1) // span)
+    laid = slots[start // tile * slot : (start // tile + 1) * slot]
+    for i in range(channels * plane, slot):
+        laid[i] = T(0)
+    for part in range(start, end):
+        seen = x[part * channels * image_height * image_width :]
+        pad_planes(seen, laid, shifts, phases, image_height, image_width, image_rows, pitch,
+               step_y, step_x, 0, channels)  # fmt: skip
+        group = part % groups
+        convolve(laid, weight[group * outputs * channels * len(offsets) :],
+                 bias[min(group * outputs, len(bias)) :],
+                 out[part * outputs * height * width :], offsets, channels, plane, 1, outputs,
+                 height, width, pitch, 0, numbers)  # fmt: skip
+
+
+# plans ----------------------------------------------------------------------------------------
+class RegisterBlock(NamedTuple):
     """The sums held in registers: ``across`` vectors of ``lanes`` for each of ``rows`` outputs."""
 
     lanes: int
@@ -46,16 +233,10 @@ class RegisterBlock:
     rows: int
 
 
-def register_block(
-    dtype: str, outputs: int, positions: int, features: dict[str, bool]
-) -> RegisterBlock:
+def register_block(dtype: str, outputs: int, positions: int) -> RegisterBlock:
     """Return the block of sums that fills the registers, no larger than the work."""
-    if features.get("avx512f"):
-        size, across, rows = 64, 3, 8
-    elif features.get("avx"):
-        size, across, rows = 32, 3, 4
-    else:
-        size, across, rows = 16, 3, 4
+    size, across = vector_bytes(), 3
+    rows = 8 if size == 64 else 4
     while rows > outputs:
         rows, across = rows // 2, 4
     lanes = size // ITEMSIZE[dtype]
@@ -126,8 +307,8 @@ def _windows(engine: Engine, task: Task) -> Runner:
     outputs, inner = weight[0] // groups, weight[1] * weight[2] * weight[3]
     height, width = task.output.shape[-2:]
     layout = plan_layout(task)
-    shape = register_block(dtype, outputs, height * layout.pitch, jit().features)
-    kind, size = TYPES[dtype], ITEMSIZE[dtype]
+    shape = register_block(dtype, outputs, height * layout.pitch)
+    kind, size = native_type(dtype), ITEMSIZE[dtype]
     span = shape.lanes * shape.across
     strips, blocks = -(-height * layout.pitch // span), -(-outputs // shape.rows)
     slack = span + layout.pitch  # the last vectors of a plane exceed it
@@ -135,42 +316,33 @@ def _windows(engine: Engine, task: Task) -> Runner:
     if slot * size <= SLOT and parts >= 2 * pool().threads:
         return _parts(engine, task, layout, shape, slot)
     at_once = max(1, min(images, SCRATCH // (channels * layout.plane * size)))
-    pad_planes = compile_native(conv_loops.pad_planes, T=kind)
-    convolve = compile_native(
-        conv_loops.convolve, T=kind, lanes=shape.lanes, across=shape.across, rows=shape.rows
-    )
-    empty = np.empty(0, NUMPY[dtype])
+    pad = compile_native(pad_planes, T=kind)
+    sums = compile_native(convolve, T=kind, **shape._asdict())
+    shifts = layout.shifts.reshape(-1), len(layout.shifts)
+    laid = (*shifts, x[-2], x[-1], layout.rows, layout.pitch, *task["stride"])
+    blocked = layout.offsets, weight[1], layout.plane, groups, outputs, height, width, layout.pitch
     chunk = max(1, STEPS // (inner * shape.rows * shape.across))
     room = (at_once * channels * layout.plane + slack) * size
     runs = {
         count: (
-            pad_planes.parallel(count * channels, max(1, STEPS // layout.plane)),
-            convolve.parallel(count * groups * strips * blocks, chunk),
+            pad.parallel(count * channels, max(1, STEPS // layout.plane), fixed=laid),
+            sums.parallel(count * groups * strips * blocks, chunk, fixed=blocked),
         )
         for count in {at_once, images % at_once} - {0}
     }
 
-    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        source, target = view(inputs[0], (images, -1), dtype), view(output, (images, -1), dtype)
-        weights = view(inputs[1], (-1,), dtype)
-        bias = view(inputs[2], (-1,), dtype) if len(inputs) > 2 else empty
-        with scratch_memory(engine, task.op, room) as (work,):
-            laid = view(work, (-1,), dtype)
-            laid[-slack:] = 0
-            for first in range(0, images, at_once):
-                part = source[first : first + at_once]
-                spread_run, convolve_run = runs[len(part)]
-                spread_run(
-                    *(part.reshape(-1), laid, layout.shifts.reshape(-1), len(layout.shifts)),
-                    *(x[-2], x[-1], layout.rows, layout.pitch, *task["stride"]),
-                )
-                convolve_run(
-                    *(laid, weights, bias, target[first : first + at_once].reshape(-1)),
-                    *(layout.offsets, weight[1], layout.plane, groups, outputs),
-                    *(height, width, layout.pitch),
-                )
+    def run(image: Memory, weights: Memory, *more: Memory) -> None:
+        *bias, out, work = more
+        work.array[-slack * size :] = 0
+        source, target = (m.array.view(NUMPY[dtype]).reshape(images, -1) for m in (image, out))
+        for first in range(0, images, at_once):
+            part = source[first : first + at_once]
+            pad_run, sum_run = runs[len(part)]
+            pad_run(part.reshape(-1), work)
+            made = target[first : first + at_once].reshape(-1)
+            sum_run(work, weights, bias[0] if bias else (0, 0), made)
 
-    return run
+    return scratch_runner(engine, task, [room], run)
 
 
 def _parts(engine: Engine, task: Task, layout: Layout, shape: RegisterBlock, slot: int) -> Runner:
@@ -178,27 +350,18 @@ def _parts(engine: Engine, task: Task, layout: Layout, shape: RegisterBlock, slo
     dtype, groups = task.output.dtype, task["groups"]
     x, weight = task.inputs[0].shape, task.inputs[1].shape
     parts = (x[0] if len(x) == 4 else 1) * groups
-    tile = -(-parts // (4 * pool().threads))
+    tile = share(parts)
     room = -(-parts // tile) * slot * ITEMSIZE[dtype]
-    code = compile_native(
-        conv_loops.convolve_parts,
-        T=TYPES[dtype],
-        lanes=shape.lanes,
-        across=shape.across,
-        rows=shape.rows,
-    )
-    share = code.parallel(parts, tile)
-    empty = np.empty(0, NUMPY[dtype])
+    code = compile_native(convolve_parts, T=native_type(dtype), **shape._asdict())
+    go = code.parallel(parts, tile)
     numbers = (
         *(layout.shifts.reshape(-1), layout.offsets, x[-2], x[-1], layout.rows, layout.pitch),
         *(*task["stride"], weight[1], groups, weight[0] // groups, *task.output.shape[-2:]),
         *(slot, tile),
     )
 
-    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        flat = [view(s, (-1,), dtype) for s in (*inputs, output)]
-        bias = flat[2] if len(inputs) > 2 else empty
-        with scratch_memory(engine, task.op, room) as (work,):
-            share(flat[0], work.handle, flat[1], bias, flat[-1], *numbers)
+    def run(image: Memory, weights: Memory, *more: Memory) -> None:
+        *bias, out, work = more
+        go(image, work, weights, bias[0] if bias else (0, 0), out, *numbers)
 
-    return run
+    return scratch_runner(engine, task, [room], run)

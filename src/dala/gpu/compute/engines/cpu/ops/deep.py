@@ -7,10 +7,10 @@ polynomials in f32, so that all loops vectorize.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
+from dala.gpu.compute.engines.base import Engine, Runner, Task
+from dala.gpu.compute.engines.cpu.memory import Memory
 from dala.gpu.compute.engines.cpu.native import compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
@@ -32,7 +32,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     view,
 )
 from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.shared import memories
+from dala.gpu.compute.engines.cpu.ops.shared import array_runner
 from dala.gpu.compute.engines.sampling import light
 
 #: Pixels of a block, and the room that a block needs; samples around it included.
@@ -104,10 +104,7 @@ def exp2_quick(t: f32, *, coarse: bool) -> Vector:
     whole = floor(t + 0.5)
     r = t - whole
     scale = bits(f32, (in_range(i32, whole) + 127) << 23)
-    if coarse:
-        return horner(r, numbers=_EXP2_BYTES) * scale
-    else:
-        return horner(r, numbers=_EXP2) * scale
+    return horner(r, numbers=static(_EXP2_BYTES if coarse else _EXP2)) * scale
 
 
 @native(fast=True)
@@ -116,17 +113,14 @@ def power_quick(x: f32, y: f32, *, coarse: bool) -> Vector:
     word = bits(i32, max(x, f32(_TINY)))
     exponent = (word - _ROOT_BITS) >> 23
     f = bits(f32, word - (exponent << 23)) - 1.0
-    if coarse:
-        whole = f32(exponent) + horner(f, numbers=_LOG2_BYTES) * f
-    else:
-        whole = f32(exponent) + horner(f, numbers=_LOG2) * f
-    return exp2_quick(max(whole * y, f32(-126)), coarse=coarse)
+    whole = f32(exponent) + horner(f, numbers=static(_LOG2_BYTES if coarse else _LOG2)) * f
+    return exp2_quick(max(whole * y, f32(-126)))
 
 
 @native(fast=True)
 def scene_of(x: f32, *, coarse: bool) -> Vector:
     """Return the scene light of an HLG value."""
-    high = exp2_quick(min(x, f32(4)) * _SCENE + _SCENE_BIAS, coarse=coarse) * f32(1.0 / 12.0) + _B12
+    high = exp2_quick(min(x, f32(4)) * _SCENE + _SCENE_BIAS) * f32(1.0 / 12.0) + _B12
     return select(x > 0.5, high, x * abs(x) * f32(1.0 / 3.0))
 
 
@@ -147,6 +141,12 @@ def pq_of_light(x: f32) -> Vector:
     return power_quick(ratio, f32(_M2), coarse=False)
 
 
+@native
+def within(x: f32) -> Vector:
+    """Return a number clamped to 0 and 1."""
+    return min(max(x, f32(0)), f32(1))
+
+
 @native(fast=True)
 def signed(of: f32, value: f32) -> Vector:
     """Return a value with the sign of another number, which is 0 for 0."""
@@ -161,11 +161,11 @@ def to_light(
     """Replace coded values with light; 1.0 is reference white."""
     for k in independent(range(count)):
         if hlg:
-            sr = scene_of(r[k], coarse=coarse)
-            sg = scene_of(g[k], coarse=coarse)
-            sb = scene_of(b[k], coarse=coarse)
+            sr = scene_of(r[k])
+            sg = scene_of(g[k])
+            sb = scene_of(b[k])
             luma = max(sr * _KR + sg * _KG + sb * _KB, f32(_DARK))
-            gain = power_quick(luma, f32(_SYSTEM), coarse=coarse) * f32(_HLG_GAIN)
+            gain = power_quick(luma, f32(_SYSTEM)) * f32(_HLG_GAIN)
             r[k], g[k], b[k] = sr * gain, sg * gain, sb * gain
         else:
             r[k] = signed(r[k], light_of_pq(abs(r[k])) * f32(_PQ_GAIN))
@@ -177,7 +177,7 @@ def to_light(
 def curve_at(light: f32, knee: f32, top: f32, code: f32) -> Vector:
     """Return the factor by which the tone curve scales light."""
     e = pq_of_light(light * f32(1.0 / _PQ_GAIN)) / code
-    t = min(max((e - knee) / (f32(1) - knee), f32(0)), f32(1))
+    t = within((e - knee) / (f32(1) - knee))
     t2 = t * t
     t3 = t2 * t
     curve = (t3 * 2.0 - t2 * 3.0 + 1.0) * knee + (t3 - t2 * 2.0 + t) * (f32(1) - knee)
@@ -211,29 +211,26 @@ def to_sdr(
     """Compress light to white, and convert it to BT.709 within 0 and 1."""
     for k in independent(range(count)):
         most = max(max(r[k], g[k]), max(b[k], f32(0)))
-        if coarse:
-            scale = looked_up(factors, most)
-        else:
-            scale = curve_at(most, knee, top, code)
+        scale = looked_up(factors, most) if coarse else curve_at(most, knee, top, code)
         x, y, z = r[k] * scale, g[k] * scale, b[k] * scale
-        r[k] = min(max(x * _RR + y * _RG + z * _RB, f32(0)), f32(1))
-        g[k] = min(max(x * _GR + y * _GG + z * _GB, f32(0)), f32(1))
-        b[k] = min(max(x * _BR + y * _BG + z * _BB, f32(0)), f32(1))
+        r[k] = within(x * _RR + y * _RG + z * _RB)
+        g[k] = within(x * _GR + y * _GG + z * _GB)
+        b[k] = within(x * _BR + y * _BG + z * _BB)
 
 
 @native(fast=True)
 def to_display(r: Array[f32], g: Array[f32], b: Array[f32], count: i64, *, coarse: bool) -> None:
     """Replace light with display values."""
     for k in independent(range(count)):
-        r[k] = signed(r[k], power_quick(abs(r[k]), f32(_GAMMA), coarse=coarse))
-        g[k] = signed(g[k], power_quick(abs(g[k]), f32(_GAMMA), coarse=coarse))
-        b[k] = signed(b[k], power_quick(abs(b[k]), f32(_GAMMA), coarse=coarse))
+        r[k] = signed(r[k], power_quick(abs(r[k]), f32(_GAMMA)))
+        g[k] = signed(g[k], power_quick(abs(g[k]), f32(_GAMMA)))
+        b[k] = signed(b[k], power_quick(abs(b[k]), f32(_GAMMA)))
 
 
 @native(fast=True)
 def byte_of(x: f32) -> Vector:
     """Return a value from 0 to 1 as a byte."""
-    return in_range(i32, min(max(x, f32(0)), f32(1)) * 255.0 + 0.5)
+    return in_range(i32, within(x) * 255.0 + 0.5)
 
 
 @native(fast=True)
@@ -276,26 +273,20 @@ def between(a: u16, b: u16, share: f32, *, shift: int) -> Vector:
 @native(fast=True)
 def read_chroma(
     plane: Array[u16], near: i64, far: i64, share: f32, into: Array[f32], middle: f32,
-    at: i64, count: i64, columns: i64, *, step: int, shift: int,
+    at: i64, count: i64, columns: i64, *, step: int, shift: int, across: int, centered: bool,
 ) -> None:  # fmt: skip
-    """Read chroma between two rows, with a sample on either side, repeated at the edges."""
-    a, b = plane[(near + at) * step :], plane[(far + at) * step :]
-    for k in independent(range(count)):
-        into[k + 1] = between(a[k * step], b[k * step], share, shift=shift) - middle
-    into[0], into[count + 1] = into[1], into[count]
-    if at > 0:
-        before = at - 1
-        x, y = plane[(near + before) * step], plane[(far + before) * step]
-        into[0] = between(x, y, share, shift=shift) - middle
-    if at + count < columns:
-        after = at + count
-        p, q = plane[(near + after) * step], plane[(far + after) * step]
-        into[count + 1] = between(p, q, share, shift=shift) - middle
-
-
-@native(fast=True)
-def to_columns(c: Array[f32], into: Array[f32], count: i64, *, across: int, centered: bool) -> None:
-    """Interpolate chroma between columns; one sample precedes the block."""
+    """Read chroma between two rows, and interpolate it between columns."""
+    # With a sample on either side, repeated at the edges.
+    c = local(f32, _ROOM)
+    before, after = min(at, 1), min(columns - at - count, 1)
+    a, b = plane[(near + at - before) * step :], plane[(far + at - before) * step :]
+    read = c[1 - before :]
+    for k in independent(range(count + before + after)):
+        read[k] = between(a[k * step], b[k * step], share) - middle
+    if before == 0:
+        c[0] = c[1]
+    if after == 0:
+        c[count + 1] = c[count]
     for k in independent(range(count)):
         if across == 1:
             into[k] = c[k + 1]
@@ -332,7 +323,6 @@ def decode(
     none, 1 for HLG, 2 for PQ.
     """
     r, g, b = local(f32, _ROOM), local(f32, _ROOM), local(f32, _ROOM)
-    cu, cv = local(f32, _ROOM), local(f32, _ROOM)
     factors = local(f32, _STEPS)
     if u8 == S and transfer > 0 and sdr:
         fill_curve(factors, knee, top, code)
@@ -343,28 +333,20 @@ def decode(
             other, share = min(j + y % 2, rows - 1), f32(0.5)
         elif down == 2:
             other, share = max(min(j + y % 2 * 2 - 1, rows - 1), 0), f32(0.25)
-        at = 0
-        while at < width:
+        for at in range(0, width, BLOCK):
             count = min(width - at, BLOCK)
             samples = (count + across - 1) // across
-            read_row(luma[y * width + at :], g, black, count, step=1, shift=shift)
+            read_row(luma[y * width + at :], g, black, count, step=1)
             if planes == 2:
                 first = at // across
-                read_chroma(
-                    u, j * columns, other * columns, share, cu, middle, first, samples, columns,
-                    step=step, shift=shift,
-                )  # fmt: skip
-                read_chroma(
-                    v, j * columns, other * columns, share, cv, middle, first, samples, columns,
-                    step=step, shift=shift,
-                )  # fmt: skip
-                to_columns(cu, b, samples, across=across, centered=centered)
-                to_columns(cv, r, samples, across=across, centered=centered)
+                near, far = j * columns, other * columns
+                read_chroma(u, near, far, share, b, middle, first, samples, columns)
+                read_chroma(v, near, far, share, r, middle, first, samples, columns)
                 to_rgb(r, g, b, gain, rv, gu, gv, bu, count)
             else:
                 if planes == 3:
-                    read_row(u[y * width + at :], b, black, count, step=1, shift=shift)
-                    read_row(v[y * width + at :], r, black, count, step=1, shift=shift)
+                    read_row(u[y * width + at :], b, black, count, step=1)
+                    read_row(v[y * width + at :], r, black, count, step=1)
                 for k in independent(range(count)):
                     g[k] = g[k] * gain
                     r[k] = r[k] * gain if planes == 3 else g[k]
@@ -374,8 +356,7 @@ def decode(
                 if sdr:
                     to_sdr(r, g, b, factors, knee, top, code, count, coarse=u8 == S)
                 to_display(r, g, b, count, coarse=u8 == S)
-            store_pixels(r, g, b, out[(y * width + at) * stored :], count, S=S, stored=stored)
-            at += count
+            store_pixels(r, g, b, out[(y * width + at) * stored :], count)
 
 
 @implements("yuv16_to_rgb")
@@ -404,15 +385,14 @@ def make_yuv16_to_rgb(engine: Engine, task: Task) -> Runner | None:
     area, small = height * width, rows * columns * (2 if pairs else 1)
     numbers = (*task["numbers"], *[0.0] * (7 - len(task["numbers"])), *task["curve"])
 
-    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        given, out = memories(inputs, output)
-        at = [m.address for m in given]
+    def run(*held: Memory) -> None:
+        at = [m.address for m in held[:-1]]
         if len(at) == 1:
             chroma = [(at[0], area), (at[0], area)]
         elif pairs:
             chroma = [(at[1], small), (at[1] + 2, small - 1)]
         else:
             chroma = [(at[1], small), (at[2], small)]
-        run_all((at[0], area), *chroma, out, width, columns, rows, *numbers)
+        run_all((at[0], area), *chroma, held[-1], width, columns, rows, *numbers)
 
-    return run
+    return array_runner(run)

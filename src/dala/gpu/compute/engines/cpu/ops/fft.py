@@ -12,14 +12,12 @@ import numpy as np
 from dala import memory
 from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
-from dala.gpu.compute.engines.cpu.jit import jit
+from dala.gpu.compute.engines.cpu.memory import Memory
 from dala.gpu.compute.engines.cpu.native import compile_native
-from dala.gpu.compute.engines.cpu.native.names import f32, f64
 from dala.gpu.compute.engines.cpu.ops import fft_stages, implements
 from dala.gpu.compute.engines.cpu.ops.fft_stages import EXCHANGED, PAIRS, REAL, shuffles_for
 from dala.gpu.compute.engines.cpu.ops.matmul import view
-from dala.gpu.compute.engines.cpu.threads import pool
-from dala.gpu.compute.engines.scratch import scratch_memory
+from dala.gpu.compute.engines.cpu.ops.shared import native_type, scratch_runner, share, vector_bytes
 from dala.typing import NDArray
 
 #: The longest line: tables for longer ones would take too much memory.
@@ -32,7 +30,7 @@ STRIP: Final = 2
 TILE_ELEMENTS: Final = 8192
 
 #: A pass: source, target, scratch.
-Pass: TypeAlias = Callable[[NDArray, NDArray, NDArray], None]
+Pass: TypeAlias = Callable[[Memory, Memory, Memory], None]
 
 
 @implements("fft", "ifft")
@@ -42,17 +40,11 @@ def make_fft(engine: Engine, task: Task) -> Runner:
     if task.op == "fft" or task["complex"]:
         shape = shape[:-1]
     lengths = shape[len(shape) - task["axes"] :]
-    least = 4 * _lanes(task.output.dtype)
+    least = 4 * vector_bytes() // ITEMSIZE[task.output.dtype]
     fits = all(n & (n - 1) == 0 and n <= LONGEST for n in lengths)
     if fits and lengths[-1] >= least and lengths[0] > 1:
         return _native(engine, task, shape)
     return _numpy(task)
-
-
-def _lanes(dtype: str) -> int:
-    features = jit().features
-    wide = 64 if features.get("avx512f") else 32 if features.get("avx") else 16
-    return wide // ITEMSIZE[dtype]
 
 
 def _native(engine: Engine, task: Task, shape: tuple[int, ...]) -> Runner:
@@ -72,20 +64,17 @@ def _native(engine: Engine, task: Task, shape: tuple[int, ...]) -> Runner:
     room = max(numbers for _, numbers in passes)
     sizes = [room * size] if axes == 1 else [room * size, 2 * total * size]
 
-    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        a, out = view(inputs[0], (-1,), dtype), view(output, (-1,), dtype)
-        with scratch_memory(engine, task.op, *sizes) as (work, *between):
-            middle = view(between[0], (-1,), dtype) if between else out
-            passes[0][0](a, middle, view(work, (-1,), dtype))
-            if between:
-                passes[1][0](middle, out, view(work, (-1,), dtype))
+    def run(a: Memory, out: Memory, work: Memory, *between: Memory) -> None:
+        for (do, _), target in zip(passes, (*between, out), strict=True):
+            do(a, target, work)
+            a = target
 
-    return run
+    return scratch_runner(engine, task, sizes, run)
 
 
 def _share(items: int, each: int) -> tuple[int, int]:
     """Return the number of tiles, each with its own scratch, and the items per tile."""
-    tile = max(1, TILE_ELEMENTS // each, -(-items // (2 * pool().threads)))
+    tile = share(items, tiles=2, least=TILE_ELEMENTS // each)
     return -(-items // tile), tile
 
 
@@ -95,22 +84,18 @@ def _lines(
     """Return the pass over the last axis, and the size of its scratch."""
     lines = total // length
     tiles, tile = _share(lines, length)
-    lanes = _lanes(dtype)
+    lanes = vector_bytes() // ITEMSIZE[dtype]
     code = compile_native(
         fft_stages.transform_lines,
-        T=f32 if dtype == "f32" else f64,
+        T=native_type(dtype),
         lanes=lanes,
         source=source,
         target=target,
         one=shuffles_for(lanes, 1),
         four=shuffles_for(lanes, 4 if lanes > 4 else 1),
     )
-    short, twiddles = _short_twiddles(length, dtype), _twiddles(length, dtype)
-    share = code.parallel(lines, tile)
-
-    def run(a: NDArray, out: NDArray, scratch: NDArray) -> None:
-        share(a, out, scratch, short, twiddles, length, tile, scale)
-
+    tables = _short_twiddles(length, dtype), _twiddles(length, dtype)
+    run = code.parallel(lines, tile, fixed=(*tables, length, tile, scale))
     return run, tiles * 4 * length
 
 
@@ -118,24 +103,19 @@ def _columns(
     dtype: str, total: int, length: int, width: int, target: int, scale: float
 ) -> tuple[Pass, int]:
     """Return the pass over the axis before the last, and the size of its scratch."""
-    lanes = _lanes(dtype)
+    lanes = vector_bytes() // ITEMSIZE[dtype]
     strip = STRIP * lanes
     strips = total // length // strip
     tiles, tile = _share(strips, length * strip)
     code = compile_native(
         fft_stages.transform_columns,
-        T=f32 if dtype == "f32" else f64,
+        T=native_type(dtype),
         lanes=lanes,
         target=target,
         shuffles=shuffles_for(lanes, 1),
     )
-    twiddles = _twiddles(length, dtype)
-    share = code.parallel(strips, tile)
-
-    def run(a: NDArray, out: NDArray, scratch: NDArray) -> None:
-        share(a, out, scratch, twiddles, length, width, strip, tile, scale)
-
-    return run, tiles * 4 * length * strip
+    fixed = _twiddles(length, dtype), length, width, strip, tile, scale
+    return code.parallel(strips, tile, fixed=fixed), tiles * 4 * length * strip
 
 
 @lru_cache(maxsize=16)
@@ -171,12 +151,11 @@ def _numpy(task: Task) -> Runner:
             view(inputs[0], task.inputs[0].shape, dtype),
             view(output, task.output.shape, dtype),
         )
-        if inverse and pairs:
-            np.fft.ifftn(a.view(kind)[..., 0], axes=axes, out=out.view(kind)[..., 0])
+        if pairs:
+            transform = np.fft.ifftn if inverse else np.fft.fftn
+            transform(a.view(kind)[..., 0], axes=axes, out=out.view(kind)[..., 0])
         elif inverse:
             out[...] = np.fft.ifftn(a.view(kind)[..., 0], axes=axes).real
-        elif pairs:
-            np.fft.fftn(a.view(kind)[..., 0], axes=axes, out=out.view(kind)[..., 0])
         else:
             _of_real(a, out.view(kind)[..., 0], axes)
 

@@ -52,133 +52,84 @@ def shuffles_for(lanes: int, step: int) -> Shuffles:
 
 
 @native
-def real_part(
-    a: Array[T],
-    at: i64,
-    *,
-    T: type,  # noqa: N803
-    lanes: int,
-    form: int,
-    shuffles: Shuffles,
-) -> Vector:
-    """Load real parts, or imaginary ones if the pairs are exchanged."""
-    if form == REAL or form == SEPARATE:  # noqa: SIM109 - native code has no `in`
-        return load(a, at, lanes)
-    elif form == PAIRS:
-        v = load(a, 2 * at, static(2 * lanes))
-        return shuffle(v, v, shuffles[EVENS])
-    else:
-        v = load(a, 2 * at, static(2 * lanes))
-        return shuffle(v, v, shuffles[ODDS])
+def parts_at(
+    a: Array[T], b: Array[T], at: i64,
+    *, T: type, lanes: int, form: int, shuffles: Shuffles,  # noqa: N803
+) -> Vector:  # fmt: skip
+    """Load real and imaginary parts, these from ``b`` if they are separate."""
+    if form == SEPARATE:
+        return load(a, at, lanes), load(b, at, lanes)
+    elif form == REAL:
+        return load(a, at, lanes), splat(T(0), lanes)
+    v = load(a, 2 * at, static(2 * lanes))
+    evens, odds = shuffle(v, v, shuffles[EVENS]), shuffle(v, v, shuffles[ODDS])
+    if form == PAIRS:
+        return evens, odds
+    return odds, evens
 
 
 @native
-def imaginary_part(
-    a: Array[T],
-    b: Array[T],
-    at: i64,
-    *,
-    T: type,  # noqa: N803
-    lanes: int,
-    form: int,
-    shuffles: Shuffles,
+def butterfly(
+    r0: Vector, i0: Vector, r1: Vector, i1: Vector, r2: Vector, i2: Vector, r3: Vector, i3: Vector
 ) -> Vector:
-    """Load imaginary parts, from ``b`` if they are separate."""
-    if form == REAL:
-        return splat(T(0), lanes)
-    elif form == SEPARATE:
-        return load(b, at, lanes)
-    elif form == PAIRS:
-        v = load(a, 2 * at, static(2 * lanes))
-        return shuffle(v, v, shuffles[ODDS])
-    else:
-        v = load(a, 2 * at, static(2 * lanes))
-        return shuffle(v, v, shuffles[EVENS])
+    """Return the transform of four numbers, as real and imaginary parts."""
+    sr0, si0, dr0, di0 = r0 + r2, i0 + i2, r0 - r2, i0 - i2
+    sr1, si1, dr1, di1 = r1 + r3, i1 + i3, r1 - r3, i1 - i3
+    ar, ai, br, bi = dr0 + di1, di0 - dr1, sr0 - sr1, si0 - si1
+    return sr0 + sr1, si0 + si1, ar, ai, br, bi, dr0 - di1, di0 + dr1
+
+
+@native
+def four_at(
+    a: Array[T], b: Array[T], at: i64, step: i64,
+    *, T: type, lanes: int, form: int, shuffles: Shuffles,  # noqa: N803
+) -> Vector:  # fmt: skip
+    """Return the transforms of numbers that are ``step`` apart."""
+    r0, i0 = parts_at(a, b, at)
+    r1, i1 = parts_at(a, b, at + step)
+    r2, i2 = parts_at(a, b, at + 2 * step)
+    r3, i3 = parts_at(a, b, at + 3 * step)
+    return butterfly(r0, i0, r1, i1, r2, i2, r3, i3)
+
+
+@native(fast=True)
+def turned(re: Vector, im: Vector, wr: Vector, wi: Vector) -> Vector:
+    """Return the products with twiddle factors."""
+    return re * wr - im * wi, re * wi + im * wr
 
 
 @native
 def put_four(
-    out: Array[T],
-    at: i64,
-    a: Vector,
-    b: Vector,
-    c: Vector,
-    d: Vector,
-    *,
-    T: type,  # noqa: N803
-    shuffles: Shuffles,
+    out: Array[T], at: i64, a: Vector, b: Vector, c: Vector, d: Vector, *, shuffles: Shuffles
 ) -> None:
     """Interleave and store four vectors of results."""
     low, high = shuffle(a, b, shuffles[HALVES]), shuffle(c, d, shuffles[HALVES])
     store(out, at, shuffle(low, high, shuffles[INTERLEAVED]))
 
 
-@native(fast=True)
+@native
 def short_stage(
-    a: Array[T],
-    b: Array[T],
-    re: Array[T],
-    im: Array[T],
-    twiddles: Array[T],
-    length: i64,
-    *,
-    T: type,  # noqa: N803
-    lanes: int,
-    form: int,
-    shuffles: Shuffles,
-) -> None:
+    a: Array[T], b: Array[T], re: Array[T], im: Array[T], twiddles: Array[T], length: i64,
+    *, lanes: int, form: int, shuffles: Shuffles,
+) -> None:  # fmt: skip
     """Run a stage whose results are less than a vector apart, with a twiddle for each result."""
     quarter = length // 4
     for u in range(0, quarter, lanes):
-        r0 = real_part(a, u, lanes=lanes, form=form, shuffles=shuffles)
-        r1 = real_part(a, u + quarter, lanes=lanes, form=form, shuffles=shuffles)
-        r2 = real_part(a, u + 2 * quarter, lanes=lanes, form=form, shuffles=shuffles)
-        r3 = real_part(a, u + 3 * quarter, lanes=lanes, form=form, shuffles=shuffles)
-        i0 = imaginary_part(a, b, u, lanes=lanes, form=form, shuffles=shuffles)
-        i1 = imaginary_part(a, b, u + quarter, lanes=lanes, form=form, shuffles=shuffles)
-        i2 = imaginary_part(a, b, u + 2 * quarter, lanes=lanes, form=form, shuffles=shuffles)
-        i3 = imaginary_part(a, b, u + 3 * quarter, lanes=lanes, form=form, shuffles=shuffles)
-        sr0, si0, dr0, di0 = r0 + r2, i0 + i2, r0 - r2, i0 - i2
-        sr1, si1, dr1, di1 = r1 + r3, i1 + i3, r1 - r3, i1 - i3
-        ar, ai, br, bi = dr0 + di1, di0 - dr1, sr0 - sr1, si0 - si1
-        cr, ci = dr0 - di1, di0 + dr1
-        w1r, w1i = load(twiddles, u, lanes), load(twiddles, u + quarter, lanes)
+        r0, i0, r1, i1, r2, i2, r3, i3 = four_at(a, b, u, quarter)
+        r1, i1 = turned(r1, i1, load(twiddles, u, lanes), load(twiddles, u + quarter, lanes))
         w2r, w2i = load(twiddles, u + 2 * quarter, lanes), load(twiddles, u + 3 * quarter, lanes)
         w3r, w3i = load(twiddles, u + 4 * quarter, lanes), load(twiddles, u + 5 * quarter, lanes)
-        put_four(
-            re,
-            4 * u,
-            sr0 + sr1,
-            ar * w1r - ai * w1i,
-            br * w2r - bi * w2i,
-            cr * w3r - ci * w3i,
-            shuffles=shuffles,
-        )
-        put_four(
-            im,
-            4 * u,
-            si0 + si1,
-            ar * w1i + ai * w1r,
-            br * w2i + bi * w2r,
-            cr * w3i + ci * w3r,
-            shuffles=shuffles,
-        )
+        r2, i2 = turned(r2, i2, w2r, w2i)
+        r3, i3 = turned(r3, i3, w3r, w3i)
+        put_four(re, 4 * u, r0, r1, r2, r3)
+        put_four(im, 4 * u, i0, i1, i2, i3)
 
 
-@native(fast=True)
+@native
 def long_stage(
-    xr: Array[T],
-    xi: Array[T],
-    yr: Array[T],
-    yi: Array[T],
-    twiddles: Array[T],
-    length: i64,
-    step: i64,
-    turn: i64,
-    *,
-    T: type,  # noqa: N803
-    lanes: int,
-) -> None:
+    xr: Array[T], xi: Array[T], yr: Array[T], yi: Array[T], twiddles: Array[T], length: i64,
+    step: i64, turn: i64, *, lanes: int, shuffles: Shuffles,
+) -> None:  # fmt: skip
     """Run a stage whose results are ``step`` apart, a multiple of a vector; factors are pairs."""
     quarter = length // 4
     for p in range(quarter // step):
@@ -186,36 +137,27 @@ def long_stage(
         w2r, w2i = splat(twiddles[4 * p * turn], lanes), splat(twiddles[4 * p * turn + 1], lanes)
         w3r, w3i = splat(twiddles[6 * p * turn], lanes), splat(twiddles[6 * p * turn + 1], lanes)
         for q in range(0, step, lanes):
-            u, to = q + step * p, q + step * 4 * p
-            r0, r1 = load(xr, u, lanes), load(xr, u + quarter, lanes)
-            r2, r3 = load(xr, u + 2 * quarter, lanes), load(xr, u + 3 * quarter, lanes)
-            i0, i1 = load(xi, u, lanes), load(xi, u + quarter, lanes)
-            i2, i3 = load(xi, u + 2 * quarter, lanes), load(xi, u + 3 * quarter, lanes)
-            sr0, si0, dr0, di0 = r0 + r2, i0 + i2, r0 - r2, i0 - i2
-            sr1, si1, dr1, di1 = r1 + r3, i1 + i3, r1 - r3, i1 - i3
-            ar, ai, br, bi = dr0 + di1, di0 - dr1, sr0 - sr1, si0 - si1
-            cr, ci = dr0 - di1, di0 + dr1
-            store(yr, to, sr0 + sr1)
-            store(yi, to, si0 + si1)
-            store(yr, to + step, ar * w1r - ai * w1i)
-            store(yi, to + step, ar * w1i + ai * w1r)
-            store(yr, to + 2 * step, br * w2r - bi * w2i)
-            store(yi, to + 2 * step, br * w2i + bi * w2r)
-            store(yr, to + 3 * step, cr * w3r - ci * w3i)
-            store(yi, to + 3 * step, cr * w3i + ci * w3r)
+            to = q + step * 4 * p
+            r0, i0, r1, i1, r2, i2, r3, i3 = four_at(xr, xi, q + step * p, quarter, form=SEPARATE)
+            store_parts(yr, yi, to, r0, i0)
+            r1, i1 = turned(r1, i1, w1r, w1i)
+            store_parts(yr, yi, to + step, r1, i1)
+            r2, i2 = turned(r2, i2, w2r, w2i)
+            store_parts(yr, yi, to + 2 * step, r2, i2)
+            r3, i3 = turned(r3, i3, w3r, w3i)
+            store_parts(yr, yi, to + 3 * step, r3, i3)
+
+
+@native
+def store_parts(re: Array[T], im: Array[T], at: i64, r: Vector, i: Vector) -> None:
+    """Store real and imaginary parts."""
+    store(re, at, r)
+    store(im, at, i)
 
 
 @native
 def put(
-    out: Array[T],
-    at: i64,
-    re: Vector,
-    im: Vector,
-    scale: T,
-    *,
-    T: type,  # noqa: N803
-    form: int,
-    shuffles: Shuffles,
+    out: Array[T], at: i64, re: Vector, im: Vector, scale: T, *, form: int, shuffles: Shuffles
 ) -> None:
     """Store numbers in the form of the output; exchanging the parts inverts the transform."""
     if form == PAIRS:
@@ -228,40 +170,26 @@ def put(
 
 @native(fast=True)
 def last_stage(
-    xr: Array[T],
-    xi: Array[T],
-    out: Array[T],
-    step: i64,
-    strip: i64,
-    pitch: i64,
-    scale: T,
-    *,
-    T: type,  # noqa: N803
-    lanes: int,
-    radix: int,
-    form: int,
-    shuffles: Shuffles,
-) -> None:
+    xr: Array[T], xi: Array[T], out: Array[T], step: i64, strip: i64, pitch: i64, scale: T,
+    *, lanes: int, radix: int, form: int, shuffles: Shuffles,
+) -> None:  # fmt: skip
     """Run the last stage, of radix 2 or 4; rows of ``strip`` positions are ``pitch`` apart."""
     rows = step // strip
+    apart = rows * pitch
     for row in range(rows):
         for c in range(0, strip, lanes):
             q, at = row * strip + c, row * pitch + c
-            r0, r1 = load(xr, q, lanes), load(xr, q + step, lanes)
-            i0, i1 = load(xi, q, lanes), load(xi, q + step, lanes)
             if radix == 2:
-                put(out, at, r0 + r1, i0 + i1, scale, form=form, shuffles=shuffles)
-                put(out, at + rows * pitch, r0 - r1, i0 - i1, scale, form=form, shuffles=shuffles)
+                r0, i0 = parts_at(xr, xi, q, form=SEPARATE)
+                r1, i1 = parts_at(xr, xi, q + step, form=SEPARATE)
+                put(out, at, r0 + r1, i0 + i1, scale)
+                put(out, at + apart, r0 - r1, i0 - i1, scale)
             else:
-                r2, r3 = load(xr, q + 2 * step, lanes), load(xr, q + 3 * step, lanes)
-                i2, i3 = load(xi, q + 2 * step, lanes), load(xi, q + 3 * step, lanes)
-                sr0, si0, dr0, di0 = r0 + r2, i0 + i2, r0 - r2, i0 - i2
-                sr1, si1, dr1, di1 = r1 + r3, i1 + i3, r1 - r3, i1 - i3
-                apart = rows * pitch
-                put(out, at, sr0 + sr1, si0 + si1, scale, form=form, shuffles=shuffles)
-                put(out, at + apart, dr0 + di1, di0 - dr1, scale, form=form, shuffles=shuffles)
-                put(out, at + 2 * apart, sr0 - sr1, si0 - si1, scale, form=form, shuffles=shuffles)
-                put(out, at + 3 * apart, dr0 - di1, di0 + dr1, scale, form=form, shuffles=shuffles)
+                r0, i0, r1, i1, r2, i2, r3, i3 = four_at(xr, xi, q, step, form=SEPARATE)
+                put(out, at, r0, i0, scale)
+                put(out, at + apart, r1, i1, scale)
+                put(out, at + 2 * apart, r2, i2, scale)
+                put(out, at + 3 * apart, r3, i3, scale)
 
 
 @native
@@ -278,7 +206,6 @@ def finish(
     pitch: i64,
     scale: T,
     *,
-    T: type,  # noqa: N803
     lanes: int,
     form: int,
     shuffles: Shuffles,
@@ -287,17 +214,15 @@ def finish(
     step = first
     beside = count // (len(twiddles) // 2)
     while count // step > 4:
-        long_stage(xr, xi, yr, yi, twiddles, count, step, step // beside, lanes=lanes)
+        long_stage(xr, xi, yr, yi, twiddles, count, step, step // beside)
         xr, xi, yr, yi = yr, yi, xr, xi
         step *= 4
     across = min(strip, step)
     row = pitch if strip <= step else step
     if count // step == 4:
-        last_stage(xr, xi, out, step, across, row, scale,
-                   lanes=lanes, radix=4, form=form, shuffles=shuffles)  # fmt: skip
+        last_stage(xr, xi, out, step, across, row, scale, radix=4)  # fmt: skip
     else:
-        last_stage(xr, xi, out, step, across, row, scale,
-                   lanes=lanes, radix=2, form=form, shuffles=shuffles)  # fmt: skip
+        last_stage(xr, xi, out, step, across, row, scale, radix=2)  # fmt: skip
 
 
 @native
@@ -313,7 +238,6 @@ def transform_lines(
     start: i64,
     end: i64,
     *,
-    T: type,  # noqa: N803
     lanes: int,
     source: int,
     target: int,
@@ -328,16 +252,14 @@ def transform_lines(
     for line in range(start, end):
         taken = a[line * length * (1 if source == REAL else 2) :]
         made = out[line * length * (1 if target == REAL else 2) :]
-        short_stage(taken, taken, xr, xi, short, length, lanes=lanes, form=source, shuffles=one)
+        short_stage(taken, taken, xr, xi, short, length, form=source, shuffles=one)
         if lanes > 4:
-            short_stage(
-                xr, xi, yr, yi, short_four, length, lanes=lanes, form=SEPARATE, shuffles=four
-            )
+            short_stage(xr, xi, yr, yi, short_four, length, form=SEPARATE, shuffles=four)
             finish(yr, yi, xr, xi, made, twiddles, length, 16, length, length, scale,
-                   lanes=lanes, form=target, shuffles=one)  # fmt: skip
+                   form=target, shuffles=one)  # fmt: skip
         else:
             finish(xr, xi, yr, yi, made, twiddles, length, 4, length, length, scale,
-                   lanes=lanes, form=target, shuffles=one)  # fmt: skip
+                   form=target, shuffles=one)  # fmt: skip
 
 
 @native
@@ -354,7 +276,6 @@ def transform_columns(
     start: i64,
     end: i64,
     *,
-    T: type,  # noqa: N803
     lanes: int,
     target: int,
     shuffles: Shuffles,
@@ -370,10 +291,8 @@ def transform_columns(
         for y in range(length):
             for c in range(0, strip, lanes):
                 at = first + y * width + c
-                re = real_part(a, at, lanes=lanes, form=PAIRS, shuffles=shuffles)
-                im = imaginary_part(a, a, at, lanes=lanes, form=PAIRS, shuffles=shuffles)
-                store(xr, y * strip + c, re)
-                store(xi, y * strip + c, im)
+                re, im = parts_at(a, a, at, form=PAIRS)
+                store_parts(xr, xi, y * strip + c, re, im)
         made = out[first * (1 if target == REAL else 2) :]
         finish(xr, xi, yr, yi, made, twiddles, count, strip, strip, width, scale,
-               lanes=lanes, form=target, shuffles=shuffles)  # fmt: skip
+               form=target)  # fmt: skip

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
+from dala.gpu.compute.engines.base import Engine, Runner, Task
 from dala.gpu.compute.engines.cpu.native import compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import Array, i32, i64, independent, u8
 from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.matmul import view
-from dala.gpu.compute.engines.cpu.ops.shared import memories
-from dala.gpu.compute.engines.scratch import scratch_memory
+from dala.gpu.compute.engines.cpu.ops.shared import scratch_runner
 
 
 @native
@@ -43,11 +39,4 @@ def follow(src: Array[u8], out: Array[u8], stack: Array[i32], height: i64, width
 def make_hysteresis(engine: Engine, task: Task) -> Runner:
     """Return the runner, on one thread."""
     height, width = task.output.shape
-    code = compile_native(follow)
-
-    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        (src,), out = memories(inputs, output)
-        with scratch_memory(engine, task.op, 4 * height * width) as (stack,):
-            code(src, out, view(stack, (-1,), "s32"), height, width)
-
-    return run
+    return scratch_runner(engine, task, [4 * height * width], compile_native(follow), height, width)

@@ -8,12 +8,12 @@ From bytes to bytes, 3D tables are in integers: ``lut_bytes.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
 
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
+from dala.gpu.compute.engines.base import Engine, Runner, Task
+from dala.gpu.compute.engines.cpu.memory import Memory
 from dala.gpu.compute.engines.cpu.native import compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
@@ -35,7 +35,12 @@ from dala.gpu.compute.engines.cpu.native.names import (
     view,
 )
 from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.shared import Statics, memories
+from dala.gpu.compute.engines.cpu.ops.shared import (
+    Statics,
+    array_runner,
+    native_type,
+    scratch_runner,
+)
 from dala.gpu.compute.engines.lookup import (
     ByteLookup,
     byte_curves,
@@ -44,23 +49,19 @@ from dala.gpu.compute.engines.lookup import (
     curved,
     is_plain,
 )
-from dala.gpu.compute.engines.scratch import scratch_memory
 
 #: Pixels of a block, whose intermediate values fit the L1 cache.
 BLOCK: Final = 128
 #: Pixels of a tile.
 TILE: Final = 1 << 14
 
-_NATIVE: Final = {"u8": u8, "f32": f32}
-
 
 @native
 def pad_entries(lut: Array[f32], wide: Array[f32], start: i64, end: i64) -> None:
     """Copy entries of three numbers to entries of four."""
     for k in independent(range(start, end)):
-        wide[4 * k] = lut[3 * k]
-        wide[4 * k + 1] = lut[3 * k + 1]
-        wide[4 * k + 2] = lut[3 * k + 2]
+        for c in static(range(3)):
+            wide[4 * k + c] = lut[3 * k + c]
         wide[4 * k + 3] = f32(0)
 
 
@@ -70,24 +71,27 @@ def table_position(c: f32, low: f32, scale: f32, top: f32) -> f32:
     return min(max(f32(0), (c - low) * scale), top)
 
 
+@native
+def tetrahedron(
+    r: Vector, g: Vector, b: Vector, base: i32, step_r: i32, step_g: i32, one: Vector
+) -> Vector:
+    """Return the three entries after the first, and the weights of all four.
+
+    The path from the first entry to the last follows the axis with the largest part first.
+    """
+    up = select(r >= g, select(r >= b, step_r, 4), select(g >= b, step_g, 4))
+    off = select(r >= g, select(g >= b, 4, step_g), select(r >= b, 4, step_r))
+    last = base + step_r + step_g + 4
+    high, less = max(r, g), min(r, g)
+    most, middle, least = max(high, b), max(less, min(high, b)), min(less, b)
+    return base + up, last - off, last, one - most, most - middle, middle - least, least
+
+
 @native(fast=True)
 def find_entries(
-    src: Array[T],
-    near: Array[i32],
-    weights: Array[f32],
-    low_r: f32,
-    low_g: f32,
-    low_b: f32,
-    scale_r: f32,
-    scale_g: f32,
-    scale_b: f32,
-    size: i32,
-    count: i64,
-    *,
-    T: type,  # noqa: N803
-    channels: int,
-    tetrahedral: bool,
-) -> None:
+    src: Array[T], near: Array[i32], weights: Array[f32], lows: Array[f32], scales: Array[f32],
+    size: i32, count: i64, *, T: type, channels: int, tetrahedral: bool,  # noqa: N803
+) -> None:  # fmt: skip
     """Write the first entry and the weights of all entries, for each pixel of a block."""
     last = size - 1
     top = f32(last)
@@ -100,9 +104,9 @@ def find_entries(
         else:
             at = k * channels
             cr, cg, cb = f32(src[at]), f32(src[at + 1]), f32(src[at + 2])
-        r = table_position(cr, low_r, scale_r, top)
-        g = table_position(cg, low_g, scale_g, top)
-        b = table_position(cb, low_b, scale_b, top)
+        r = table_position(cr, lows[0], scales[0], top)
+        g = table_position(cg, lows[1], scales[1], top)
+        b = table_position(cb, lows[2], scales[2], top)
         i = min(in_range(i32, r), last - 1)
         j = min(in_range(i32, g), last - 1)
         m = min(in_range(i32, b), last - 1)
@@ -112,19 +116,10 @@ def find_entries(
         base = i * step_r + j * step_g + m * 4
         near[k] = base
         if tetrahedral:
-            up = select(r >= g, select(r >= b, step_r, 4), select(g >= b, step_g, 4))
-            off = select(r >= g, select(g >= b, 4, step_g), select(r >= b, 4, step_r))
-            near[BLOCK + k] = base + up
-            near[2 * BLOCK + k] = base + step_r + step_g + 4 - off
-            high = max(r, g)
-            less = min(r, g)
-            most = max(high, b)
-            least = min(less, b)
-            middle = max(less, min(high, b))
-            weights[k] = 1.0 - most
-            weights[BLOCK + k] = most - middle
-            weights[2 * BLOCK + k] = middle - least
-            weights[3 * BLOCK + k] = least
+            second, third, _, w0, w1, w2, w3 = tetrahedron(r, g, b, base, step_r, step_g, f32(1))
+            near[BLOCK + k], near[2 * BLOCK + k] = second, third
+            weights[k], weights[BLOCK + k] = w0, w1
+            weights[2 * BLOCK + k], weights[3 * BLOCK + k] = w2, w3
         else:
             weights[k] = r
             weights[BLOCK + k] = g
@@ -132,16 +127,18 @@ def find_entries(
 
 
 @native(fast=True)
+def two_entries(wide: Array[f32], at: i64, part: f32) -> Vector:
+    """Interpolate between an entry and the next one."""
+    v = load(wide, at, 4) * (f32(1) - part)
+    v += load(wide, at + 4, 4) * part
+    return v
+
+
+@native(fast=True)
 def sum_entries(
-    wide: Array[f32],
-    near: Array[i32],
-    weights: Array[f32],
-    sums: Array[f32],
-    size: i64,
-    count: i64,
-    *,
-    tetrahedral: bool,
-) -> None:
+    wide: Array[f32], near: Array[i32], weights: Array[f32], sums: Array[f32], size: i64,
+    count: i64, *, tetrahedral: bool,
+) -> None:  # fmt: skip
     """Write the weighted sum of each pixel's entries, four numbers per pixel."""
     step_g = size * 4
     step_r = step_g * size
@@ -155,15 +152,9 @@ def sum_entries(
         else:
             # Not a + (b - a) * t, which is NaN for an infinite entry.
             r, g, b = weights[k], weights[BLOCK + k], weights[2 * BLOCK + k]
-            w = f32(1) - b
-            n00 = load(wide, base, 4) * w
-            n01 = load(wide, base + step_g, 4) * w
-            n10 = load(wide, base + step_r, 4) * w
-            n11 = load(wide, base + step_r + step_g, 4) * w
-            n00 += load(wide, base + 4, 4) * b
-            n01 += load(wide, base + step_g + 4, 4) * b
-            n10 += load(wide, base + step_r + 4, 4) * b
-            n11 += load(wide, base + step_r + step_g + 4, 4) * b
+            n00, n01 = two_entries(wide, base, b), two_entries(wide, base + step_g, b)
+            base += step_r
+            n10, n11 = two_entries(wide, base, b), two_entries(wide, base + step_g, b)
             w = f32(1) - g
             n00 = n00 * w + n01 * g
             n10 = n10 * w + n11 * g
@@ -171,136 +162,76 @@ def sum_entries(
         store(sums, 4 * k, v)
 
 
+@native
+def as_byte(v: f32) -> Vector:
+    """Return a number as a byte, rounded down; NaN is 0."""
+    return u8(in_range(i32, min(max(f32(0), v), 255.0)))
+
+
 @native(fast=True)
 def store_block(
-    src: Array[T],
-    sums: Array[f32],
-    out: Array[S],
-    amount: f32,
-    keep: f32,
-    count: i64,
-    *,
-    T: type,  # noqa: N803
-    S: type,  # noqa: N803
-    channels: int,
-    stored: int,
-    mixing: bool,
-) -> None:
+    src: Array[T], sums: Array[f32], out: Array[S], amount: f32, keep: f32, count: i64,
+    *, S: type, channels: int, stored: int, mixing: bool,  # noqa: N803
+) -> None:  # fmt: skip
     """Store a block's sums as pixels, mixed with the originals; alpha is kept."""
     for k in independent(range(count)):
         for c in static(range(3)):
             v = sums[4 * k + c] * amount
             if mixing:
                 v += f32(src[channels * k + c]) * keep
-            if u8 == S:
-                out[stored * k + c] = u8(in_range(i32, min(max(f32(0), v + 0.5), 255.0)))
-            else:
-                out[stored * k + c] = v
+            out[stored * k + c] = as_byte(v + 0.5) if u8 == S else v
         if stored == 4:
-            out[stored * k + 3] = alpha(src, k, T=T, S=S, channels=channels)
+            out[stored * k + 3] = alpha(src, k)
 
 
 @native
 def alpha(src: Array[T], k: i64, *, T: type, S: type, channels: int) -> Vector:  # noqa: N803
     """Return the alpha to store: the pixel's, or full."""
-    if u8 == S:
-        if channels == 3:
-            return u8(255)
-        elif u8 == T:
-            return src[4 * k + 3]
-        else:
-            v = src[4 * k + 3] * 255.0 + 0.5
-            return u8(in_range(i32, min(max(f32(0), v), 255.0)))
-    elif channels == 3:
-        return f32(1)
-    elif u8 == T:
-        return f32(src[4 * k + 3]) / 255.0
-    else:
-        return src[4 * k + 3]
+    if channels == 3:
+        return S(255 if u8 == S else 1)
+    v = src[4 * k + 3]
+    if S == T:
+        return v
+    return as_byte(v * 255.0 + 0.5) if u8 == S else f32(v) / 255.0
 
 
 @native
 def look_up(
-    src: Array[T],
-    wide: Array[f32],
-    out: Array[S],
-    low_r: f32,
-    low_g: f32,
-    low_b: f32,
-    scale_r: f32,
-    scale_g: f32,
-    scale_b: f32,
-    size: i64,
-    amount: f32,
-    keep: f32,
-    start: i64,
-    end: i64,
-    *,
-    T: type,  # noqa: N803
-    S: type,  # noqa: N803
-    channels: int,
-    stored: int,
-    tetrahedral: bool,
-    mixing: bool,
-) -> None:
+    src: Array[T], wide: Array[f32], out: Array[S], lows: Array[f32], scales: Array[f32], size: i64,
+    amount: f32, keep: f32, start: i64, end: i64,
+    *, channels: int, stored: int, tetrahedral: bool, mixing: bool,
+) -> None:  # fmt: skip
     """Map pixels through a 3D table."""
     near = local(i32, 3 * BLOCK)
     weights = local(f32, 4 * BLOCK)
     sums = local(f32, 4 * BLOCK)
-    at = start
-    while at < end:
+    for at in range(start, end, BLOCK):
         count = min(end - at, BLOCK)
         pixels = src[at * channels :]
-        find_entries(
-            pixels, near, weights, low_r, low_g, low_b, scale_r, scale_g, scale_b, i32(size), count,
-            T=T, channels=channels, tetrahedral=tetrahedral,
-        )  # fmt: skip
-        sum_entries(wide, near, weights, sums, size, count, tetrahedral=tetrahedral)
-        store_block(
-            pixels, sums, out[at * stored :], amount, keep, count,
-            T=T, S=S, channels=channels, stored=stored, mixing=mixing,
-        )  # fmt: skip
-        at += count
+        find_entries(pixels, near, weights, lows, scales, i32(size), count)
+        sum_entries(wide, near, weights, sums, size, count)
+        store_block(pixels, sums, out[at * stored :], amount, keep, count)
 
 
 @native
 def curves_of_bytes(
-    src: Array[u8],
-    table: Array[S],
-    out: Array[S],
-    start: i64,
-    end: i64,
-    *,
-    S: type,  # noqa: N803
-    channels: int,
-    stored: int,
-) -> None:
+    src: Array[u8], table: Array[S], out: Array[S], start: i64, end: i64,
+    *, channels: int, stored: int,
+) -> None:  # fmt: skip
     """Map pixels through 256 entries per channel."""
     for k in range(start, end):
         for c in static(range(3)):
             out[stored * k + c] = table[256 * c + i64(src[channels * k + c])]
         if stored == 4:
-            out[stored * k + 3] = alpha(src, k, T=u8, S=S, channels=channels)
+            out[stored * k + 3] = alpha(src, k, T=u8)
 
 
 @native
 def curves_of_floats(
-    src: Array[f32],
-    lut: Array[f32],
-    out: Array[S],
-    lows: Array[f32],
-    scales: Array[f32],
-    size: i64,
-    amount: f32,
-    keep: f32,
-    start: i64,
-    end: i64,
-    *,
-    S: type,  # noqa: N803
-    channels: int,
-    stored: int,
-    mixing: bool,
-) -> None:
+    src: Array[f32], lut: Array[f32], out: Array[S], lows: Array[f32], scales: Array[f32],
+    size: i64, amount: f32, keep: f32, start: i64, end: i64,
+    *, S: type, channels: int, stored: int, mixing: bool,  # noqa: N803
+) -> None:  # fmt: skip
     """Map pixels through one curve per channel, with linear interpolation."""
     top = f32(size - 1)
     for k in range(start, end):
@@ -313,12 +244,9 @@ def curves_of_floats(
             found = (a * (f32(1) - t) + lut[3 * i + 3 + c] * t) * amount
             if mixing:
                 found += v * keep
-            if u8 == S:
-                out[stored * k + c] = u8(in_range(i32, min(max(f32(0), found + 0.5), 255.0)))
-            else:
-                out[stored * k + c] = found
+            out[stored * k + c] = as_byte(found + 0.5) if u8 == S else found
         if stored == 4:
-            out[stored * k + 3] = alpha(src, k, T=f32, S=S, channels=channels)
+            out[stored * k + 3] = alpha(src, k, T=f32)
 
 
 # runners ------------------------------------------------------------------------------------------
@@ -331,23 +259,11 @@ def make_lut_apply(engine: Engine, task: Task) -> Runner | None:
         return _bytes(engine, task, numbers)
     if task["shaper"]:
         return None  # the kernel of the language
-    kinds: Statics = {"S": _NATIVE[task.output.dtype], "channels": image.shape[2]}
+    kinds: Statics = {"S": native_type(task.output.dtype), "channels": image.shape[2]}
     kinds["stored"] = task.output.shape[2]
-    total = image.shape[0] * image.shape[1]
-    if len(lut.shape) == 4:
-        return _cubes(engine, task, total, kinds)
-    if image.dtype == "u8":
-        return _curves_of_bytes(task, total, kinds, numbers)
-    return _curves_of_floats(task, total, kinds)
-
-
-def _domain(task: Task) -> tuple[list[float], list[float]]:
-    """Return the domain's low ends and the table's steps per unit, in the picture's units."""
-    unit = 255.0 if task.inputs[0].dtype == "u8" else 1.0
-    last = task.inputs[1].shape[0] - 1
-    lows, highs = task["domain_min"], task["domain_max"]
-    scales = [last / (h - v) / unit for v, h in zip(lows, highs, strict=True)]
-    return [v * unit for v in lows], scales
+    if len(lut.shape) == 2 and image.dtype == "u8":
+        return _curves_of_bytes(task, kinds, numbers)
+    return _floats(engine, task, kinds)
 
 
 def _mix_weights(task: Task) -> tuple[float, float]:
@@ -357,29 +273,29 @@ def _mix_weights(task: Task) -> tuple[float, float]:
     return task["amount"] * white, (1.0 - task["amount"]) * white / unit
 
 
-def _cubes(engine: Engine, task: Task, total: int, kinds: Statics) -> Runner:
+def _floats(engine: Engine, task: Task, kinds: Statics) -> Runner:
     image, lut = task.inputs
-    size = lut.shape[0]
-    entries = size**3
+    size, unit = lut.shape[0], 255.0 if image.dtype == "u8" else 1.0
     amount, keep = _mix_weights(task)
+    ends = zip(task["domain_min"], task["domain_max"], strict=True)
+    scales = np.array([(size - 1) / (h - v) / unit for v, h in ends], np.float32)
+    lows = np.array([v * unit for v in task["domain_min"]], np.float32)
+    fixed = lows, scales, size, amount, keep
+    total = image.shape[0] * image.shape[1]
+    if len(lut.shape) == 2:
+        code = compile_native(curves_of_floats, mixing=keep != 0.0, **kinds)
+        return array_runner(code.parallel(total, TILE, fixed=fixed))
+    entries, kinds["T"] = size**3, native_type(image.dtype)
     widen = compile_native(pad_entries).parallel(entries, TILE)
-    run_all = compile_native(
-        look_up,
-        T=_NATIVE[image.dtype],
-        tetrahedral=task["method"] == "tetrahedral",
-        mixing=keep != 0.0,
-        **kinds,
-    ).parallel(total, TILE)
-    lows, scales = _domain(task)
+    tetrahedral = task["method"] == "tetrahedral"
+    code = compile_native(look_up, tetrahedral=tetrahedral, mixing=keep != 0.0, **kinds)
+    run_all = code.parallel(total, TILE, fixed=fixed)
 
-    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        (src, table), out = memories(inputs, output)
-        with scratch_memory(engine, task.op, 16 * entries) as (storage,):
-            wide = storage.handle
-            widen(table, wide)
-            run_all(src, wide, out, *lows, *scales, size, amount, keep)
+    def run(src: Memory, table: Memory, out: Memory, wide: Memory) -> None:
+        widen(table, wide)
+        run_all(src, wide, out)
 
-    return run
+    return scratch_runner(engine, task, [16 * entries], run)
 
 
 def _bytes(engine: Engine, task: Task, numbers: ByteLookup) -> Runner:
@@ -401,27 +317,26 @@ def _bytes(engine: Engine, task: Task, numbers: ByteLookup) -> Runner:
     known = None if count else byte_places(task, size).reshape(-1)
     factor, last = numbers.factor / 256.0, (numbers.keep, numbers.shift, numbers.below)
 
-    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        (src, table), out = memories(inputs, output)
+    def run(src: Memory, table: Memory, out: Memory, wide: Memory) -> None:
         floats, places = table.array.view(np.float32)[: 3 * (count + entries)], known
         if places is None:
             places = byte_places(task, size, floats[: 3 * count].reshape(-1, 3)).reshape(-1)
-        with scratch_memory(engine, task.op, 8 * entries) as (storage,):
-            wide = storage.handle
-            widen(floats[3 * count :], wide, factor, numbers.bias, numbers.top)
-            run_all(src, wide, places, out, size, *last)
+        widen(floats[3 * count :], wide, factor, numbers.bias, numbers.top)
+        run_all(src, wide, places, out, size, *last)
 
-    return run
+    return scratch_runner(engine, task, [8 * entries + 8], run)
 
 
-def _curves_of_bytes(task: Task, total: int, kinds: Statics, numbers: ByteLookup | None) -> Runner:
+def _curves_of_bytes(task: Task, kinds: Statics, numbers: ByteLookup | None) -> Runner:
     amount, keep = _mix_weights(task)
-    size, byte = task.inputs[1].shape[0], np.arange(256.0)
-    run_all: Callable[..., None] = compile_native(curves_of_bytes, **kinds).parallel(total, TILE)
+    image, lut = task.inputs
+    size, byte = lut.shape[0], np.arange(256.0)
+    run_all = compile_native(curves_of_bytes, **kinds).parallel(
+        image.shape[0] * image.shape[1], TILE
+    )
     low, high = task["domain_min"], task["domain_max"]
 
-    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        (src, table), out = memories(inputs, output)
+    def run(src: Memory, table: Memory, out: Memory) -> None:
         curves = table.array.view(np.float32)[: 3 * size].reshape(size, 3)
         if numbers is not None:
             made = byte_curves(task, curves, numbers)
@@ -430,17 +345,4 @@ def _curves_of_bytes(task: Task, total: int, kinds: Statics, numbers: ByteLookup
             made = (found * amount + byte * keep).astype(np.float32)
         run_all(src, np.ascontiguousarray(made.reshape(-1)), out)
 
-    return run
-
-
-def _curves_of_floats(task: Task, total: int, kinds: Statics) -> Runner:
-    amount, keep = _mix_weights(task)
-    lows, scales = (np.array(v, np.float32) for v in _domain(task))
-    size = task.inputs[1].shape[0]
-    run_all = compile_native(curves_of_floats, mixing=keep != 0.0, **kinds).parallel(total, TILE)
-
-    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        (src, table), out = memories(inputs, output)
-        run_all(src, table, out, lows, scales, size, amount, keep)
-
-    return run
+    return array_runner(run)

@@ -1,48 +1,63 @@
 """3D lookup tables from bytes to bytes, in the integers that ``engines/lookup.py`` defines.
 
-An entry is four numbers of 16 bits, so that it is one vector. Pixels are processed in blocks, as in
-``lut.py``.
+Products of 16-bit numbers are added in pairs, which is one instruction on most processors. So an
+entry is four numbers with sign, 32767 less the quantized ones. Weights sum to 2**16 and are given
+negative: they fit 16 bits, except one over 2**15, which is 2**16 too large there. Then its entry is
+subtracted, shifted by 16 bits; else the entry of zeros behind the table. Pixels are processed in
+blocks, as in ``lut.py``.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
+    Vector,
+    bits,
     f32,
     f64,
     floor,
+    i16,
     i32,
     i64,
     in_range,
     independent,
     load,
     local,
+    multiply_pairs,
+    saturate,
     select,
+    shuffle,
+    splat,
     static,
     store,
     u8,
-    u16,
     u32,
     view,
 )
-from dala.gpu.compute.engines.cpu.ops.lut import BLOCK
+from dala.gpu.compute.engines.cpu.ops.lut import BLOCK, tetrahedron
 from dala.gpu.compute.engines.lookup import FARTHEST
+
+#: Shuffles two entries so that their numbers alternate.
+_ALTERNATE: Final = (0, 4, 1, 5, 2, 6, 3, 7)
 
 
 @native
 def quantize_entries(
-    lut: Array[f32], wide: Array[u16], factor: f64, bias: i32, top: i32, start: i64, end: i64
+    lut: Array[f32], wide: Array[i16], factor: f64, bias: i32, top: i32, start: i64, end: i64
 ) -> None:
-    """Quantize entries of three numbers, and pad them to four."""
+    """Quantize entries of three numbers, and pad them to four; an entry of zeros follows."""
+    store(wide, len(lut) // 3 * 4, splat(i16(0), 4))
     for k in independent(range(start, end)):
         for c in static(range(3)):
             v = lut[3 * k + c]
             known = select(v == v, v, f32(0))
             x = f64(min(max(known, f32(-FARTHEST)), f32(FARTHEST)))
             q = in_range(i32, floor(x * factor + f64(0.5))) + bias
-            wide[4 * k + c] = u16(min(max(q, 0), top))
-        wide[4 * k + 3] = u16(0)
+            wide[4 * k + c] = i16(32767 - min(max(q, 0), top))
+        wide[4 * k + 3] = i16(0)
 
 
 @native
@@ -64,113 +79,112 @@ def split_weight(w: u32, part: u32) -> u32:
 
 
 @native
+def pair(a: u32, b: u32) -> u32:
+    """Return two weights, negative, in a word."""
+    return ((0 - a) & 65535) | ((0 - b) << 16)
+
+
+@native
 def find_byte_entries(
-    src: Array[u8],
-    places: Array[u32],
-    near: Array[i32],
-    weights: Array[u32],
-    size: i32,
-    count: i64,
-    *,
-    channels: int,
-    tetrahedral: bool,
-    plain: bool,
-) -> None:
-    """Write the entries and weights of each pixel of a block."""
+    src: Array[u8], places: Array[u32], near: Array[i32], weights: Array[u32], size: i32,
+    count: i64, *, channels: int, tetrahedral: bool, plain: bool,
+) -> None:  # fmt: skip
+    """Write the entries of each pixel of a block, and its weights in pairs."""
     step_g = size * 4
     step_r = step_g * size
-    end = u32(size - 2)
+    end, zeros = u32(size - 2), step_r * size
     for k in independent(range(count)):
         if channels == 4:
             px = view(src, u32)[k]
             cr, cg, cb = px & 255, (px >> 8) & 255, (px >> 16) & 255
         else:
             cr, cg, cb = u32(src[3 * k]), u32(src[3 * k + 1]), u32(src[3 * k + 2])
-        r = byte_place(cr, places, size, channel=0, plain=plain)
-        g = byte_place(cg, places, size, channel=1, plain=plain)
-        b = byte_place(cb, places, size, channel=2, plain=plain)
+        r = byte_place(cr, places, size, channel=0)
+        g = byte_place(cg, places, size, channel=1)
+        b = byte_place(cb, places, size, channel=2)
         i, j, m = min(r >> 16, end), min(g >> 16, end), min(b >> 16, end)
         r, g, b = r - (i << 16), g - (j << 16), b - (m << 16)
         base = i32(i) * step_r + i32(j) * step_g + i32(m) * 4
         near[k] = base
         if tetrahedral:
-            up = select(r >= g, select(r >= b, step_r, 4), select(g >= b, step_g, 4))
-            off = select(r >= g, select(g >= b, 4, step_g), select(r >= b, 4, step_r))
-            near[BLOCK + k] = base + up
-            near[2 * BLOCK + k] = base + step_r + step_g + 4 - off
-            high = max(r, g)
-            less = min(r, g)
-            most = max(high, b)
-            least = min(less, b)
-            middle = max(less, min(high, b))
-            weights[k] = 65536 - most
-            weights[BLOCK + k] = most - middle
-            weights[2 * BLOCK + k] = middle - least
-            weights[3 * BLOCK + k] = least
+            second, third, last, w0, w1, w2, w3 = tetrahedron(
+                r, g, b, base, step_r, step_g, u32(65536)
+            )
+            near[BLOCK + k], near[2 * BLOCK + k] = second, third
+            weights[k], weights[BLOCK + k] = pair(w0, w1), pair(w2, w3)
+            heavy = select(w0 > 32768, base, zeros)
+            heavy = select(w1 > 32768, second, heavy)
+            heavy = select(w2 > 32768, third, heavy)
+            near[3 * BLOCK + k] = select(w3 > 32768, last, heavy)
         else:
             both = split_weight(r, g)
             w00, w01, w10 = 65536 + both - r - g, g - both, r - both
             v00, v01 = split_weight(w00, b), split_weight(w01, b)
             v10, v11 = split_weight(w10, b), split_weight(both, b)
-            weights[k], weights[BLOCK + k] = w00 - v00, v00
-            weights[2 * BLOCK + k], weights[3 * BLOCK + k] = w01 - v01, v01
-            weights[4 * BLOCK + k], weights[5 * BLOCK + k] = w10 - v10, v10
-            weights[6 * BLOCK + k], weights[7 * BLOCK + k] = both - v11, v11
+            weights[k], weights[BLOCK + k] = pair(w00 - v00, v00), pair(w01 - v01, v01)
+            weights[2 * BLOCK + k] = pair(w10 - v10, v10)
+            weights[3 * BLOCK + k] = pair(both - v11, v11)
+            most = max(max(w00 - v00, v00), max(w01 - v01, v01))
+            most = max(most, max(max(w10 - v10, v10), max(both - v11, v11)))
+            close = base + select(r > 32768, step_r, 0) + select(g > 32768, step_g, 0)
+            close += select(b > 32768, i32(4), 0)
+            near[3 * BLOCK + k] = select(most > 32768, close, zeros)
+
+
+@native
+def weighed(entries: Vector, weights: Array[u32], at: i64) -> Vector:
+    """Return the sums of two entries, whose numbers alternate."""
+    return u32(multiply_pairs(entries, bits(i16, splat(weights[at], 4))))
+
+
+@native
+def neighbors(wide: Array[i16], at: i64) -> Vector:
+    """Return an entry and the next one; their numbers alternate."""
+    both = load(wide, at, 8)
+    return shuffle(both, both, _ALTERNATE)
+
+
+@native
+def two_entries(wide: Array[i16], p: i64, q: i64) -> Vector:
+    """Return two entries; their numbers alternate."""
+    return shuffle(load(wide, p, 4), load(wide, q, 4), _ALTERNATE)
 
 
 @native
 def sum_byte_entries(
-    wide: Array[u16],
-    near: Array[i32],
-    weights: Array[u32],
-    sums: Array[u32],
-    size: i64,
-    count: i64,
-    *,
-    tetrahedral: bool,
-) -> None:
+    wide: Array[i16], near: Array[i32], weights: Array[u32], sums: Array[u32], size: i64,
+    count: i64, *, tetrahedral: bool,
+) -> None:  # fmt: skip
     """Write the weighted sum of each pixel's entries, four numbers per pixel."""
     step_g = size * 4
     step_r = step_g * size
     for k in range(count):
         base = i64(near[k])
-        v = u32(load(wide, base, 4)) * weights[k]
         if tetrahedral:
-            v += u32(load(wide, i64(near[BLOCK + k]), 4)) * weights[BLOCK + k]
-            v += u32(load(wide, i64(near[2 * BLOCK + k]), 4)) * weights[2 * BLOCK + k]
-            v += u32(load(wide, base + step_r + step_g + 4, 4)) * weights[3 * BLOCK + k]
+            far = base + step_r + step_g + 4
+            v = weighed(two_entries(wide, base, i64(near[BLOCK + k])), weights, k)
+            v += weighed(two_entries(wide, i64(near[2 * BLOCK + k]), far), weights, BLOCK + k)
         else:
-            v += u32(load(wide, base + 4, 4)) * weights[BLOCK + k]
-            v += u32(load(wide, base + step_g, 4)) * weights[2 * BLOCK + k]
-            v += u32(load(wide, base + step_g + 4, 4)) * weights[3 * BLOCK + k]
+            v = weighed(neighbors(wide, base), weights, k)
+            v += weighed(neighbors(wide, base + step_g), weights, BLOCK + k)
             base += step_r
-            v += u32(load(wide, base, 4)) * weights[4 * BLOCK + k]
-            v += u32(load(wide, base + 4, 4)) * weights[5 * BLOCK + k]
-            v += u32(load(wide, base + step_g, 4)) * weights[6 * BLOCK + k]
-            v += u32(load(wide, base + step_g + 4, 4)) * weights[7 * BLOCK + k]
-        store(sums, 4 * k, v)
+            v += weighed(neighbors(wide, base), weights, 2 * BLOCK + k)
+            v += weighed(neighbors(wide, base + step_g), weights, 3 * BLOCK + k)
+        store(sums, 4 * k, v - (u32(load(wide, i64(near[3 * BLOCK + k]), 4)) << 16))
 
 
 @native
 def byte_of_sum(total: u32, shift: u32, below: i32) -> u8:
-    """Return the byte of a sum."""
-    return u8(min(max(i32(total >> shift) - below, 0), 255))
+    """Return the byte of a sum of entries as they are stored."""
+    made: u8 = saturate(u8, i32((total + static(32767 << 16)) >> shift) - below)
+    return made
 
 
 @native
 def store_bytes(
-    src: Array[u8],
-    sums: Array[u32],
-    out: Array[u8],
-    keep: u32,
-    shift: u32,
-    below: i32,
-    count: i64,
-    *,
-    channels: int,
-    stored: int,
-    mixing: bool,
-) -> None:
+    src: Array[u8], sums: Array[u32], out: Array[u8], keep: u32, shift: u32, below: i32, count: i64,
+    *, channels: int, stored: int, mixing: bool,
+) -> None:  # fmt: skip
     """Store a block's sums as pixels; alpha is kept."""
     if channels == 4 and stored == 4:
         made = local(u8, 4 * BLOCK)
@@ -195,38 +209,17 @@ def store_bytes(
 
 @native
 def look_up_bytes(
-    src: Array[u8],
-    wide: Array[u16],
-    places: Array[u32],
-    out: Array[u8],
-    size: i64,
-    keep: u32,
-    shift: u32,
-    below: i32,
-    start: i64,
-    end: i64,
-    *,
-    channels: int,
-    stored: int,
-    tetrahedral: bool,
-    mixing: bool,
-    plain: bool,
-) -> None:
+    src: Array[u8], wide: Array[i16], places: Array[u32], out: Array[u8], size: i64, keep: u32,
+    shift: u32, below: i32, start: i64, end: i64, *, channels: int, stored: int, tetrahedral: bool,
+    mixing: bool, plain: bool,
+) -> None:  # fmt: skip
     """Map pixels through a 3D table."""
-    near = local(i32, 3 * BLOCK)
-    weights = local(u32, 8 * BLOCK)
+    near = local(i32, 4 * BLOCK)
+    weights = local(u32, 4 * BLOCK)
     sums = local(u32, 4 * BLOCK)
-    at = start
-    while at < end:
+    for at in range(start, end, BLOCK):
         count = min(end - at, BLOCK)
         pixels = src[at * channels :]
-        find_byte_entries(
-            pixels, places, near, weights, i32(size), count,
-            channels=channels, tetrahedral=tetrahedral, plain=plain,
-        )  # fmt: skip
-        sum_byte_entries(wide, near, weights, sums, size, count, tetrahedral=tetrahedral)
-        store_bytes(
-            pixels, sums, out[at * stored :], keep, shift, below, count,
-            channels=channels, stored=stored, mixing=mixing,
-        )  # fmt: skip
-        at += count
+        find_byte_entries(pixels, places, near, weights, i32(size), count)
+        sum_byte_entries(wide, near, weights, sums, size, count)
+        store_bytes(pixels, sums, out[at * stored :], keep, shift, below, count)

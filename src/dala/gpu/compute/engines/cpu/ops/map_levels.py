@@ -6,30 +6,30 @@ a pixel then reads two tables. f32 pictures are lowered to the kernel language.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dala.gpu.compute.engines.base import Runner, Storage, Task, Values
+from dala.gpu.compute.engines.base import Runner, Task
+from dala.gpu.compute.engines.cpu.memory import Memory
 from dala.gpu.compute.engines.cpu.native import compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
-    f32,
-    floor,
     hinted,
     i32,
     i64,
-    in_range,
     independent,
     load,
     look_up,
+    static,
     store,
     u8,
 )
 from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.shared import memories
+from dala.gpu.compute.engines.cpu.ops.scan import luma_of
+from dala.gpu.compute.engines.cpu.ops.shared import array_runner, picture_size
 from dala.gpu.compute.engines.cpu.threads import pool
+from dala.gpu.compute.engines.sampling.levels import tile_shares, whole_levels
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.cpu.engine import CPUEngine
@@ -39,57 +39,52 @@ PIECE: Final = 1 << 15
 
 
 @native
-def stored(v: f32) -> u8:
-    """Round a level to a byte."""
-    return u8(in_range(i32, min(max(v + f32(0.5), f32(0.0)), f32(255.0))))
+def mixed(a: i32, b: i32, share: i32) -> i32:
+    """Return the mean of two levels, with a share of the second."""
+    return a + (((b - a) * share + 16384) >> 15)
+
+
+@native
+def stored(v: i32) -> u8:
+    """Round a level with 7 bits of fraction to a byte."""
+    return u8(min(max((v + 64) >> 7, i32(0)), i32(255)))
 
 
 @native
 def map_pixel(
-    a: Array[u8], out: Array[u8], at: i64, near: Array[f32], far: Array[f32], share: f32,
+    a: Array[u8], out: Array[u8], at: i64, near: Array[i32], far: Array[i32], share: i32,
     *, channels: int, luma: int, planes: int,
 ) -> None:  # fmt: skip
     """Map the pixel at an index: ``share`` of the far table, the rest of the near one."""
     if luma == 1:
-        r = i64(a[at])
-        g = i64(a[at + 1])
-        b = i64(a[at + 2])
-        y = (r * 9798 + g * 19235 + b * 3735 + 16384) >> 15
-        change = near[y] + (far[y] - near[y]) * share - f32(y)
-        out[at] = stored(f32(r) + change)
-        out[at + 1] = stored(f32(g) + change)
-        out[at + 2] = stored(f32(b) + change)
+        y = luma_of(i32(a[at]), i32(a[at + 1]), i32(a[at + 2]))
+        change = mixed(near[y], far[y], share) - (y << 7)
+        for c in static(range(3)):
+            out[at + c] = stored((i32(a[at + c]) << 7) + change)
     else:
-        r = i64(a[at])
-        out[at] = stored(near[r] + (far[r] - near[r]) * share)
-        if channels > 1:
-            g = i64(a[at + 1]) + (256 if planes == 3 else 0)
-            b = i64(a[at + 2]) + (512 if planes == 3 else 0)
-            out[at + 1] = stored(near[g] + (far[g] - near[g]) * share)
-            out[at + 2] = stored(near[b] + (far[b] - near[b]) * share)
+        for c in static(range(min(channels, 3))):
+            v = i64(a[at + c]) + static(256 * c if planes == 3 else 0)
+            out[at + c] = stored(mixed(near[v], far[v], share))
     if channels == 4:
         out[at + 3] = a[at + 3]
 
 
 @native
 def map_rows(
-    a: Array[u8], tables: Array[f32], out: Array[u8], lines: Array[f32], height: i64, width: i64,
-    tall: i64, wide: i64, rows: i64, columns: i64, jobs: i64, start: i64, end: i64,
-    *, channels: int, luma: int, planes: int,
+    a: Array[u8], tables: Array[i32], out: Array[u8], lines: Array[i32], tiles_y: Array[i32],
+    shares_y: Array[i32], shares_x: Array[i32], height: i64, width: i64, wide: i64, rows: i64,
+    columns: i64, jobs: i64, start: i64, end: i64, *, channels: int, luma: int, planes: int,
 ) -> None:  # fmt: skip
     """Map jobs of rows; each has memory of its own for the tables of one row."""
     size = i64(planes * 256)
     for job in range(start, end):
         line = lines[job * columns * size : (job + 1) * columns * size]
         for y in range(height * job // jobs, height * (job + 1) // jobs):
-            v = f32(y) / f32(tall) - f32(0.5)
-            lower = floor(v)
-            t = v - lower
-            i = i64(in_range(i32, lower))
+            i, t = i64(tiles_y[y]), shares_y[y]
             top = tables[max(min(i, rows - 1), i64(0)) * columns * size :]
             low = tables[max(min(i + 1, rows - 1), i64(0)) * columns * size :]
             for k in independent(range(columns * size)):
-                line[k] = top[k] * (f32(1.0) - t) + low[k] * t
+                line[k] = mixed(top[k], low[k], t)
             begin = y * width * channels
             here = a[begin : begin + width * channels]
             made = out[begin : begin + width * channels]
@@ -102,11 +97,7 @@ def map_rows(
                 near = line[max(j, i64(0)) * size :]
                 far = line[min(j + 1, columns - 1) * size :]
                 for x in range(first, last):
-                    share = f32(x) / f32(wide) - f32(0.5) - f32(j)
-                    map_pixel(
-                        here, made, x * channels, near, far, share,
-                        channels=channels, luma=luma, planes=planes,
-                    )  # fmt: skip
+                    map_pixel(here, made, x * channels, near, far, shares_x[x])
 
 
 @native
@@ -120,14 +111,10 @@ def map_bytes(
         last = height * (job + 1) // jobs * width * channels
         if luma == 1:
             while i < last:
-                r = i64(a[i])
-                g = i64(a[i + 1])
-                b = i64(a[i + 2])
-                y = (r * 9798 + g * 19235 + b * 3735 + 16384) >> 15
+                y = luma_of(i64(a[i]), i64(a[i + 1]), i64(a[i + 2]))
                 change = i64(table[y]) - y
-                out[i] = u8(min(max(r + change, i64(0)), i64(255)))
-                out[i + 1] = u8(min(max(g + change, i64(0)), i64(255)))
-                out[i + 2] = u8(min(max(b + change, i64(0)), i64(255)))
+                for c in static(range(3)):
+                    out[i + c] = u8(min(max(i64(a[i + c]) + change, i64(0)), i64(255)))
                 if channels == 4:
                     out[i + 3] = a[i + 3]
                 i += channels
@@ -143,10 +130,8 @@ def map_bytes(
                 here, made = here[whole:], made[whole:]
                 i += whole
             for k in independent(range((last - i) // channels)):
-                made[k * channels] = table[i64(here[k * channels])]
-                if channels > 1:
-                    made[k * channels + 1] = table[i64(here[k * channels + 1]) + 256]
-                    made[k * channels + 2] = table[i64(here[k * channels + 2]) + 512]
+                for c in static(range(min(channels, 3))):
+                    made[k * channels + c] = table[i64(here[k * channels + c]) + 256 * c]
                 if channels == 4:
                     made[k * channels + 3] = here[k * channels + 3]
 
@@ -157,10 +142,10 @@ def make_map_levels(engine: CPUEngine, task: Task) -> Runner | None:
     image, given = task.inputs
     if image.dtype != "u8":
         return None
-    height, width = image.shape[:2]
-    channels = image.shape[2] if len(image.shape) == 3 else 1
+    height, width, channels = picture_size(image.shape)
     rows, columns, planes, _ = given.shape
-    tall, wide = task["size"]
+    (tiles_y, shares_y), (_, shares_x) = tile_shares(image.shape, task["size"])
+    wide = task["size"][1]
     jobs = max(1, min(height, height * width // PIECE, 4 * pool().threads))
     luma = int(task["luma"])
     single = rows * columns == 1
@@ -169,8 +154,7 @@ def make_map_levels(engine: CPUEngine, task: Task) -> Runner | None:
     ).parallel(jobs, 1)
     code = compile_native(map_rows, channels=channels, luma=luma, planes=planes).parallel(jobs, 1)
 
-    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        (a, tables), target = memories(inputs, output)
+    def run(a: Memory, tables: Memory, target: Memory) -> None:
         numbers = tables.array.view(np.float32)
         if single and np.array_equal(numbers, np.clip(np.floor(numbers), 0, 255)):
             bytes_ = numbers.astype(np.uint8).reshape(planes, 256)
@@ -178,7 +162,10 @@ def make_map_levels(engine: CPUEngine, task: Task) -> Runner | None:
                 bytes_ = np.repeat(bytes_, 3, axis=0)
             by_table(a, np.ascontiguousarray(bytes_), target, width, height, jobs)
             return
-        lines = np.empty((jobs, columns * planes * 256), np.float32)
-        code(a, tables, target, lines, height, width, tall, wide, rows, columns, jobs)
+        lines = np.empty((jobs, columns * planes * 256), np.int32)
+        code(
+            a, whole_levels(numbers), target, lines, tiles_y, shares_y, shares_x, height, width,
+            wide, rows, columns, jobs,
+        )  # fmt: skip
 
-    return run
+    return array_runner(run)

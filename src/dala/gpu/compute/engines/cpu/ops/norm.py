@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from math import prod
 from typing import Final
 
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
+from dala.gpu.compute.engines.base import Engine, Runner, Task
+from dala.gpu.compute.engines.cpu.loops.axis import (
+    BLOCK,
+    MAX,
+    PIECE,
+    ROWS,
+    SUM,
+    Schedule,
+    column_fold,
+    first_lanes,
+    part_of,
+    row_block,
+    row_fold,
+)
 from dala.gpu.compute.engines.cpu.native import compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
@@ -22,28 +35,21 @@ from dala.gpu.compute.engines.cpu.native.names import (
     independent,
     load,
     local,
-    maximum,
     select,
     splat,
     sqrt,
+    static,
     store,
 )
 from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.shared import (
-    BLOCK,
-    MAX,
-    PIECE,
-    first_lanes,
-    memories,
-    native_type,
-    row_extreme,
-    row_total,
-)
+from dala.gpu.compute.engines.cpu.ops.shared import array_runner, native_type
 
 #: Columns of a tile: few enough that it stays in the cache between passes.
 TILE: Final = 256
-#: Rows summed in the narrow type before the sums are added in a wider one.
-ROWS: Final = 64
+
+
+#: The lower numbers of a polynomial for exp.
+_EXP: Final = (8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
 
 
 # softmax --------------------------------------------------------------------------------------
@@ -56,10 +62,8 @@ def exp_below(x: Vector, *, short: bool) -> Vector:
         n = turns - 12582912.0
         r = fma(n, -1.42860677e-6, fma(n, -0.693145751953125, low))
         p = fma(r, 1.9875691500e-4, 1.3981999507e-3)
-        p = fma(p, r, 8.3334519073e-3)
-        p = fma(p, r, 4.1665795894e-2)
-        p = fma(p, r, 1.6666665459e-1)
-        p = fma(p, r, 5.0000001201e-1)
+        for number in static(_EXP):
+            p = fma(p, r, number)
         p = fma(p * r, r, r) + 1.0
         e = p * bits(f32, (bits(i32, turns) << 23) + 0x3F800000)
         found = select(x < -87.336544, 0.0, e)
@@ -83,8 +87,8 @@ def exponentials(
     s1 = s0
     i = i64(0)
     while i + 2 * lanes <= len(x):
-        e0 = exp_below(load(x, i, lanes) - m, short=short)
-        e1 = exp_below(load(x, i + lanes, lanes) - m, short=short)
+        e0 = exp_below(load(x, i, lanes) - m)
+        e1 = exp_below(load(x, i + lanes, lanes) - m)
         store(y, i, e0)
         store(y, i + lanes, e1)
         s0 += e0
@@ -92,116 +96,67 @@ def exponentials(
         i += 2 * lanes
     while i < len(x):
         left = min(len(x) - i, i64(lanes))
-        e0 = exp_below(load(x, i, lanes, left) - m, short=short)
+        e0 = exp_below(load(x, i, lanes, left) - m)
         store(y, i, e0, left)
-        s0 += select(first_lanes(left, lanes=lanes), e0, 0.0)
+        s0 += select(first_lanes(left), e0, 0.0)
         i += lanes
     return hsum(s0 + s1)
 
 
 @native
-def softmax_rows(
-    a: Array[T],
-    out: Array[T],
-    n: i64,
-    start: i64,
-    end: i64,
-    *,
-    T: type,  # noqa: N803
-    lanes: int,
-    short: bool,
-) -> None:
-    """Compute the softmax along the last axis."""
-    for row in range(start, end):
-        x, y = a[row * n : row * n + n], out[row * n : row * n + n]
-        m = row_extreme(x, kind=MAX, lanes=lanes)
-        total = f64(0)
-        i = i64(0)
-        while i < n:
-            last = min(i + BLOCK, n)
-            total += f64(exponentials(x[i:last], y[i:last], m, lanes=lanes, short=short))
-            i = last
-        scale = T(1 / total)
-        i = i64(0)
-        while i + lanes <= n:
-            store(y, i, load(y, i, lanes) * scale)
-            i += lanes
-        if i < n:
-            store(y, i, load(y, i, lanes, n - i) * scale, n - i)
-
-
-@native
-def softmax_columns(
-    a: Array[T],
-    out: Array[T],
-    n: i64,
-    inner: i64,
-    tiles: i64,
-    start: i64,
-    end: i64,
-    *,
-    T: type,  # noqa: N803
-    short: bool,
-) -> None:
-    """Compute the softmax along another axis, a tile of columns at a time."""
-    top = local(T, TILE)
-    narrow = local(T, TILE)
-    wide = local(f64, TILE)
+def softmax_parts(
+    a: Array[T], out: Array[T], n: i64, inner: i64, step: i64, length: i64, splits: i64, tiles: i64,
+    start: i64, end: i64,
+    *, T: type, lanes: int, short: bool, rows: bool, tile: int,  # noqa: N803
+) -> None:  # fmt: skip
+    """Compute the softmax of rows, or of tiles of columns."""
+    top, narrow, wide = local(T, tile), local(T, tile), local(f64, tile)
     for job in range(start, end):
-        c0 = (job % tiles) * TILE
-        width = min(inner - c0, i64(TILE))
-        x = a[(job // tiles) * n * inner + c0 :]
-        y = out[(job // tiles) * n * inner + c0 :]
-        for c in independent(range(width)):
-            top[c] = x[c]
-            wide[c] = f64(0)
-        for k in range(1, n):
-            row = x[k * inner :]
+        at, column, width, _, _, _ = part_of(job, n, inner, step, length, splits, tiles)
+        x, y = a[at + column : at + step], out[at + column : at + step]
+        if rows:
+            m = row_block(x, narrow=T, kind=MAX)
+            total = f64(0)
+            for i in range(0, n, BLOCK):
+                last = min(i + BLOCK, n)
+                total += f64(exponentials(x[i:last], y[i:last], m))
+            scale = T(1 / total)
+            i = i64(0)
+            while i + lanes <= n:
+                store(y, i, load(y, i, lanes) * scale)
+                i += lanes
+            if i < n:
+                store(y, i, load(y, i, lanes, n - i) * scale, n - i)
+        else:
+            column_fold(x, inner, 0, n, width, narrow, top, kind=MAX)
             for c in independent(range(width)):
-                top[c] = maximum(top[c], row[c])
-        k = i64(0)
-        while k < n:
-            stop = min(k + ROWS, n)
-            for c in independent(range(width)):
-                narrow[c] = T(0)
-            while k < stop:
-                row, to = x[k * inner :], y[k * inner :]
+                wide[c] = f64(0)
+            for block in range(0, n, ROWS):
                 for c in independent(range(width)):
-                    e = exp_below(row[c] - top[c], short=short)
-                    to[c] = e
-                    narrow[c] += e
-                k += 1
+                    narrow[c] = T(0)
+                for k in range(block, min(block + ROWS, n)):
+                    row, to = x[k * inner :], y[k * inner :]
+                    for c in independent(range(width)):
+                        e = exp_below(row[c] - top[c])
+                        to[c] = e
+                        narrow[c] += e
+                for c in independent(range(width)):
+                    wide[c] += f64(narrow[c])
             for c in independent(range(width)):
-                wide[c] += f64(narrow[c])
-        for c in independent(range(width)):
-            narrow[c] = T(1 / wide[c])
-        for k in range(n):
-            to = y[k * inner :]
-            for c in independent(range(width)):
-                to[c] = to[c] * narrow[c]
+                narrow[c] = T(1 / wide[c])
+            for k in range(n):
+                to = y[k * inner :]
+                for c in independent(range(width)):
+                    to[c] = to[c] * narrow[c]
 
 
 @implements("softmax")
 def make_softmax(engine: Engine, task: Task) -> Runner:
     """Return the runner of a softmax: over rows if its axis is contiguous, else over columns."""
-    outer, n, inner = task["layout"]
     t = native_type(task.inputs[0].dtype)
-    numbers: tuple[int, ...]
-    if inner == 1:
-        code = compile_native(softmax_rows, T=t, lanes=64 // t.size, short=t.size == 4)
-        go = code.parallel(outer, max(1, PIECE // 4 // n))
-        numbers = (n,)
-    else:
-        tiles = -(-inner // TILE)
-        code = compile_native(softmax_columns, T=t, short=t.size == 4)
-        go = code.parallel(outer * tiles, max(1, PIECE // 4 // (n * min(inner, TILE))))
-        numbers = (n, inner, tiles)
-
-    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        (a,), target = memories(inputs, output)
-        go(a, target, *numbers)
-
-    return run
+    schedule = Schedule.of(task["layout"], TILE, pieces=1)
+    statics = {"T": t, "lanes": 64 // t.size, "short": t.size == 4}
+    return array_runner(schedule.compile(softmax_parts, piece=PIECE // 4, **statics))
 
 
 # layer_norm -----------------------------------------------------------------------------------
@@ -223,7 +178,7 @@ def deviations(x: Array[T], m: T, *, T: type, lanes: int) -> tuple[T, T]:  # noq
         i += 2 * lanes
     while i < len(x):
         left = min(len(x) - i, i64(lanes))
-        d0 = select(first_lanes(left, lanes=lanes), load(x, i, lanes, left) - m, 0.0)
+        d0 = select(first_lanes(left), load(x, i, lanes, left) - m, 0.0)
         s0 += d0
         q0 = fma(d0, d0, q0)
         i += lanes
@@ -249,22 +204,18 @@ def layer_norm_rows(
     """Normalize rows. The subtracted mean is rounded to the dtype; the error is corrected."""
     for row in range(start, end):
         x, y = a[row * n : row * n + n], out[row * n : row * n + n]
-        m = T(row_total(x, narrow=T, wide=f64, lanes=lanes) / f64(n))
+        m = T(row_fold(x, narrow=T, wide=f64, kind=SUM) / f64(n))
         first = f64(0)
         second = f64(0)
-        i = i64(0)
-        while i < n:
-            last = min(i + BLOCK, n)
-            one, two = deviations(x[i:last], m, lanes=lanes)
+        for i in range(0, n, BLOCK):
+            one, two = deviations(x[i : min(i + BLOCK, n)], m)
             first += f64(one)
             second += f64(two)
-            i = last
         left = first / f64(n)
         variance = max(second / f64(n) - left * left, f64(0))
         scale = T(1 / sqrt(variance + epsilon))
         rest = T(left)
-        i = i64(0)
-        while i < n:
+        for i in range(0, n, lanes):
             many = min(n - i, i64(lanes))
             v = (load(x, i, lanes, many) - m - rest) * scale
             if scaled:
@@ -272,7 +223,6 @@ def layer_norm_rows(
             if shifted:
                 v = v + load(beta, i, lanes, many)
             store(y, i, v, many)
-            i += lanes
 
 
 @implements("layer_norm")
@@ -280,18 +230,10 @@ def make_layer_norm(engine: Engine, task: Task) -> Runner:
     """Return the runner of a layer normalization over the last axis."""
     a = task.inputs[0]
     t, n, given = native_type(a.dtype), a.shape[-1], len(task.inputs)
-    outer = 1
-    for length in a.shape[:-1]:
-        outer *= length
     code = compile_native(
         layer_norm_rows, T=t, lanes=64 // t.size, scaled=given > 1, shifted=given > 2
     )
-    go = code.parallel(outer, max(1, PIECE // 2 // n))
+    go = code.parallel(prod(a.shape[:-1]), max(1, PIECE // 2 // n))
     epsilon = task["epsilon"]
-
-    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        held, target = memories(inputs, output)
-        a, gamma, beta = (*held, (0, 0), (0, 0))[:3]
-        go(a, gamma, beta, target, n, epsilon)
-
-    return run
+    none = ((0, 0),) * (3 - given)
+    return array_runner(lambda *held: go(*held[:-1], *none, held[-1], n, epsilon))

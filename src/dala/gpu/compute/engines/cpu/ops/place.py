@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
 
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
-from dala.gpu.compute.engines.cpu.memory import Memory
+from dala.gpu.compute.engines.base import Engine, Runner, Task
 from dala.gpu.compute.engines.cpu.native import compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     T,
-    Vector,
-    f32,
     i64,
     independent,
     load,
@@ -22,13 +18,16 @@ from dala.gpu.compute.engines.cpu.native.names import (
     static,
     store,
     u8,
-    u32,
-    view,
 )
 from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.shared import memories, native_type, numpy_type
-from dala.gpu.compute.engines.cpu.threads import pool
-from dala.gpu.compute.engines.scratch import scratch_memory
+from dala.gpu.compute.engines.cpu.ops.shared import (
+    array_runner,
+    native_type,
+    numpy_type,
+    picture_size,
+    share,
+)
+from dala.gpu.compute.engines.cpu.vector.types import U8, U32
 from dala.typing import NDArray
 
 #: Five pixels of three bytes in reverse order, and a byte that the next store overwrites.
@@ -46,7 +45,6 @@ def copy_pixels(
     start: i64,
     end: i64,
     *,
-    T: type,  # noqa: N803
     channels: int,
 ) -> None:
     """Copy single pixels of a row by a table of columns; -1 is the fill color."""
@@ -60,12 +58,7 @@ def copy_pixels(
 def copy_reversed(src: Array[T], out: Array[T], *, T: type, channels: int) -> None:  # noqa: N803
     """Copy pixels in reverse order."""
     count = len(out) // channels
-    if u8 == T and channels == 4:
-        words = view(src, u32)
-        turned = view(out, u32)
-        for k in independent(range(count)):
-            turned[k] = words[count - 1 - k]
-    elif u8 == T and channels == 3:
+    if u8 == T and channels == 3:
         k = i64(0)
         while k + 6 <= count:  # the store writes a byte of the sixth pixel
             at = (count - k - 5) * 3
@@ -96,7 +89,6 @@ def place_rows(
     start: i64,
     end: i64,
     *,
-    T: type,  # noqa: N803
     channels: int,
     turned: bool,
 ) -> None:
@@ -110,17 +102,17 @@ def place_rows(
                     row[x * channels + c] = fill[c]
         else:
             line = src[at * wide * channels : (at + 1) * wide * channels]
-            copy_pixels(line, row, columns, fill, 0, first, channels=channels)
+            copy_pixels(line, row, columns, fill, 0, first)
             if last > first:
                 inner = row[first * channels : last * channels]
                 if turned:
                     low = columns[last - 1]
-                    copy_reversed(line[low * channels :], inner, channels=channels)
+                    copy_reversed(line[low * channels :], inner)
                 else:
                     begin = columns[first] * channels
                     for k in independent(range((last - first) * channels)):
                         inner[k] = line[begin + k]
-            copy_pixels(line, row, columns, fill, last, width, channels=channels)
+            copy_pixels(line, row, columns, fill, last, width)
 
 
 def indexes(first: int, step: int, count: int, size: int, border: str) -> NDArray:
@@ -147,92 +139,24 @@ def run_of(first: int, step: int, count: int, size: int) -> tuple[int, int]:
     return low, min(max(high, low), count)
 
 
-# pictures with a border ---------------------------------------------------------------------------
-#: Bytes per vector of code that reads around pixels; floats have a quarter.
-LANES: Final = 64
-
-
-@native
-def store_vector(row: Array[T], at: i64, vector: Vector, *, T: type, lanes: int) -> None:  # noqa: N803
-    """Store a vector to a row, and only its first lanes at the end."""
-    if at + lanes <= len(row):
-        store(row, at, vector)
-    else:
-        store(row, at, vector, len(row) - at)
-
-
-@native
-def keep_alpha(src: Array[T], row: Array[T], at: i64, *, T: type) -> None:  # noqa: N803
-    """Copy the alpha of a row that begins at a position of the picture."""
-    same = src[at : at + len(row)]
-    for x in independent(range(len(row) // 4)):
-        row[4 * x + 3] = same[4 * x + 3]
-
-
-class Bordered:
-    """Copies pictures with their edge pixels repeated, for code that reads around each pixel.
-
-    ``run(src, work)`` calls ``work(wide)``: ``wide`` has ``reach`` more pixels on each side, and a
-    vector at the end.
-    """
-
-    def __init__(self, engine: Engine, task: Task, reach: int) -> None:
-        self._engine, self._name = engine, task.op
-        shape = task.output.shape
-        is_bytes = task.output.dtype == "u8"
-        self.height, self.width = shape[:2]
-        self.channels = shape[2] if len(shape) == 3 else 1
-        self.kind = native_type(task.output.dtype)
-        self.lanes = LANES if is_bytes else LANES // 4
-        #: Rows per piece of work.
-        self.tile = max(1, -(-self.height // (pool().threads * 4)))
-        self._dtype = np.dtype(numpy_type(self.kind))
-        self._reach = reach
-        rows, self._wide = self.height + 2 * reach, self.width + 2 * reach
-        self._size = rows * self._wide * self.channels + self.lanes
-        self._rows = indexes(-reach, 1, rows, self.height, "clamp")
-        self._columns = indexes(-reach, 1, self._wide, self.width, "clamp")
-        self._fill = np.zeros(4, self._dtype)
-        code = compile_native(place_rows, T=self.kind, channels=self.channels, turned=False)
-        self._widen = code.parallel(rows, self.tile)
-
-    def run(self, src: Memory, work: Callable[[Memory], None]) -> None:
-        """Copy a picture, and call a function with the copy."""
-        itemsize = self._dtype.itemsize
-        with scratch_memory(self._engine, self._name, self._size * itemsize) as (storage,):
-            wide: Memory = storage.handle
-            wide.array[-self.lanes * itemsize :] = 0
-            reach, width = self._reach, self.width
-            self._widen(
-                src, wide, self._rows, self._columns, self._fill, width, self._wide, reach,
-                reach + width,
-            )  # fmt: skip
-            work(wide)
-
-
-@implements("place")
-def make_place(engine: Engine, task: Task) -> Runner:
+def place_runner(engine: Engine, task: Task) -> Runner:
     """Return the runner of a crop, pad or flip."""
-    return place_runner(task)
-
-
-def place_runner(task: Task) -> Runner:
-    """Return the runner for the task's dtype, channels and direction."""
-    (height, width), shape = task.inputs[0].shape[:2], task.output.shape
+    wide, high = task.inputs[0].shape[1::-1]
+    height, width, channels = picture_size(task.output.shape)
     (top, left), (down, across), border = task["first"], task["step"], task["border"]
-    channels = shape[2] if len(shape) == 3 else 1
-    kind, dtype = (u8, np.uint8) if task.output.dtype == "u8" else (f32, np.float32)
-    rows = indexes(top, down, shape[0], height, border)
-    columns = indexes(left, across, shape[1], width, border)
-    first, last = run_of(left, across, shape[1], width)
-    fill = np.array(task["fill"]).astype(dtype)
-    row_bytes = max(1, shape[1] * channels * fill.itemsize)
-    tile = max(1, -(-TILE // row_bytes), -(-shape[0] // (pool().threads * 4)))
+    kind = native_type(task.output.dtype)
+    rows, columns = (
+        indexes(top, down, height, high, border),
+        indexes(left, across, width, wide, border),
+    )
+    fill = np.array(task["fill"]).astype(numpy_type(kind))
+    if kind == U8 and channels == 4:  # words are faster to reverse
+        kind, channels, fill = U32, 1, fill.view(np.uint32)
+    row_bytes = max(1, width * channels * kind.size)
     code = compile_native(place_rows, T=kind, channels=channels, turned=across < 0)
-    run_rows = code.parallel(shape[0], tile)
+    run_rows = code.parallel(height, share(height, least=-(-TILE // row_bytes)))
+    inside = run_of(left, across, width, wide)
+    return array_runner(run_rows, rows, columns, fill, wide, width, *inside)
 
-    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        (src,), out = memories(inputs, output)
-        run_rows(src, out, rows, columns, fill, width, shape[1], first, last)
 
-    return run
+implements("place")(place_runner)

@@ -21,7 +21,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     u32,
 )
 from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.shared import memories
+from dala.gpu.compute.engines.cpu.ops.shared import array_runner
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.cpu.engine import CPUEngine
@@ -37,102 +37,112 @@ def make_reshape(engine: Engine, task: Task) -> Runner:
     return run
 
 
-#: Columns of a block, and its rows for each size of pixels: whole cache lines of the source.
+#: Columns and rows of a block: whole cache lines of the source.
 BLOCK: Final = 64
-BLOCK_ROWS: Final = {1: 64, 3: 64, 4: 64}
 
-#: Shuffles that interleave two vectors: of eight bytes, and the halves of sixteen.
+#: The shuffle that interleaves eight bytes of two vectors, and those of the halves of a result.
 ZIP: Final = (0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15)
-LOW: Final = (0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
-HIGH: Final = (8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
 FIRST: Final = (0, 1, 2, 3, 4, 5, 6, 7)
 LAST: Final = (8, 9, 10, 11, 12, 13, 14, 15)
-#: The same for pixels of three bytes, four in a vector of sixteen bytes, and back to full pixels.
+#: Shuffles that interleave the first halves of two vectors, and the last ones: of words, of sixteen
+#: bytes, and of four pixels of three bytes, each followed by a byte.
+WORDS: Final = (0, 4, 1, 5), (2, 6, 3, 7)
+BYTES: Final = tuple(tuple(k // 2 + 16 * (k % 2) + 8 * h for k in range(16)) for h in range(2))
+TRIPLES: Final = tuple(tuple(4 * w + k for w in half for k in range(4)) for half in WORDS)
+#: Shuffles of pixels of three bytes to four, and back.
 SPREAD: Final = (0, 1, 2, 15, 3, 4, 5, 15, 6, 7, 8, 15, 9, 10, 11, 15)
-LOW_PIXELS: Final = (0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23)
-HIGH_PIXELS: Final = (8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31)
 CLOSED: Final = (0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 3, 7, 11, 15)
 
 
 @native
-def turn_words(src: Array[u32], out: Array[u32], at: i64, line: i64, to: i64, row: i64) -> None:
-    """Transpose four rows of four words; ``line`` and ``row`` are distances between rows."""
-    a, b = load(src, at, 4), load(src, at + line, 4)
-    c, d = load(src, at + 2 * line, 4), load(src, at + 3 * line, 4)
-    e, f = shuffle(a, c, (0, 4, 1, 5)), shuffle(a, c, (2, 6, 3, 7))
-    g, h = shuffle(b, d, (0, 4, 1, 5)), shuffle(b, d, (2, 6, 3, 7))
-    store(out, to, shuffle(e, g, (0, 4, 1, 5)))
-    store(out, to + row, shuffle(e, g, (2, 6, 3, 7)))
-    store(out, to + 2 * row, shuffle(f, h, (0, 4, 1, 5)))
-    store(out, to + 3 * row, shuffle(f, h, (2, 6, 3, 7)))
+def turned(
+    a: Vector, b: Vector, c: Vector, d: Vector, *, halves: tuple[tuple[int, ...], ...]
+) -> Vector:
+    """Transpose four vectors of four parts."""
+    low = static(halves[0])
+    high = static(halves[1])
+    e, f, g, h = shuffle(a, c, low), shuffle(a, c, high), shuffle(b, d, low), shuffle(b, d, high)
+    return shuffle(e, g, low), shuffle(e, g, high), shuffle(f, h, low), shuffle(f, h, high)
 
 
 @native
 def turn_bytes(src: Array[u8], out: Array[u8], at: i64, line: i64, to: i64, row: i64) -> None:
-    """Transpose eight rows of eight bytes."""
+    """Transpose eight rows of eight bytes; ``line`` and ``row`` are distances between rows."""
     a = shuffle(load(src, at, 8), load(src, at + 4 * line, 8), ZIP)
     b = shuffle(load(src, at + line, 8), load(src, at + 5 * line, 8), ZIP)
     c = shuffle(load(src, at + 2 * line, 8), load(src, at + 6 * line, 8), ZIP)
     d = shuffle(load(src, at + 3 * line, 8), load(src, at + 7 * line, 8), ZIP)
-    e, f = shuffle(a, c, LOW), shuffle(a, c, HIGH)
-    g, h = shuffle(b, d, LOW), shuffle(b, d, HIGH)
-    a, b, c, d = shuffle(e, g, LOW), shuffle(e, g, HIGH), shuffle(f, h, LOW), shuffle(f, h, HIGH)
-    store(out, to, shuffle(a, a, FIRST))
-    store(out, to + row, shuffle(a, a, LAST))
-    store(out, to + 2 * row, shuffle(b, b, FIRST))
-    store(out, to + 3 * row, shuffle(b, b, LAST))
-    store(out, to + 4 * row, shuffle(c, c, FIRST))
-    store(out, to + 5 * row, shuffle(c, c, LAST))
-    store(out, to + 6 * row, shuffle(d, d, FIRST))
-    store(out, to + 7 * row, shuffle(d, d, LAST))
+    a, b, c, d = turned(a, b, c, d, halves=BYTES)
+    store_halves(out, to, row, a)
+    store_halves(out, to + 2 * row, row, b)
+    store_halves(out, to + 4 * row, row, c)
+    store_halves(out, to + 6 * row, row, d)
 
 
 @native
-def four_pixels(src: Array[u8], at: i64) -> Vector:
-    """Load four pixels of three bytes, each followed by a byte."""
+def store_halves(out: Array[u8], to: i64, row: i64, v: Vector) -> None:
+    """Store the halves of a vector in two rows."""
+    store(out, to, shuffle(v, v, FIRST))
+    store(out, to + row, shuffle(v, v, LAST))
+
+
+@native
+def load_four(src: Array[T], at: i64, *, channels: int) -> Vector:
+    """Load four pixels: words, or three bytes, each followed by a byte."""
+    if channels == 1:
+        return load(src, at, 4)
     found = load(src, at, 16) if at + 16 <= len(src) else load(src, at, 16, 12)
     return shuffle(found, found, SPREAD)
 
 
 @native
-def turn_triples(src: Array[u8], out: Array[u8], at: i64, line: i64, to: i64, row: i64) -> None:
-    """Transpose four rows of four pixels of three bytes; stores write four bytes beyond them."""
-    a, b = four_pixels(src, at), four_pixels(src, at + line)
-    c, d = four_pixels(src, at + 2 * line), four_pixels(src, at + 3 * line)
-    e, f = shuffle(a, c, LOW_PIXELS), shuffle(a, c, HIGH_PIXELS)
-    g, h = shuffle(b, d, LOW_PIXELS), shuffle(b, d, HIGH_PIXELS)
-    first, second = shuffle(e, g, LOW_PIXELS), shuffle(e, g, HIGH_PIXELS)
-    third, fourth = shuffle(f, h, LOW_PIXELS), shuffle(f, h, HIGH_PIXELS)
-    store(out, to, shuffle(first, first, CLOSED))
-    store(out, to + row, shuffle(second, second, CLOSED))
-    store(out, to + 2 * row, shuffle(third, third, CLOSED))
-    store(out, to + 3 * row, shuffle(fourth, fourth, CLOSED))
+def store_four(out: Array[T], to: i64, v: Vector, *, channels: int) -> None:
+    """Store four pixels; those of three bytes write four bytes beyond them."""
+    if channels == 1:
+        store(out, to, v)
+    else:
+        store(out, to, shuffle(v, v, CLOSED))
+
+
+@native
+def turn_four(
+    src: Array[T], out: Array[T], at: i64, line: i64, to: i64, row: i64,
+    *, channels: int, halves: tuple[tuple[int, ...], ...],
+) -> None:  # fmt: skip
+    """Transpose four rows of four pixels."""
+    a, b = load_four(src, at), load_four(src, at + line)
+    c, d = load_four(src, at + 2 * line), load_four(src, at + 3 * line)
+    a, b, c, d = turned(a, b, c, d)
+    store_four(out, to, a)
+    store_four(out, to + row, b)
+    store_four(out, to + 2 * row, c)
+    store_four(out, to + 3 * row, d)
+
+
+@native
+def turn_pixels(
+    src: Array[T], out: Array[T], height: i64, width: i64, column: i64, across: i64, line: i64,
+    down: i64, top: i64, bottom: i64, left: i64, right: i64, *, channels: int,
+) -> None:  # fmt: skip
+    """Write pixels of output rows one by one; see ``turn_rows``."""
+    for y in range(top, bottom):
+        for x in range(left, right):
+            at = ((line + down * x) * width + column + across * y) * channels
+            for c in static(range(channels)):
+                out[(y * height + x) * channels + c] = src[at + c]
 
 
 @native
 def turn_rows(
-    src: Array[T],
-    out: Array[T],
-    height: i64,
-    width: i64,
-    column: i64,
-    across: i64,
-    line: i64,
-    down: i64,
-    start: i64,
-    end: i64,
-    *,
-    T: type,  # noqa: N803
-    channels: int,
-    side: int,
-) -> None:
+    src: Array[T], out: Array[T], height: i64, width: i64, column: i64, across: i64, line: i64,
+    down: i64, start: i64, end: i64, *, channels: int, side: int,
+) -> None:  # fmt: skip
     """Write output rows, which are columns of the picture, in blocks.
 
     Output row y is column ``column + across * y`` of the picture, and its pixel x is from row
     ``line + down * x``. ``side`` is that of the squares that vectors turn, 0 for none.
     """
-    left = i64(0)
-    while left < height:
+    for left in range(0, height, BLOCK):
         right = min(left + BLOCK, height)
         y = start
         if side > 0:
@@ -145,26 +155,17 @@ def turn_rows(
                     at = ((line + down * x) * width + column + across * first) * channels
                     to = (first * height + x) * channels
                     far, row = down * width * channels, across * height * channels
-                    if channels == 3:
-                        turn_triples(src, out, at, far, to, row)
-                    elif side == 8:
+                    if side == 8:
                         turn_bytes(src, out, at, far, to, row)
                     else:
-                        turn_words(src, out, at, far, to, row)
+                        halves = static(WORDS if channels == 1 else TRIPLES)
+                        turn_four(src, out, at, far, to, row, halves=halves)
                     x += side
-                for k in range(y, y + side):
-                    for i in range(x, right):
-                        at = ((line + down * i) * width + column + across * k) * channels
-                        for c in static(range(channels)):
-                            out[(k * height + i) * channels + c] = src[at + c]
+                turn_pixels(
+                    src, out, height, width, column, across, line, down, y, y + side, x, right
+                )
                 y += side
-        while y < end:
-            for x in range(left, right):
-                at = ((line + down * x) * width + column + across * y) * channels
-                for c in static(range(channels)):
-                    out[(y * height + x) * channels + c] = src[at + c]
-            y += 1
-        left = right
+        turn_pixels(src, out, height, width, column, across, line, down, y, end, left, right)
 
 
 @implements("transpose")
@@ -185,12 +186,7 @@ def make_transpose(engine: CPUEngine, task: Task) -> Runner | None:
         return None
     side = 8 if size == 1 else 4 if size in (3, 4) else 0
     code = compile_native(turn_rows, T=kind, channels=channels, side=side)
-    run_rows = code.parallel(shape[1], BLOCK_ROWS.get(size, BLOCK))
+    run_rows = code.parallel(shape[1], BLOCK)
     column, across = (shape[1] - 1, -1) if 0 in reverse else (0, 1)
     line, down = (shape[0] - 1, -1) if 1 in reverse else (0, 1)
-
-    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        (src,), out = memories(inputs, output)
-        run_rows(src, out, shape[0], shape[1], column, across, line, down)
-
-    return run
+    return array_runner(run_rows, shape[0], shape[1], column, across, line, down)

@@ -1,46 +1,20 @@
-"""Helpers for operations: dtypes, the memory of buffers, and sums and extremes of rows."""
+"""Helpers for operations: dtypes, sizes, the memory of buffers, and plain runners."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from dala.gpu.compute.engines.base import Storage
+from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
+from dala.gpu.compute.engines.cpu.jit import jit
 from dala.gpu.compute.engines.cpu.job import freed_error
 from dala.gpu.compute.engines.cpu.memory import Memory
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    T,
-    Vector,
-    hmax,
-    hmin,
-    hsum,
-    i32,
-    i64,
-    load,
-    maximum,
-    minimum,
-    select,
-    splat,
-    table,
-)
-from dala.gpu.compute.engines.cpu.native.types import BY_NAME, U8, Type
-
-SUM: Final = 0
-MAX: Final = 1
-MIN: Final = 2
-
-#: Elements summed in the narrow type before the sum goes to a wider one.
-BLOCK: Final = 4096
-#: Elements per piece of work.
-PIECE: Final = 1 << 16
-#: Pieces that keep all threads busy.
-MANY: Final = 64
-#: The index of each lane.
-LANE_NUMBERS: Final = tuple(range(64))
+from dala.gpu.compute.engines.cpu.native.arguments import Argument
+from dala.gpu.compute.engines.cpu.threads import pool
+from dala.gpu.compute.engines.cpu.vector.types import BY_NAME, Type
+from dala.gpu.compute.engines.scratch import scratch_memory
 
 _NATIVE: Final = {"s32": "i32", "s64": "i64"}
 
@@ -69,88 +43,41 @@ def memories(inputs: Sequence[Storage], output: Storage) -> tuple[list[Memory], 
     return found, target
 
 
-def sum_types(t: Type) -> tuple[Type, Type]:
-    """Return the narrow type for sums of a few elements, and the wide type for sums of all."""
-    if t.floating:
-        return t, BY_NAME["f64"]
-    return BY_NAME["u32" if t == U8 else "i64"], BY_NAME["i64"]
+def picture_size(shape: tuple[int, ...]) -> tuple[int, int, int]:
+    """Return height, width and channels of a picture, which has one channel without a last axis."""
+    height, width, channels = (*shape, 1)[:3]
+    return height, width, channels
 
 
-def pieces_for(items: int, size: int) -> int:
-    """Return the number of pieces into which each of ``items`` runs of ``size`` is split.
-
-    It does not depend on the number of threads: sums of floats have the same order everywhere.
-    """
-    return 1 if items >= MANY else max(1, min(size // PIECE, MANY))
+def share(count: int, *, tiles: int = 4, least: int = 1) -> int:
+    """Return the rows per tile: some tiles for each thread, of at least so many rows."""
+    return max(1, least, -(-count // (pool().threads * tiles)))
 
 
-# native code ----------------------------------------------------------------------------------
-@native
-def first_lanes(count: i64, *, lanes: int) -> Vector:
-    """Return a mask of the first ``count`` lanes."""
-    return load(table(i32, LANE_NUMBERS), 0, lanes) < i32(count)
+def vector_bytes() -> int:
+    """Return the bytes of the processor's vectors of floats."""
+    features = jit().features
+    return 64 if features.get("avx512f") else 32 if features.get("avx") else 16
 
 
-@native
-def row_sum(a: Array[T], *, T: type, narrow: type, lanes: int) -> Vector:  # noqa: N803
-    """Return the sum of a row in the narrow type, with several accumulators."""
-    s0 = splat(narrow(0), lanes)
-    s1 = s0
-    s2 = s0
-    s3 = s0
-    i = i64(0)
-    while i + 4 * lanes <= len(a):
-        s0 += narrow(load(a, i, lanes))
-        s1 += narrow(load(a, i + lanes, lanes))
-        s2 += narrow(load(a, i + 2 * lanes, lanes))
-        s3 += narrow(load(a, i + 3 * lanes, lanes))
-        i += 4 * lanes
-    while i + lanes <= len(a):
-        s0 += narrow(load(a, i, lanes))
-        i += lanes
-    if i < len(a):
-        s1 += narrow(load(a, i, lanes, len(a) - i))
-    return hsum((s0 + s1) + (s2 + s3))
+def array_runner(run: Callable[..., None], *numbers: Argument) -> Runner:
+    """Return the runner that gives a call's arrays and then numbers to native code."""
+
+    def run_arrays(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
+        held, target = memories(inputs, output)
+        run(*held, target, *numbers)
+
+    return run_arrays
 
 
-@native
-def row_total(a: Array[T], *, T: type, narrow: type, wide: type, lanes: int) -> Vector:  # noqa: N803
-    """Return the sum of a row: blocks in the narrow type, added in the wide one."""
-    total = wide(0)
-    i = i64(0)
-    while i < len(a):
-        last = min(i + BLOCK, len(a))
-        total += wide(row_sum(a[i:last], narrow=narrow, lanes=lanes))
-        i = last
-    return total
+def scratch_runner(
+    engine: Engine, task: Task, sizes: Sequence[int], run: Callable[..., None], *numbers: Argument
+) -> Runner:
+    """Return the runner that gives native code scratch memory too, between arrays and numbers."""
 
+    def run_arrays(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
+        held, target = memories(inputs, output)
+        with scratch_memory(engine, task.op, *sizes) as storages:
+            run(*held, target, *(s.handle for s in storages), *numbers)
 
-@native
-def extreme(x: Vector, y: Vector, *, kind: int) -> Vector:
-    """Return the maximum or the minimum of two values; NaN if either is NaN."""
-    return maximum(x, y) if kind == MAX else minimum(x, y)
-
-
-@native
-def row_extreme(a: Array[T], *, T: type, kind: int, lanes: int) -> Vector:  # noqa: N803
-    """Return the maximum or the minimum of a row."""
-    n = len(a)
-    if n < lanes:
-        m0 = select(first_lanes(n, lanes=lanes), load(a, 0, lanes, n), splat(a[0], lanes))
-    else:
-        m0 = load(a, n - lanes, lanes)  # overlapping the vectors below is harmless
-        m1 = m0
-        m2 = m0
-        m3 = m0
-        i = i64(0)
-        while i + 4 * lanes <= n:
-            m0 = extreme(m0, load(a, i, lanes), kind=kind)
-            m1 = extreme(m1, load(a, i + lanes, lanes), kind=kind)
-            m2 = extreme(m2, load(a, i + 2 * lanes, lanes), kind=kind)
-            m3 = extreme(m3, load(a, i + 3 * lanes, lanes), kind=kind)
-            i += 4 * lanes
-        while i + lanes <= n:
-            m0 = extreme(m0, load(a, i, lanes), kind=kind)
-            i += lanes
-        m0 = extreme(extreme(m0, m1, kind=kind), extreme(m2, m3, kind=kind), kind=kind)
-    return hmax(m0) if kind == MAX else hmin(m0)
+    return run_arrays

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 from typing import Final
 
 from dala.gpu.compute.dtypes import ITEMSIZE
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
-from dala.gpu.compute.engines.cpu.jit import jit
+from dala.gpu.compute.engines.base import Engine, Runner, Task
 from dala.gpu.compute.engines.cpu.native import compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     T,
     Vector,
-    f32,
-    f64,
     fma,
     i64,
     load,
@@ -25,7 +21,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     store,
 )
 from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.matmul import view
+from dala.gpu.compute.engines.cpu.ops.shared import array_runner, native_type, vector_bytes
 
 #: Multiplications per tile: about 20 us.
 STEPS: Final = 1 << 18
@@ -80,7 +76,6 @@ def convolve(
     start: i64,
     end: i64,
     *,
-    T: type,  # noqa: N803
     lanes: int,
     across: int,
 ) -> None:
@@ -100,10 +95,10 @@ def convolve(
             target[n] = dot(source, taps, n + first)
         n = low
         while n + span <= high:
-            slide(source, taps, target[n:], n + first, T=T, lanes=lanes, across=across)
+            slide(source, taps, target[n:], n + first)
             n += span
         while n + lanes <= high:
-            slide(source, taps, target[n:], n + first, T=T, lanes=lanes, across=1)
+            slide(source, taps, target[n:], n + first, across=1)
             n += lanes
         for m in range(n, stop):
             target[m] = dot(source, taps, m + first)
@@ -116,20 +111,14 @@ def make_convolve1d(engine: Engine, task: Task) -> Runner:
     length, taps = task.inputs[0].shape[-1], task.inputs[1].shape[0]
     size, first = task.output.shape[-1], task["first"]
     lines = prod(task.output.shape[:-1])
-    features = jit().features
-    wide = 64 if features.get("avx512f") else 32 if features.get("avx") else 16
+    wide = vector_bytes()
     piece = min(size, max(1024, min(STEPS * 16 // taps, 16384)))
     code = compile_native(
         convolve,
-        T=f32 if dtype == "f32" else f64,
+        T=native_type(dtype),
         lanes=wide // ITEMSIZE[dtype],
         across=ACROSS if wide > 16 else 4,
     )
     chunk = max(1, STEPS * 16 // (piece * taps))
-    share = code.parallel(lines * -(-size // piece), chunk)
-
-    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        a, kernel = view(inputs[0], (-1,), dtype), view(inputs[1], (-1,), dtype)
-        share(a, kernel, view(output, (-1,), dtype), length, size, first, piece)
-
-    return run
+    run = code.parallel(lines * -(-size // piece), chunk)
+    return array_runner(run, length, size, first, piece)

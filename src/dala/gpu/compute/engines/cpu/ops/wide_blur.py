@@ -8,17 +8,18 @@ difference from the center, so that constant areas stay exactly constant.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
+from dala.gpu.compute.engines.base import Engine, Runner, Task
+from dala.gpu.compute.engines.cpu.memory import Memory
 from dala.gpu.compute.engines.cpu.native import compile_native, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     S,
     T,
+    Vector,
     f32,
     i16,
     i32,
@@ -28,13 +29,9 @@ from dala.gpu.compute.engines.cpu.native.names import (
     static,
     u8,
 )
-from dala.gpu.compute.engines.cpu.ops.shared import Statics, memories
-from dala.gpu.compute.engines.cpu.threads import pool
+from dala.gpu.compute.engines.cpu.ops.box_blur import repeat_edges
+from dala.gpu.compute.engines.cpu.ops.shared import Statics, picture_size, scratch_runner, share
 from dala.gpu.compute.engines.sampling.gauss import BEFORE, GRID_SHIFT, coarse_blur
-from dala.gpu.compute.engines.scratch import scratch_memory
-
-#: Tiles per thread, so that no thread waits long for the last one.
-_TILES: Final = 4
 
 #: The type of the grid's samples.
 G = TypeVar("G")
@@ -107,93 +104,58 @@ def to_grid(
 
 
 @native
+def pair_at(line: Array[G], at: i64, apart: i64, last: i64, twice: G, weight: G, i: i64) -> Vector:
+    """Return the weighted sum of two numbers around an index, less twice the one in the middle."""
+    return ((line[max(at - apart, 0) + i] + line[min(at + apart, last) + i]) - twice) * weight
+
+
+@native
+def blur_along(
+    line: Array[G], at: i64, step: i64, last: i64, center: Array[G], out: Array[G],
+    weights: Array[G], radius: i64, *, G: type,  # noqa: N803
+) -> None:  # fmt: skip
+    """Blur numbers, which begin at an index, with those that are ``step`` apart, up to the last."""
+    exact = static(f32 == G)
+    for i in independent(range(len(out))):
+        out[i] = center[i] if exact else center[i] * weights[0]
+    k = i64(1)
+    while k + 3 <= radius:
+        w0, w1, w2, w3 = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
+        for i in independent(range(len(out))):
+            twice = center[i] + center[i] if exact else G(0)
+            low = pair_at(line, at, k * step, last, twice, w0, i)
+            low += pair_at(line, at, (k + 1) * step, last, twice, w1, i)
+            high = pair_at(line, at, (k + 2) * step, last, twice, w2, i)
+            high += pair_at(line, at, (k + 3) * step, last, twice, w3, i)
+            out[i] += low + high
+        k += 4
+    while k <= radius:
+        for i in independent(range(len(out))):
+            twice = center[i] + center[i] if exact else G(0)
+            out[i] += pair_at(line, at, k * step, last, twice, weights[k], i)
+        k += 1
+    if not exact:
+        for i in independent(range(len(out))):
+            out[i] = (out[i] + 32768) >> 16
+
+
+@native
 def blur_grid(
-    grid: Array[G],
-    blurred: Array[G],
-    work: Array[G],
-    weights: Array[G],
-    rows: i64,
-    samples: i64,
-    radius: i64,
-    tile: i64,
-    start: i64,
-    end: i64,
-    *,
-    G: type,  # noqa: N803
-    channels: int,
-) -> None:
+    grid: Array[G], blurred: Array[G], work: Array[G], weights: Array[G], rows: i64, samples: i64,
+    radius: i64, tile: i64, start: i64, end: i64, *, G: type, channels: int,  # noqa: N803
+) -> None:  # fmt: skip
     """Blur rows of the grid along both axes; ``work`` has a wide row for each tile."""
     size = samples * channels
     beside = radius * channels
-    exact = static(f32 == G)
     first = start // tile * (size + 2 * beside)
     wide = work[first : first + size + 2 * beside]
     middle = wide[beside : beside + size]
     for row in range(start, end):
-        center = grid[row * size : (row + 1) * size]
-        for i in independent(range(size)):
-            middle[i] = center[i] if exact else center[i] * weights[0]
-        k = i64(1)
-        while k + 3 <= radius:
-            a0 = grid[max(row - k, 0) * size :]
-            a1 = grid[max(row - k - 1, 0) * size :]
-            a2 = grid[max(row - k - 2, 0) * size :]
-            a3 = grid[max(row - k - 3, 0) * size :]
-            b0 = grid[min(row + k, rows - 1) * size :]
-            b1 = grid[min(row + k + 1, rows - 1) * size :]
-            b2 = grid[min(row + k + 2, rows - 1) * size :]
-            b3 = grid[min(row + k + 3, rows - 1) * size :]
-            w0, w1, w2, w3 = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
-            for i in independent(range(size)):
-                twice = center[i] + center[i] if exact else G(0)
-                low = ((a0[i] + b0[i]) - twice) * w0 + ((a1[i] + b1[i]) - twice) * w1
-                high = ((a2[i] + b2[i]) - twice) * w2 + ((a3[i] + b3[i]) - twice) * w3
-                middle[i] += low + high
-            k += 4
-        while k <= radius:
-            above = grid[max(row - k, 0) * size :]
-            below = grid[min(row + k, rows - 1) * size :]
-            for i in independent(range(size)):
-                twice = center[i] + center[i] if exact else G(0)
-                middle[i] += ((above[i] + below[i]) - twice) * weights[k]
-            k += 1
-        if not exact:
-            for i in independent(range(size)):
-                middle[i] = (middle[i] + 32768) >> 16
-        for x in range(radius):
-            for c in static(range(channels)):
-                wide[x * channels + c] = middle[c]
-                wide[beside + size + x * channels + c] = middle[size - channels + c]
-        out = blurred[row * size : (row + 1) * size]
-        for i in independent(range(size)):
-            out[i] = middle[i] if exact else middle[i] * weights[0]
-        k = i64(1)
-        while k + 3 <= radius:
-            a0 = wide[beside - k * channels :]
-            a1 = wide[beside - (k + 1) * channels :]
-            a2 = wide[beside - (k + 2) * channels :]
-            a3 = wide[beside - (k + 3) * channels :]
-            b0 = wide[beside + k * channels :]
-            b1 = wide[beside + (k + 1) * channels :]
-            b2 = wide[beside + (k + 2) * channels :]
-            b3 = wide[beside + (k + 3) * channels :]
-            w0, w1, w2, w3 = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
-            for i in independent(range(size)):
-                twice = middle[i] + middle[i] if exact else G(0)
-                low = ((a0[i] + b0[i]) - twice) * w0 + ((a1[i] + b1[i]) - twice) * w1
-                high = ((a2[i] + b2[i]) - twice) * w2 + ((a3[i] + b3[i]) - twice) * w3
-                out[i] += low + high
-            k += 4
-        while k <= radius:
-            before = wide[beside - k * channels :]
-            after = wide[beside + k * channels :]
-            for i in independent(range(size)):
-                twice = middle[i] + middle[i] if exact else G(0)
-                out[i] += ((before[i] + after[i]) - twice) * weights[k]
-            k += 1
-        if not exact:
-            for i in independent(range(size)):
-                out[i] = (out[i] + 32768) >> 16
+        at = row * size
+        blur_along(grid, at, size, (rows - 1) * size, grid[at:], middle, weights, radius)
+        repeat_edges(wide, radius)
+        out = blurred[at : at + size]
+        blur_along(wide, beside, channels, 2 * beside, middle, out, weights, radius)
 
 
 @native
@@ -246,22 +208,10 @@ def to_pixels(
     row = samples * channels
     own = work[start // tile * 2 * span : (start // tile + 1) * 2 * span]
     first = (start & 1) * span
-    widen(
-        blurred[(start + 1) * row : (start + 2) * row],
-        own[first : first + span],
-        G=G,
-        channels=channels,
-        factor=factor,
-    )
+    widen(blurred[(start + 1) * row : (start + 2) * row], own[first : first + span])
     for q in range(start, end):
         here, there = (q & 1) * span, (1 - (q & 1)) * span
-        widen(
-            blurred[(q + 2) * row : (q + 3) * row],
-            own[there : there + span],
-            G=G,
-            channels=channels,
-            factor=factor,
-        )
+        widen(blurred[(q + 2) * row : (q + 3) * row], own[there : there + span])
         near, far = own[here + skip : here + span], own[there + skip : there + span]
         for k in static(range(factor)):
             y = q * factor - static(factor // 2) + k
@@ -282,9 +232,7 @@ def to_pixels(
 
 def make_wide_blur(engine: Engine, task: Task) -> Runner:
     """Return the runner of a blur of more than ``EXACT_RADIUS``."""
-    shape = task.output.shape
-    height, width = shape[:2]
-    channels = shape[2] if len(shape) == 3 else 1
+    height, width, channels = picture_size(task.output.shape)
     coarse = coarse_blur(task["radius"], task["sigma"])
     factor, is_bytes = coarse.factor, task.output.dtype == "u8"
     stored, sums, samples_type = (u8, i16, i32) if is_bytes else (f32, f32, f32)
@@ -294,11 +242,7 @@ def make_wide_blur(engine: Engine, task: Task) -> Runner:
     if not is_bytes:
         weights = np.array(coarse.weights, np.float32)
     alpha = np.tile(np.array([0, 0, 0, 1], np.float32), width if channels == 4 else 1)
-
-    def tile(count: int) -> int:
-        return max(1, -(-count // (_TILES * pool().threads)))
-
-    grid_tile, band_tile = tile(rows), tile(bands)
+    grid_tile, band_tile = share(rows), share(bands)
     line: Statics = {"G": samples_type, "channels": channels, "factor": factor}
     reduce = compile_native(to_grid, T=stored, S=sums, **line).parallel(rows, grid_tile)
     blur = compile_native(blur_grid, G=samples_type, channels=channels).parallel(rows, grid_tile)
@@ -315,12 +259,9 @@ def make_wide_blur(engine: Engine, task: Task) -> Runner:
         4 * -(-bands // band_tile) * 2 * span,
     )
 
-    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        (src,), out = memories(inputs, output)
-        with scratch_memory(engine, task.op, *sizes) as storages:
-            grid, blurred, column_sums, wide_rows, two_rows = (s.handle for s in storages)
-            reduce(src, grid, column_sums, height, width, samples, grid_tile)
-            blur(grid, blurred, wide_rows, weights, rows, samples, coarse.radius, grid_tile)
-            enlarge(blurred, src, out, two_rows, alpha, height, width, samples, band_tile)
+    def run(src: Memory, out: Memory, grid: Memory, blurred: Memory, *lines: Memory) -> None:
+        reduce(src, grid, lines[0], height, width, samples, grid_tile)
+        blur(grid, blurred, lines[1], weights, rows, samples, coarse.radius, grid_tile)
+        enlarge(blurred, src, out, lines[2], alpha, height, width, samples, band_tile)
 
-    return run
+    return scratch_runner(engine, task, sizes, run)

@@ -22,29 +22,23 @@ from dala.gpu.compute.engines.cpu.native.names import (
     vec,
 )
 
-_QUARTERS: Final = tuple(range(4)), tuple(range(4, 8)), tuple(range(8, 12)), tuple(range(12, 16))
-_REPEAT_FOUR: Final = tuple(k // 4 for k in range(16))
-_THIRDS: Final = (0, 1, 2, 3), (3, 4, 5, 6), (6, 7, 8, 9), (9, 10, 11, 12)
-_REPEAT_THREE: Final = (0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3)
+#: By the number of channels: the lanes of each of four pixels, and which pixel a lane belongs to.
+_PARTS: Final = tuple(tuple(tuple(range(c * k, c * k + 4)) for k in range(4)) for c in range(5))
+_REPEAT: Final = tuple(tuple(min(k // max(c, 1), 3) for k in range(16)) for c in range(5))
 
 
 @native
 def nearest_row(
-    row: Array[T], columns: Array[i32], out: Array[T], count: i64,
-    *, T: type, channels: int,  # noqa: N803
-) -> None:  # fmt: skip
+    row: Array[T], columns: Array[i32], out: Array[T], count: i64, *, channels: int
+) -> None:
     """Copy the pixels of a row at given columns."""
-    if channels == 1:
-        for x in independent(range(count)):
-            out[x] = row[columns[x]]
-    else:
-        for x in independent(range(count)):
-            for c in static(range(channels)):
-                out[x * channels + c] = row[i64(columns[x]) * channels + c]
+    for x in independent(range(count)):
+        for c in static(range(channels)):
+            out[x * channels + c] = row[i64(columns[x]) * channels + c]
 
 
 @native
-def pixel(source: Array[T], at: i64, *, T: type, channels: int) -> Vector:  # noqa: N803
+def pixel(source: Array[T], at: i64, *, channels: int) -> Vector:
     """Return the pixel that starts at an element: a scalar, or a vector of four."""
     if channels == 1:
         return f32(source[at])
@@ -82,44 +76,26 @@ def weigh_corners(
 
 @native(fast=True)
 def bilinear(
-    source: Array[T], at: i64, pitch: i64, part_x: f32, part_y: f32,
-    *, T: type, channels: int,  # noqa: N803
-) -> Vector:  # fmt: skip
+    source: Array[T], at: i64, pitch: i64, part_x: f32, part_y: f32, *, channels: int
+) -> Vector:
     """Return one bilinear sample; ``at`` is the index of its upper left pixel's first element.
 
     Computes all channels of one pixel, of any dtype. ``weigh_corners`` computes one channel of
     sixteen RGBA8 pixels, so that the compositor can weight them by alpha. In a warp it takes 0.92
     to 1.14 times as long as this.
     """
-    if channels == 4:
+    # Two pixels of three channels have six elements; eight are loaded where there are enough.
+    if channels == 4 or (channels == 3 and at + pitch + 8 <= len(source)):
         above, below = f32(load(source, at, 8)), f32(load(source, at + pitch, 8))
         both = above + (below - above) * part_y
         left = shuffle(both, both, (0, 1, 2, 3))
-        return left + (shuffle(both, both, (4, 5, 6, 7)) - left) * part_x
-    elif channels == 3:
-        # Two pixels have six elements; eight are loaded where the array is long enough.
-        if at + pitch + 8 <= len(source):
-            above, below = f32(load(source, at, 8)), f32(load(source, at + pitch, 8))
-            both = above + (below - above) * part_y
-            left = shuffle(both, both, (0, 1, 2, 3))
-            return left + (shuffle(both, both, (3, 4, 5, 6)) - left) * part_x
-        else:
-            return bilinear_scalar(source, at, pitch, part_x, part_y, channels=channels)
+        return left + (shuffle(both, both, _PARTS[channels][1]) - left) * part_x
     else:
-        return bilinear_scalar(source, at, pitch, part_x, part_y, channels=channels)
-
-
-@native(fast=True)
-def bilinear_scalar(
-    source: Array[T], at: i64, pitch: i64, part_x: f32, part_y: f32,
-    *, T: type, channels: int,  # noqa: N803
-) -> Vector:  # fmt: skip
-    """Return one bilinear sample; each of its pixels is loaded separately."""
-    nw = pixel(source, at, channels=channels)
-    ne = pixel(source, at + channels, channels=channels)
-    sw = pixel(source, at + pitch, channels=channels)
-    se = pixel(source, at + pitch + channels, channels=channels)
-    return mix_corners(nw, ne, sw, se, part_x, part_y)
+        nw = pixel(source, at, channels=channels)
+        ne = pixel(source, at + channels, channels=channels)
+        sw = pixel(source, at + pitch, channels=channels)
+        se = pixel(source, at + pitch + channels, channels=channels)
+        return mix_corners(nw, ne, sw, se, part_x, part_y)
 
 
 @native(fast=True)
@@ -141,28 +117,18 @@ def cubic_weights(t: f32) -> Vector:
 
 @native(fast=True)
 def bicubic(
-    source: Array[T], at: i64, pitch: i64, part_x: f32, part_y: f32,
-    *, T: type, channels: int,  # noqa: N803
-) -> Vector:  # fmt: skip
+    source: Array[T], at: i64, pitch: i64, part_x: f32, part_y: f32, *, channels: int
+) -> Vector:
     """Return one bicubic sample; ``at`` is the index of its upper left pixel's first element."""
     wx, wy = cubic_weights(part_x), cubic_weights(part_y)
-    if channels == 4:
+    if channels == 4 or (channels == 3 and at + 3 * pitch + 16 <= len(source)):
         rows = wy[0] * f32(load(source, at, 16))
         for k in static((1, 2, 3)):
             rows += wy[k] * f32(load(source, at + k * pitch, 16))
-        rows = rows * shuffle(wx, wx, _REPEAT_FOUR)
-        total = shuffle(rows, rows, _QUARTERS[0])
+        rows = rows * shuffle(wx, wx, _REPEAT[channels])
+        total = shuffle(rows, rows, _PARTS[channels][0])
         for k in static((1, 2, 3)):
-            total += shuffle(rows, rows, _QUARTERS[k])
-        return total
-    elif channels == 3 and at + 3 * pitch + 16 <= len(source):
-        rows = wy[0] * f32(load(source, at, 16))
-        for k in static((1, 2, 3)):
-            rows += wy[k] * f32(load(source, at + k * pitch, 16))
-        rows = rows * shuffle(wx, wx, _REPEAT_THREE)
-        total = shuffle(rows, rows, _THIRDS[0])
-        for k in static((1, 2, 3)):
-            total += shuffle(rows, rows, _THIRDS[k])
+            total += shuffle(rows, rows, _PARTS[channels][k])
         return total
     else:
         total = pixel(source, at, channels=channels) * 0.0
@@ -175,10 +141,7 @@ def bicubic(
 
 
 @native(fast=True)
-def bicubic_gray(
-    source: Array[T], at: i64, pitch: i64, t: f32, u: f32,
-    *, T: type,  # noqa: N803
-) -> f32:  # fmt: skip
+def bicubic_gray(source: Array[T], at: i64, pitch: i64, t: f32, u: f32) -> f32:
     """Return one bicubic sample of one channel in scalars, which the compiler vectorizes."""
     total = f32(0)
     for j in static(range(4)):

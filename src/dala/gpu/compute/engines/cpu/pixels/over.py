@@ -17,14 +17,15 @@ from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     Vector,
     all_of,
+    bits,
     f32,
     hinted,
     i32,
     i64,
     in_range,
     load,
-    local,
     select,
+    serial,
     shuffle,
     splat,
     static,
@@ -32,7 +33,6 @@ from dala.gpu.compute.engines.cpu.native.names import (
     table,
     u16,
     u32,
-    view,
 )
 
 #: Pixels from this value on are opaque.
@@ -74,7 +74,7 @@ def over_translucent_pixel(d: u32, s: u32) -> u32:
     return out
 
 
-@native(inline=False)
+@native
 def over_pixel(d: u32, s: u32) -> u32:
     """Return ``s``, neither opaque nor transparent, over ``d``."""
     mixed = s
@@ -87,22 +87,6 @@ def over_pixel(d: u32, s: u32) -> u32:
 
 # sixteen pixels -------------------------------------------------------------------------------
 @native
-def as_halves(words: Vector) -> Vector:
-    """Reinterpret sixteen words as 32 numbers of 16 bits."""
-    room = local(u32, 16)
-    store(room, 0, words)
-    return load(view(room, u16, 0), 0, 32)
-
-
-@native
-def as_words(halves: Vector) -> Vector:
-    """Reinterpret 32 numbers of 16 bits as sixteen words."""
-    room = local(u16, 32)
-    store(room, 0, halves)
-    return load(view(room, u32, 0), 0, 16)
-
-
-@native
 def divide_255(even: Vector, odd: Vector) -> Vector:
     """Divide sums of products plus 128 by 255, and pack even and odd channels as bytes."""
     low = u16((u32(even) * 257) >> 16)
@@ -113,14 +97,14 @@ def divide_255(even: Vector, odd: Vector) -> Vector:
 @native
 def over_opaque(d: Vector, s: Vector) -> Vector:
     """Return sixteen pixels over sixteen opaque ones."""
-    back, front = as_halves(d), as_halves(s)
+    back, front = bits(u16, d), bits(u16, s)
     a = shuffle(front, front, _ALPHA_LANES) >> 8
     rest = 255 - a
     full = load(table(u16, _FULL_ALPHA), 0, 32)
     # The second summands are constant in loops over one color.
     even = (back & 255) * rest + ((front & 255) * a + 128)
     odd = (back >> 8) * rest + (((front >> 8) | full) * a + 128)
-    return as_words(divide_255(even, odd))
+    return bits(u32, divide_255(even, odd))
 
 
 @native
@@ -133,7 +117,7 @@ def over_any(d: Vector, s: Vector) -> Vector:
     front = a * 255
     back = (d >> 24) * (255 - a)
     total = front + back
-    share = f32(i32(max(total, splat(u32(1), 16))))
+    share = f32(i32(max(total, 1)))
     t = total + 128
     out = ((t + (t >> 8)) >> 8) << 24
     for shift in static((0, 8, 16)):
@@ -158,7 +142,7 @@ def copy_row(pixels: Array[u32], at: i64, source: Array[u32], first: i64, count:
 def fill_row(pixels: Array[u32], at: i64, count: i64, color: u32) -> None:
     """Fill pixels with one color."""
     v = splat(color, 16)
-    for k in hinted(range(at, at + count - 15, 16), scalar=True):
+    for k in serial(at, at + count - 15, 16):
         store(pixels, k, v)
     if count & 15 != 0:
         store(pixels, at + (count & ~15), v, count & 15)
@@ -167,7 +151,7 @@ def fill_row(pixels: Array[u32], at: i64, count: i64, color: u32) -> None:
 @native(inline=False)
 def over_row(pixels: Array[u32], at: i64, source: Array[u32], first: i64, count: i64) -> None:
     """Composite a row of pixels over another."""
-    for k in hinted(range(0, count - 15, 16), scalar=True):
+    for k in serial(0, count - 15, 16):
         s = load(source, first + k, 16)
         if all_of(s < VISIBLE):
             continue
@@ -195,7 +179,7 @@ def over_some(pixels: Array[u32], at: i64, source: Array[u32], first: i64, count
 @native
 def round_bytes(values: Vector) -> Vector:
     """Round numbers of 0..255, halves up."""
-    return u32(in_range(i32, values + f32(0.5)))
+    return u32(in_range(i32, values + 0.5))
 
 
 @native
@@ -243,10 +227,10 @@ def cover_any(d: Vector, s: Vector, share: Vector) -> Vector:
     above = select(full, s >> 24, shared_alpha(s >> 24, share))
     rest = select(full, 255 - above, 65536 - above)
     front, back = above * 255, (d >> 24) * rest
-    total = max(front + back, splat(u32(1), 16))
+    total = max(front + back, 1)
     byte = total + 128
     out = select(full, (byte + (byte >> 8)) >> 8, (total + 32768) >> 16) << 24
-    inverse = f32(2) / f32(i32(total))
+    inverse = 2 / f32(i32(total))
     for shift in static((0, 8, 16)):
         part = ((s >> shift) & 255) * front + ((d >> shift) & 255) * back + (total >> 1)
         out |= divide_near(part, total, f32(i32(part >> 1)) * inverse) << shift

@@ -7,13 +7,19 @@ compiled for each set of values, on first use.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
 
-from dala.gpu.compute.engines.base import Geometry, Link, Runner, Storage, Task, Tensor
+from dala.gpu.compute.engines.base import Geometry, Link, Runner, Task, Tensor
+from dala.gpu.compute.engines.cpu.launch import do_nothing, lazily
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis, analyze
 from dala.gpu.compute.engines.cpu.rows.forms.blur.stage import blur_fits
 from dala.gpu.compute.engines.cpu.rows.neighbor_stages import add_neighbor_stages
+from dala.gpu.compute.engines.cpu.rows.pair_stages import (
+    MAX_STATEMENTS,
+    add_pair_stages,
+    first_params,
+)
 from dala.gpu.compute.engines.cpu.rows.planes import planes_fit
 from dala.gpu.compute.engines.cpu.rows.runner import PlannedChain, plan_rows, rows_runner, rows_text
 from dala.gpu.compute.engines.cpu.variants import CountedVariant, Variants
@@ -23,9 +29,6 @@ from dala.gpu.compute.lang.ir import Program, statements
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.cpu.engine import CPUEngine
-
-#: The most statements in all programs of a chain; more would take too long to compile.
-MAX_STATEMENTS: Final = 1500
 
 
 def prepare_program(
@@ -48,11 +51,10 @@ def _single(program: Program, geometry: Geometry) -> tuple[list[Link], list[Tens
     if len(geometry.dims) != 2 or not program.out.pixels:
         return None
     height, width = geometry.dims
-    inputs = []
-    for arg, shape in zip(program.args, geometry.shapes, strict=True):
-        if tuple(shape[:2]) != (height, width):
-            return None
-        inputs.append(Tensor(tuple(shape), arg.dtype))
+    if any(tuple(shape[:2]) != (height, width) for shape in geometry.shapes):
+        return None
+    given = zip(program.args, geometry.shapes, strict=True)
+    inputs = [Tensor(tuple(shape), arg.dtype) for arg, shape in given]
     channels = program.out.channels
     shape = (height, width) if channels == 1 else (height, width, channels)
     link = Link(program, tuple(range(len(inputs))), Tensor(shape, program.out.dtype))
@@ -62,47 +64,27 @@ def _single(program: Program, geometry: Geometry) -> tuple[list[Link], list[Tens
 def prepare_blur(engine: CPUEngine, task: Task) -> Runner | None:
     """Return a runner for a single blur, compiled on first use: most blurs end up in chains."""
     if 0 in task.output.shape:
-        return _nothing
+        return do_nothing
     if not blur_fits(task):
         return None
     found = _planned(engine, [Link(task, (0,), task.output)], task.inputs, {})
-    if found is None:
-        return None
-    made: list[Runner] = []
-
-    def run(inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]) -> None:
-        if not made:
-            made.append(rows_runner(engine, *found))
-        made[0](inputs, output, params)
-
-    return run
+    return None if found is None else lazily(partial(rows_runner, engine, *found))
 
 
 def make_chain(engine: CPUEngine, links: Sequence[Link], inputs: Sequence[Tensor]) -> Runner | None:
     """Return a runner for a chain, or None if it cannot run in one pass over the image."""
     if not links or not all(_fits(link, links, inputs) for link in links):
         return None
-    counted = any(isinstance(k.work, Program) and has_loops(k.work.body) for k in links)
-    runner = _make_chain(engine, links, inputs)
-    if runner is None or not counted:
-        return runner
-    return CountedVariant(runner, lambda: stage_by_stage(engine, links))
-
-
-def _make_chain(
-    engine: CPUEngine, links: Sequence[Link], inputs: Sequence[Tensor]
-) -> Runner | None:
     wanted = _loop_params(links)
+    one_by_one = partial(stage_by_stage, engine, links)
+    runner: Runner | None = None
     if not wanted:
-        return _with_values(engine, links, inputs, {})
+        runner = _with_values(engine, links, inputs, {})
     # Whether a chain is possible rarely depends on the values: test with one set.
-    if _analyze_all(engine, links, dict.fromkeys(wanted, 1)) is None:
-        return None
-    return Variants(
-        wanted,
-        lambda known: _with_values(engine, links, inputs, known),
-        lambda: stage_by_stage(engine, links),
-    )
+    elif _analyze_all(engine, links, dict.fromkeys(wanted, 1)) is not None:
+        runner = Variants(wanted, partial(_with_values, engine, links, inputs), one_by_one)
+    counted = any(isinstance(k.work, Program) and has_loops(k.work.body) for k in links)
+    return CountedVariant(runner, one_by_one) if runner is not None and counted else runner
 
 
 def prefers_chain(engine: CPUEngine, producer: Program, consumer: Program) -> bool:
@@ -113,14 +95,12 @@ def prefers_chain(engine: CPUEngine, producer: Program, consumer: Program) -> bo
     """
     if producer.out.dtype != "u8" or consumer.out.dtype != "u8":
         return False
-    forms = []
-    for program in (producer, consumer):
-        wanted = loop_params(program.body)
-        analysis = _analyze(program, tuple((i, 1) for i in wanted), bool(engine.machine.lookup))
-        if analysis is None:
-            return False
-        forms.append(analysis)
-    first, second = forms
+    first, second = (
+        _analyze(p, tuple((i, 1) for i in loop_params(p.body)), bool(engine.machine.lookup))
+        for p in (producer, consumer)
+    )
+    if first is None or second is None:
+        return False
     if not all(r.pointwise for r in second.reach) or first.form != second.form:
         return True
     return first.form in ("weighted_sum", "color_matrix")  # a fused program would be neither
@@ -140,14 +120,12 @@ def _fits(link: Link, links: Sequence[Link], inputs: Sequence[Tensor]) -> bool:
 
 def _loop_params(links: Sequence[Link]) -> dict[int, str]:
     """Return the types of a chain's parameters that are loop bounds, by index."""
-    found: dict[int, str] = {}
-    first = 0
-    for link in links:
-        if isinstance(link.work, Program):
-            for i in loop_params(link.work.body):
-                found[first + i] = link.work.params[i].type
-            first += len(link.work.params)
-    return found
+    return {
+        first + i: link.work.params[i].type
+        for link, first in zip(links, first_params(links), strict=True)
+        if isinstance(link.work, Program)
+        for i in loop_params(link.work.body)
+    }
 
 
 def _analyze_all(
@@ -156,8 +134,7 @@ def _analyze_all(
     """Analyze each program of a chain; return None if one cannot run by rows."""
     found: list[ProgramAnalysis | None] = []
     tables = bool(engine.machine.lookup)
-    first = 0
-    for link in links:
+    for link, first in zip(links, first_params(links), strict=True):
         if isinstance(link.work, Task):
             found.append(None)
             continue
@@ -167,7 +144,6 @@ def _analyze_all(
         if analysis is None:
             return None
         found.append(analysis)
-        first = own.stop
     total = sum(sum(1 for _ in statements(f.block)) for f in found if f is not None)
     return found if len(links) == 1 or total <= MAX_STATEMENTS else None
 
@@ -191,27 +167,25 @@ def _with_values(
 def _planned(
     engine: CPUEngine, links: Sequence[Link], inputs: Sequence[Tensor], known: Mapping[int, int]
 ) -> tuple[PlannedChain, tuple[Hashable, ...]] | None:
-    """Return a plan and its key, with neighbor stages where they fit."""
+    """Return a plan and its key, with stages of neighbors and of pairs where they fit."""
     analysis = _analyze_all(engine, links, known)
     if analysis is None:
         return None
-    lanes = engine.machine.vector // 4
     # Per-channel rows do not unpack pixels, so neighbor stages would save little.
     worth = [f is not None and f.scale == 1 and f.form == "packed" for f in analysis]
-    split = add_neighbor_stages(links, worth)
-    if len(split) > len(links):
-        split_analyses = _analyze_all(engine, split, known)
-        planned = split_analyses and plan_rows(split, split_analyses, inputs, lanes)
-        if planned:
-            return planned, _key(split, known)
-    planned = plan_rows(links, analysis, inputs, lanes)
-    return None if planned is None else (planned, _key(links, known))
+    tries: list[tuple[Sequence[Link], list[ProgramAnalysis | None]]] = [(links, analysis)]
+    for split in (lambda given, _: add_neighbor_stages(given, worth), add_pair_stages):
+        more = split(*tries[-1])
+        found = _analyze_all(engine, more, known) if len(more) > len(tries[-1][0]) else None
+        if found is not None:
+            tries.append((more, found))
+    for stages, found in reversed(tries):
+        planned = plan_rows(stages, found, inputs, engine.machine)
+        if planned is not None:
+            return planned, _key(stages, known)
+    return None
 
 
 def _key(links: Sequence[Link], known: Mapping[int, int]) -> tuple[Hashable, ...]:
     names = tuple(w.work.key if isinstance(w.work, Program) else w.work.op for w in links)
     return names, *known.items()
-
-
-def _nothing(inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]) -> None:
-    """Do nothing: the runner for empty images."""

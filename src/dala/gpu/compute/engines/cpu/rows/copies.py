@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-from dala.gpu.compute.engines.cpu.llvm.text import FunctionText, Module
+from dala.gpu.compute.engines.cpu.vector.text import FunctionText, Module
 
 #: The key of the output in the ``exact`` argument of :func:`whole_and_rest`.
 OUTPUT: Final = -1
@@ -14,122 +14,129 @@ OUTPUT: Final = -1
 #: forget that they are read in order.
 ROWS_AHEAD: Final = 2
 
-#: Copies bytes one by one: for the ends of rows.
-_MOVE: Final = """\
-define internal void @move(ptr %to, ptr %from, i64 %bytes) noinline #0 {
-entry:
-  br label %head
-head:
-  %i = phi i64 [ 0, %entry ], [ %next, %byte ]
-  %more = icmp slt i64 %i, %bytes
-  br i1 %more, label %byte, label %done
-byte:
-  %from.i = getelementptr i8, ptr %from, i64 %i
-  %to.i = getelementptr i8, ptr %to, i64 %i
-  %moved = load i8, ptr %from.i
-  store i8 %moved, ptr %to.i
-  %next = add nuw nsw i64 %i, 1
-  br label %head, !llvm.loop !2
-done:
-  ret void
-}
-"""
-#: Copies a row, 64 bytes at a time, and prefetches memory some bytes ahead of it.
-_COPY: Final = """\
-define internal void @copy{name}(ptr %to, ptr %from, i64 %bytes, i64 %ahead) noinline #0 {{
-entry:
-  %whole = and i64 %bytes, -64
-  br label %head
-head:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %line ]
-  %more = icmp slt i64 %i, %whole
-  br i1 %more, label %line, label %tail
-line:
-  %from.i = getelementptr i8, ptr %from, i64 %i
-  %to.i = getelementptr i8, ptr %to, i64 %i{prefetch}
-  %moved = load <64 x i8>, ptr %from.i, align 1
-  store <64 x i8> %moved, ptr %to.i, align 1
-  %i.next = add nuw nsw i64 %i, 64
-  br label %head, !llvm.loop !2
-tail:
-  %j = phi i64 [ %whole, %head ], [ %j.next, %byte ]
-  %rest = icmp slt i64 %j, %bytes
-  br i1 %rest, label %byte, label %done
-byte:
-  %from.j = getelementptr i8, ptr %from, i64 %j
-  %to.j = getelementptr i8, ptr %to, i64 %j
-  %moved.j = load i8, ptr %from.j
-  store i8 %moved.j, ptr %to.j
-  %j.next = add nuw nsw i64 %j, 1
-  br label %tail, !llvm.loop !2
-done:
-  ret void
-}}
-"""
-_PREFETCH: Final = """
-  %next.i = getelementptr i8, ptr %from.i, i64 %ahead
-  call void @llvm.prefetch.p0(ptr %next.i, i32 0, i32 2, i32 1)"""
-#: Fills memory with copies of one pixel.
-_REPEAT: Final = """\
-define internal void @repeat{size}(ptr %to, ptr %from, i64 %count) noinline #0 {{
-entry:
-  %pixel = load {kind}, ptr %from, align 1
-  br label %head
-head:
-  %i = phi i64 [ 0, %entry ], [ %next, %one ]
-  %more = icmp slt i64 %i, %count
-  br i1 %more, label %one, label %done
-one:
-  %skip = mul nuw nsw i64 %i, {size}
-  %to.i = getelementptr i8, ptr %to, i64 %skip
-  store {kind} %pixel, ptr %to.i, align 1
-  %next = add nuw nsw i64 %i, 1
-  br label %head, !llvm.loop !2
-done:
-  ret void
-}}
-"""
 _PIXELS: Final = {
     1: "i8", 2: "i16", 3: "<3 x i8>", 4: "i32", 6: "<3 x i16>", 8: "i64", 12: "<3 x i32>",
     16: "<4 x i32>",
 }  # fmt: skip
 
 
+def _helper(
+    module: Module, name: str, parameters: str, write: Callable[[FunctionText], None]
+) -> str:
+    """Write a function to a module, unless it has it; return its name."""
+    if name not in module.helpers:
+        f = FunctionText(module, f"define internal void {name}({parameters}) noinline #0")
+        write(f)
+        f.do("ret void")
+        module.helpers[name] = f.text()
+    return name
+
+
+def _copied(f: FunctionText, kind: str, i: str) -> None:
+    """Copy one element of ``%from`` to ``%to``."""
+    moved = f.let(f"load {kind}, ptr {f.at('%from', i)}, align 1")
+    f.do(f"store {kind} {moved}, ptr {f.at('%to', i)}, align 1")
+
+
 def move_function(module: Module) -> str:
     """Return the name of ``move(to, from, bytes)``, for a few bytes."""
-    module.helpers["@move"] = _MOVE
-    return "@move"
+
+    def write(f: FunctionText) -> None:
+        with f.loop("0", "%bytes") as i:
+            _copied(f, "i8", i)
+
+    return _helper(module, "@move", "ptr %to, ptr %from, i64 %bytes", write)
 
 
-def copy_function(module: Module, *, prefetch: bool) -> str:
-    """Return the name of ``copy(to, from, bytes, ahead)``, for a row.
+def copy_function(module: Module) -> str:
+    """Return the name of ``copy(to, from, bytes)``, for a row: 64 bytes at a time."""
 
-    With ``prefetch`` it prefetches the memory ``ahead`` bytes behind the row.
+    def write(f: FunctionText) -> None:
+        whole = f.let("and i64 %bytes, -64")
+        with f.loop("0", whole, 64) as i:
+            _copied(f, "<64 x i8>", i)
+        with f.loop(whole, "%bytes") as i:
+            _copied(f, "i8", i)
+
+    return _helper(module, "@copy", "ptr %to, ptr %from, i64 %bytes", write)
+
+
+def colors_function(module: Module) -> str:
+    """Return the name of ``colors(to, from, pixels, ahead)``: copy the colors of RGBA pixels.
+
+    It writes a little beyond their end, and prefetches the memory ``ahead`` bytes behind.
     """
-    name, text = ("", "") if not prefetch else (".ahead", _PREFETCH)
-    if prefetch:
-        module.intrinsic("prefetch.p0", "void", "ptr", "i32", "i32", "i32")
-    module.helpers[f"@copy{name}"] = _COPY.format(name=name, prefetch=text)
-    return f"@copy{name}"
+    in_lane = [p + 4 * (k // 3) + k % 3 for p in (0, 16) for k in range(12)]
+    places = in_lane[:12] + [15] * 4 + in_lane[12:] + [31] * 4
+
+    def write(f: FunctionText) -> None:
+        def ends(i: str) -> tuple[str, str]:
+            source = f.at("%from", f.let(f"mul nuw nsw i64 {i}, 4"))
+            return source, f.at("%to", f.let(f"mul nuw nsw i64 {i}, 3"))
+
+        whole = f.let("and i64 %count, -8")
+        with f.loop("0", whole, 8) as i:
+            source, target = ends(i)
+            prefetch(f, source, "%ahead", 32)
+            pixels = f.let(f"load <32 x i8>, ptr {source}, align 1")
+            colors = f.shuffle("<32 x i8>", pixels, "poison", places)
+            eight = f.let(f"bitcast <32 x i8> {colors} to <8 x i32>")
+            dense = f.shuffle("<8 x i32>", eight, "poison", (0, 1, 2, 4, 5, 6, 7, 7))
+            f.do(f"store <8 x i32> {dense}, ptr {target}, align 1")
+        with f.loop(whole, "%count") as i:
+            source, target = ends(i)
+            pixel = f.let(f"load i32, ptr {source}, align 1")
+            f.do(f"store i32 {pixel}, ptr {target}, align 1")
+
+    return _helper(module, "@colors", "ptr %to, ptr %from, i64 %count, i64 %ahead", write)
 
 
 def repeat_function(module: Module, size: int) -> str:
     """Return the name of ``repeat(to, from, count)``, for pixels of ``size`` bytes."""
-    name = f"@repeat{size}"
-    module.helpers[name] = _REPEAT.format(size=size, kind=_PIXELS[size])
-    return name
+    kind = _PIXELS[size]
+
+    def write(f: FunctionText) -> None:
+        pixel = f.let(f"load {kind}, ptr %from, align 1")
+        with f.loop("0", "%count") as i:
+            place = f.at("%to", f.let(f"mul nuw nsw i64 {i}, {size}"))
+            f.do(f"store {kind} {pixel}, ptr {place}, align 1")
+
+    return _helper(module, f"@repeat{size}", "ptr %to, ptr %from, i64 %count", write)
 
 
-def prefetch(f: FunctionText, row: str, offset: str, nbytes: int) -> None:
-    """Prefetch bytes of an input; an invalid address does no harm.
+def point_function(module: Module) -> str:
+    """Return the name of a function that fills a table with the addresses of ``count`` rows.
 
-    They are fetched to the second cache, since the first one holds the rows of the window.
+    From ``row`` on they are ``step`` apart, and each begins ``shift`` bytes after the one before.
+    Rows are clamped to 0 and ``last``. Every ``depth`` of them have the same address.
+    """
+
+    def write(f: FunctionText) -> None:
+        with f.loop("0", "%count") as i:
+            row = f.let(f"add i64 %row, {f.let(f'mul i64 {i}, %step')}")
+            row = f.larger(f.smaller(row, "%last"), 0)
+            # Rows and depths have 32 bits, which are divided faster.
+            few, depth = (f.let(f"trunc i64 {v} to i32") for v in (row, "%depth"))
+            slot = f.let(f"zext i32 {f.let(f'urem i32 {few}, {depth}')} to i64")
+            place = f.at("%base", f.let(f"mul i64 {slot}, %stride"))
+            place = f.at(place, f.let(f"mul i64 {i}, %shift"))
+            f.do(f"store ptr {place}, ptr {f.at('%table', i, 'ptr')}")
+
+    numbers = ", ".join(f"i64 %{name}" for name in ("count", "row", "last", "step", "shift"))
+    given = f"ptr %table, {numbers}, ptr %base, i64 %stride, i64 %depth"
+    return _helper(module, "@point", given, write)
+
+
+def prefetch(f: FunctionText, row: str, offset: str, nbytes: int, *, write: bool = False) -> None:
+    """Prefetch bytes of an input, or those to write; an invalid address does no harm.
+
+    Inputs are fetched to the second cache, since the first one holds the rows of the window.
     """
     name = f.module.intrinsic("prefetch.p0", "void", "ptr", "i32", "i32", "i32")
     at = f.at(row, offset)
     for line in range(0, nbytes, 64):
         place = f.at(at, str(line)) if line else at
-        f.do(f"call void {name}(ptr {place}, i32 0, i32 2, i32 1)")
+        f.do(f"call void {name}(ptr {place}, i32 {'1, i32 3' if write else '0, i32 2'}, i32 1)")
 
 
 @contextmanager

@@ -7,25 +7,29 @@ expression of one neighbor becomes a stage, and the program reads its rows of f3
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-from dala.gpu.compute.engines.base import Link, Tensor
+from dala.gpu.compute.engines.base import Link, Task, Tensor
 from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS
+from dala.gpu.compute.engines.cpu.llvm.weighted_sums import needed_values
 from dala.gpu.compute.lang.ir import (
     Arg,
     Block,
     For,
     If,
     Out,
+    Param,
     Program,
-    SetSlot,
     Statement,
     Value,
     make_program,
+    operands,
+    statements,
     values,
 )
+from dala.gpu.compute.lang.rewrite import Copier, emit
 
 #: The least number of operations that a stage must save to be worth its rows.
 MIN_SAVED: Final = 60
@@ -34,8 +38,12 @@ _LOOP_ITERATIONS: Final = 4
 
 _PURE: Final = frozenset({"add", "sub", "mul", "div", "neg", "abs", "sqrt", "cast", "min", "max"})
 
+#: A new stage: its program, the arguments of the whole that it reads, and what makes its link.
+Stage: TypeAlias = "tuple[Program, tuple[int, ...], Callable[..., Link]]"
+#: What is left of a program, and the stages before it.
+Split: TypeAlias = "tuple[Program, list[Stage]]"
 #: The description of each value; see :func:`_describe`.
-_Described: TypeAlias = "dict[Value, tuple[int, Hashable, int] | None]"
+_Described: TypeAlias = "dict[Value, tuple[int, Hashable, int]]"
 
 
 @dataclass
@@ -54,47 +62,50 @@ def add_neighbor_stages(links: Sequence[Link], worth: Sequence[bool]) -> list[Li
 
     ``worth`` selects the links to try.
     """
+
+    def split(i: int, work: Program | Task) -> Split | None:
+        return _split(work) if worth[i] and isinstance(work, Program) else None
+
+    return split_links(links, split)
+
+
+def split_links(
+    links: Sequence[Link], split: Callable[[int, Program | Task], Split | None]
+) -> list[Link]:
+    """Return the links, with the stages that ``split`` finds for a link before its rest."""
     made: list[Link] = []
     numbers: list[int] = []
-    for link, try_it in zip(links, worth, strict=True):
+    for i, link in enumerate(links):
         sources = tuple(n if n >= 0 else -1 - numbers[-1 - n] for n in link.sources)
-        parts = _split(link.work) if try_it and isinstance(link.work, Program) else None
-        if parts is None:
-            made.append(Link(link.work, sources, link.out, link.store))
-        else:
-            rest, before = parts
-            size = link.out.shape[:2]
-            extra = []
-            for program, argument in before:
-                extra.append(-1 - len(made))
-                made.append(Link(program, (sources[argument],), Tensor(size, "f32")))
-            made.append(Link(rest, (*sources, *extra), link.out, link.store))
-        numbers.append(len(made) - 1)
+        work, before = split(i, link.work) or (link.work, [])
+        extra = tuple(-1 - len(made) - k for k in range(len(before)))
+        for program, arguments, kind in before:
+            given = tuple(sources[a] for a in arguments)
+            made.append(kind(program, given, Tensor(link.out.shape[:2], "f32")))
+        numbers.append(len(made))
+        made.append(Link(work, sources + extra, link.out, link.store))
     return made
 
 
-def _split(program: Program) -> tuple[Program, list[tuple[Program, int]]] | None:
-    """Split a program; return its rest, and the new programs before it with their arguments."""
+def _split(program: Program) -> Split | None:
+    """Split a program into stages of neighbors and its rest."""
     if not program.out.pixels or any(a.kind == "array" for a in program.args):
         return None
     groups = _groups(program)
     saved = sum(g.size * (g.times - 1) for g in groups)
     if not groups or saved < MIN_SAVED:
         return None
-    args, before = list(program.args), []
-    replaced: dict[Value, tuple[int, Value]] = {}
+    args: list[Arg] = list(program.args)
+    before: list[Stage] = []
+    replaced: dict[Value, tuple[int, tuple[Value, ...]]] = {}
     for k, g in enumerate(groups):
-        before.append((_before(program, g), g.argument))
+        arg, order = program.args[g.argument], needed_values(g.found[:1])
+        pixel, name = replace(arg, kind="pixel"), f"{program.name} before"
+        before.append((stage_program(name, (pixel,), (), order, _own), (g.argument,), Link))
         for v in g.found:
-            replaced[v] = (len(args), _read(v))
-        args.append(Arg(f"{program.args[g.argument].name}{k}", "image", "f32", 2))
-    copied = _Copy(replaced)
-    body = copied.block(program.body)
-    result = tuple(copied.of(v) for v in program.result)
-    rest = make_program(
-        program.name, tuple(args), program.out, program.params, body, result, program.rank
-    )
-    return rest, before
+            replaced[v] = len(args), _read(v).args
+        args.append(Arg(f"{arg.name}{k}", "image", "f32", 2))
+    return rest_program(program, program.body, program.result, args, replaced), before
 
 
 def _read(v: Value) -> Value:
@@ -104,41 +115,36 @@ def _read(v: Value) -> Value:
     return v
 
 
+def _own(read: Value) -> Value:
+    """Return the read of a stage's own pixel, for that of a neighbor."""
+    return Value("pixel", read.type, (), (0, read.attr[1]))
+
+
 # analysis -------------------------------------------------------------------------------------
 def _groups(program: Program) -> list[_Group]:
     """Return expressions that are computed for several neighbors."""
     described: _Described = {}
     numbers: dict[Hashable, int] = {}
-    every = list(values(program.body))
-    for v in every:
-        described[v] = _describe(v, described, numbers)
-    inner = set()
-    users: dict[Value, list[Value]] = {}
-    for v in every:
-        for a in v.args:
-            users.setdefault(a, []).append(v)
-    for v, using in users.items():
-        # It is only used in a larger expression of the same neighbor.
-        if described.get(v) and all(described[u] for u in using):
-            inner.add(v)
-    outside = set(program.result) | set(_slotted(program.body))
+    for v in values(program.body):
+        about = _describe(v, described, numbers)
+        if about is not None:
+            described[v] = about
+    used = used_outside(program.body, program.result, described)
     counts = _counts(program.body)
     found: dict[int, _Group] = {}
-    for v in every:
-        about = described[v]
-        if about is None or v.type != "f32" or v.op == "image" or (v in inner and v not in outside):
-            continue
-        same, _, size = about
-        group = found.setdefault(same, _Group(size, _read(v).attr[0]))
-        group.found.append(v)
+    for v, (same, _, size) in described.items():
+        if v.type == "f32" and v.op != "image" and v in used:
+            found.setdefault(same, _Group(size, _read(v).attr[0])).found.append(v)
     for group in found.values():
-        sites = {(_offset_of(described[v]), counts[v]) for v in group.found}
-        group.times = sum(t for _, t in sites)
+        group.times = sum(t for _, t in {(described[v][1], counts[v]) for v in group.found})
     return [g for g in found.values() if g.times > 3]
 
 
-def _offset_of(about: tuple[int, Hashable, int] | None) -> Hashable:
-    return None if about is None else about[1]
+def used_outside(block: Block, result: tuple[Value, ...], inside: Container[Value]) -> set[Value]:
+    """Return results, and the operands of all statements but some values."""
+    used = set(result)
+    used.update(a for s in statements(block) if s not in inside for a in operands(s))
+    return used
 
 
 def _describe(
@@ -169,18 +175,6 @@ def _describe(
     return numbers.setdefault(key, len(numbers)), place, min(size, 1000)
 
 
-def _slotted(block: Block) -> list[Value]:
-    found = []
-    for s in block.body:
-        if isinstance(s, SetSlot):
-            found.append(s.value)
-        elif isinstance(s, If):
-            found += [s.condition, *_slotted(s.then), *_slotted(s.otherwise)]
-        elif isinstance(s, For):
-            found += _slotted(s.body)
-    return found
-
-
 def _counts(block: Block, times: int = 1) -> dict[Value, int]:
     """Estimate how often each value is computed per pixel."""
     found: dict[Value, int] = {}
@@ -197,59 +191,47 @@ def _counts(block: Block, times: int = 1) -> dict[Value, int]:
 
 
 # rewriting ------------------------------------------------------------------------------------
-def _before(program: Program, group: _Group) -> Program:
-    """Return the program of one expression, which reads its own pixel."""
-    arg = program.args[group.argument]
-    body: list[Statement] = []
-    made: dict[Value, Value] = {}
+def stage_program(
+    name: str,
+    args: tuple[Arg, ...],
+    params: tuple[Param, ...],
+    order: Iterable[Value],
+    read: Callable[[Value], Value],
+) -> Program:
+    """Return the program of the last of some values, which come after their operands.
 
-    def copy(v: Value) -> Value:
-        if v.op == "const":
-            return v
-        if v not in made:
-            if v.op == "image":
-                made[v] = Value("pixel", v.type, (), (0, v.attr[1]))
-            else:
-                made[v] = Value(v.op, v.type, tuple(copy(a) for a in v.args), v.attr)
-            body.append(made[v])
-        return made[v]
+    ``read`` returns what takes the place of the read of an image.
+    """
 
-    result = copy(group.found[0])
-    pixel = Arg(arg.name, "pixel", arg.dtype, arg.rank, arg.channels)
+    def change(old: Value, new: Value, body: list[Statement]) -> Value | None:
+        if old.op != "image":
+            return None
+        body.append(made := read(old))
+        return made
+
+    listed = [v for v in order if v.op != "const"]
+    copier = Copier(change)
+    body, result = copier.block(Block([*listed])), (copier.of(listed[-1]),)
+    return make_program(name, args, Out("f32", 2, 1, True), params, body, result, 2)
+
+
+def rest_program(
+    program: Program,
+    block: Block,
+    result: tuple[Value, ...],
+    args: list[Arg],
+    replaced: Mapping[Value, tuple[int, tuple[Value, ...]]],
+) -> Program:
+    """Return a program that reads the rows of other stages: (argument, offset) for some values."""
+
+    def change(old: Value, new: Value, body: list[Statement]) -> Value | None:
+        if old not in replaced:
+            return None
+        argument, places = replaced[old]
+        return emit(body, "image", "f32", *map(copier.of, places), attr=(argument, 0))
+
+    copier = Copier(change)
+    body, kept = copier.block(block), tuple(map(copier.of, result))
     return make_program(
-        f"{program.name} before", (pixel,), Out("f32", 2, 1, True), (), Block(body), (result,), 2
+        program.name, tuple(args), program.out, program.params, body, kept, program.rank
     )
-
-
-class _Copy:
-    """Copies blocks, replacing some values by reads of the rows of a neighbor stage."""
-
-    def __init__(self, replaced: dict[Value, tuple[int, Value]]) -> None:
-        self.replaced = replaced
-        self.made: dict[Value, Value] = {}
-
-    def of(self, v: Value) -> Value:
-        return self.made.get(v, v)
-
-    def block(self, block: Block) -> Block:
-        body: list[Statement] = []
-        for s in block.body:
-            if isinstance(s, Value):
-                if s in self.replaced:
-                    argument, read = self.replaced[s]
-                    places = tuple(self.of(a) for a in read.args)
-                    new = Value("image", "f32", places, (argument, 0))
-                else:
-                    new = Value(s.op, s.type, tuple(self.of(a) for a in s.args), s.attr)
-                self.made[s] = new
-                body.append(new)
-            elif isinstance(s, SetSlot):
-                body.append(SetSlot(s.slot, self.of(s.value)))
-            elif isinstance(s, If):
-                body.append(If(self.of(s.condition), self.block(s.then), self.block(s.otherwise)))
-            elif isinstance(s, For):
-                bounds = self.of(s.start), self.of(s.stop)
-                body.append(For(s.index, *bounds, s.step, self.block(s.body)))
-            else:
-                body.append(s)
-        return Block(body)

@@ -3,8 +3,9 @@
 A tile is a strip of rows, or a part of one. Within it every stage but the last keeps its newest
 rows in a *ring*, as many as its readers need, and computes them just ahead of its readers. Columns
 and rows around a tile that readers need are computed again in the adjacent tiles. Inputs that are
-read around a pixel are copied into a ring too. Every row read at an offset thus has its edge pixels
-repeated beyond its ends, and no reader has to test its position.
+read around a pixel are copied into a ring too, where rows are long only their ends: their middle is
+read in place. Every row read at an offset thus has its edge pixels repeated beyond its ends, and no
+reader has to test its position.
 """
 
 from __future__ import annotations
@@ -17,10 +18,15 @@ from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Link, Task, Tensor
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis, Reach
 from dala.gpu.compute.engines.cpu.rows.forms.table import SIZE
+from dala.gpu.compute.engines.cpu.rows.pair_stages import Part, first_params
 from dala.gpu.compute.engines.cpu.rows.planes import PlaneStage, planes_of
 
 #: The largest stack space for the rings and scratch rows of a tile.
 MAX_STACK: Final = 240 << 10
+#: Stack sizes that code reserves; the smallest sufficient one is used.
+_STACK_SIZES: Final = (32 << 10, 64 << 10, 128 << 10, 240 << 10)
+#: The largest radius of a blur whose taps are unrolled.
+UNROLLED_RADIUS: Final = 12
 #: Bytes of a cache line. Rows are padded to whole lines, with a vector beyond the last pixel.
 LINE: Final = 64
 
@@ -35,6 +41,13 @@ class RowSource:
     stage: int | None
     input: int
     reach: Reach
+    #: The neighbor that is read as the row below, if it is another; see :class:`Part`.
+    neighbor: tuple[int, int] | None = None
+
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+        return 2 if self.neighbor else self.reach.down - self.reach.up + 1
 
 
 @dataclass
@@ -61,6 +74,10 @@ class RowStage:
     margin: int = 0
     #: Whether it prefetches the output, which the last stage will store.
     prefetches: bool = False
+    #: Whether it copies colors only, from RGBA.
+    colors: bool = False
+    #: Whether its rows go on beyond the edges of the image; see :class:`Part`.
+    beyond: bool = False
 
     @property
     def channels(self) -> int:
@@ -70,6 +87,17 @@ class RowStage:
     def pixel(self) -> int:
         """Bytes of a pixel."""
         return self.channels * ITEMSIZE[self.out.dtype]
+
+    @property
+    def shift(self) -> int:
+        """What is added to the number of a row to find its slot in the ring, never negative."""
+        return -self.first * self.depth if self.beyond else 0
+
+    @property
+    def copies(self) -> bool:
+        """Whether it copies rows of an input, or their ends, as they are."""
+        computes = self.analysis is not None or self.blur is not None or self.planes is not None
+        return not (computes or self.colors)
 
     @property
     def scratch(self) -> bool:
@@ -82,7 +110,7 @@ class RowStage:
         if self.planes is not None:
             return [self.planes.pixel]
         if self.analysis is None:
-            return [self.pixel]
+            return [self.pixel + self.colors] * len(self.sources)
         return [ITEMSIZE[a.dtype] * a.channels for a in self.analysis.program.args]
 
 
@@ -112,10 +140,22 @@ def blur_radius(task: Task) -> int:
     return int(task["radius"])
 
 
+def sums_colors(task: Task) -> bool:
+    """Return whether a blur leaves out alpha, which stays as it is, where the CPU can."""
+    rgba = task.output.dtype == "u8" and task.output.shape[2:] == (4,)
+    return rgba and 1 <= blur_radius(task) <= UNROLLED_RADIUS
+
+
 def make_stages(
-    links: Sequence[Link], analysis: Sequence[ProgramAnalysis | None], inputs: Sequence[Tensor]
+    links: Sequence[Link],
+    analysis: Sequence[ProgramAnalysis | None],
+    inputs: Sequence[Tensor],
+    colors: bool,
 ) -> list[RowStage]:
-    """Return the stages of a chain, copies of its inputs first; unused stages are left out."""
+    """Return the stages of a chain, copies of its inputs first; unused stages are left out.
+
+    With ``colors``, a blur of RGBA reads copies without alpha, and alpha from the picture.
+    """
     reaches = [_reaches(link, found) for link, found in zip(links, analysis, strict=True)]
     wanted = _needed_links(links)
     stages: list[RowStage] = []
@@ -126,24 +166,35 @@ def make_stages(
                 copies[n] = len(stages)
                 stages.append(RowStage([RowSource(None, n, Reach())], inputs[n]))
     numbers: dict[int, int] = {}
-    param = 0
+    params = first_params(links)
     for i, (link, found) in enumerate(zip(links, analysis, strict=True)):
         if i in wanted:
             sources = []
             for n, reach in zip(link.sources, reaches[i], strict=True):
                 stage = copies.get(n) if n >= 0 else numbers[-1 - n]
-                sources.append(RowSource(stage, n, reach))
-            numbers[i] = len(stages)
+                source = RowSource(stage, n, reach)
+                if isinstance(link, Part) and not reach.pointwise:
+                    source.neighbor = link.neighbor
+                sources.append(source)
             task = link.work if isinstance(link.work, Task) else None
             planes = None if task is None else planes_of(task, link.sources)
             blur = task if planes is None else None
-            if blur is not None and link.sources[0] >= 0:
-                sources[0].stage = None  # a blur handles edges itself
-            row_stage = RowStage(sources, link.out, found, blur, planes, param, link.store)
+            if blur is not None:
+                given = sources[0]
+                if link.sources[0] >= 0:
+                    given.stage = None  # a blur handles edges itself
+                if colors and sums_colors(blur):
+                    alpha = RowSource(given.stage, given.input, Reach())
+                    shape = (*link.out.shape[:2], 3)
+                    stages.append(RowStage([alpha], Tensor(shape, "u8"), colors=True))
+                    given.stage = len(stages) - 1
+                    sources.append(alpha)
+            row_stage = RowStage(sources, link.out, found, blur, planes, params[i], link.store)
+            row_stage.beyond = isinstance(link, Part)
             if planes is not None and planes.last:
                 row_stage.first = 1  # it runs at every second row, with the row above
+            numbers[i] = len(stages)
             stages.append(row_stage)
-        param += 0 if isinstance(link.work, Task) else len(link.work.params)
     _connect(stages)
     _choose_prefetch(stages)
     return stages
@@ -172,6 +223,10 @@ def _needed_links(links: Sequence[Link]) -> set[int]:
 
 
 def _reaches(link: Link, analysis: ProgramAnalysis | None) -> list[Reach]:
+    if analysis is not None and isinstance(link, Part):
+        dx, dy = link.neighbor
+        around = Reach(min(dx, 0), max(dx, 0), 0, dy)
+        return [around if reach.down else reach for reach in analysis.reach]
     if analysis is not None:
         return analysis.reach
     assert isinstance(link.work, Task)
@@ -199,6 +254,19 @@ def _connect(stages: list[RowStage]) -> None:
             q.margin = max(q.margin, s.margin + max(-reach.left, reach.right))
 
 
+def original(stages: Sequence[RowStage], source: RowSource) -> RowSource | None:
+    """Return the input that is read in place of a source, its copy; None for others."""
+    if source.stage is None or not reads_in_place(stages):
+        return None
+    stage = stages[source.stage]
+    return stage.sources[0] if stage.copies else None
+
+
+def reads_in_place(stages: Sequence[RowStage]) -> bool:
+    """Return whether inputs may be read in place: no stage begins beside the image."""
+    return not any(s.beyond for s in stages)
+
+
 def lay_out(stages: list[RowStage], height: int, width: int, lanes: int) -> RowPlan | None:
     """Return a plan whose tiles are narrow enough for their rings to fit the stack, or None."""
     columns = max(width, 1)
@@ -217,8 +285,8 @@ def lay_out(stages: list[RowStage], height: int, width: int, lanes: int) -> RowP
                 at += _line(wide * s.channels * 4)
             elif s.analysis is not None and s.analysis.table:
                 at += SIZE
-        plan.stack_bytes = at
         if at <= MAX_STACK:
+            plan.stack_bytes = next(size for size in _STACK_SIZES if size >= at)
             return plan
         if any(s.planes is not None for s in stages):
             return None  # planes are converted in whole rows

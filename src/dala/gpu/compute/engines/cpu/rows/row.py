@@ -3,9 +3,9 @@
 ``row(ptr job, ptr out, ptr rows, i64 count, i64 x, i64 y)`` writes ``count`` pixels to ``out``,
 whose position in the image is (x, y). ``rows`` is a table of pointers: for each argument, in order,
 one for each row that is read, top to bottom, to the pixel at the position of the first output
-pixel. Memory of the window extends at least a vector beyond the pixels asked for. Memory of the
-caller is *exact*: the last pixels, too few for a vector, are copied to and from a scratch vector.
-Only arguments that are read at their own pixel may be exact.
+pixel. Memory of the window extends at least a vector beyond the pixels asked for, or these are
+whole vectors. Memory of the caller is *exact*: the last pixels, too few for a vector, are copied to
+and from a scratch vector. Only arguments that are read at their own pixel may be exact.
 """
 
 from __future__ import annotations
@@ -18,32 +18,23 @@ from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
 from dala.gpu.compute.engines.cpu.llvm.emitter import Emitter, ValueReader, allocate_slots
 from dala.gpu.compute.engines.cpu.llvm.metering import LoopMeter
-from dala.gpu.compute.engines.cpu.llvm.text import (
+from dala.gpu.compute.engines.cpu.llvm.weighted_sums import find_color_sum
+from dala.gpu.compute.engines.cpu.rows.copies import OUTPUT, ROWS_AHEAD, prefetch, whole_and_rest
+from dala.gpu.compute.engines.cpu.rows.machine import Machine
+from dala.gpu.compute.engines.cpu.rows.strips import in_two_loops
+from dala.gpu.compute.engines.cpu.vector.text import (
     NONTEMPORAL,
     STORED,
     TYPES,
     FunctionText,
     Module,
 )
-from dala.gpu.compute.engines.cpu.rows.copies import OUTPUT, ROWS_AHEAD, prefetch, whole_and_rest
-from dala.gpu.compute.engines.cpu.rows.machine import Machine
 from dala.gpu.compute.lang.ir import Arg, Out, Value
 
 _PARAMETERS: Final = "ptr %job, ptr %out, ptr %rows, i64 %count, i64 %x0, i64 %y"
 
 #: A loaded vector: ("column",), (argument, dx, dy) or (argument, dx, dy, channel).
 _Loaded: TypeAlias = "tuple[int | str, ...]"
-
-
-@dataclass(frozen=True)
-class RowWords:
-    """Indexes of the eight-byte words of the job block that a row function reads."""
-
-    #: The word of an extent: ``attr`` of a ``dim`` operation -> its index.
-    dims: Callable[[tuple[int, int]], int]
-    first_param: int
-    #: The entry of ``rows`` that points to the output of a later stage, to be prefetched.
-    prefetch: int | None = None
 
 
 @dataclass(frozen=True)
@@ -54,24 +45,29 @@ class RowSpec:
     module: Module
     name: str
     analysis: ProgramAnalysis
-    words: RowWords
     machine: Machine
+    #: The word of the job block with an extent: ``attr`` of a ``dim`` operation -> its index.
+    dims: Callable[[tuple[int, int]], int]
+    #: The word of the first parameter.
+    first_param: int
     #: For each argument, whether its rows end with their last pixel.
     exact_args: Sequence[bool]
     #: Whether the output does.
     exact_out: bool
+    #: The entry of ``rows`` that points to the output of a later stage, to be prefetched.
+    prefetch: int | None = None
     #: Whether the output is written with non-temporal stores; its rows are on 64-byte boundaries.
     stream: bool = False
+    #: Arguments that are read from far memory, and prefetched some rows ahead.
+    far: Sequence[int] = ()
+    #: Whether the program is a part of one of bytes.
+    part: bool = False
 
 
 def row_writer(module: Module, name: str) -> FunctionText:
     """Return a writer for a row function."""
+    module.vectors = True
     return FunctionText(module, f"define internal void {name}({_PARAMETERS}) noinline #0")
-
-
-def call_row(f: FunctionText, name: str) -> None:
-    """Call a row function with the arguments of the current one."""
-    f.do(f"call void {name}({_PARAMETERS})")
 
 
 class RowFunction(ValueReader):
@@ -80,18 +76,19 @@ class RowFunction(ValueReader):
     def __init__(self, spec: RowSpec) -> None:
         analysis = spec.analysis
         self.f = row_writer(spec.module, spec.name)
+        self.spec = spec
         self.analysis = analysis
         self.program = analysis.emitted
-        self.words = spec.words
+        self.machine = spec.machine
         self.vector = spec.machine.vector
+        self.words32 = f"<{self.vector // 4} x i32>"
+        self.words16 = f"<{self.vector // 2} x i16>"
         self.lanes = self.vector if analysis.bytes else self.vector // 4
-        self.exact_args, self.exact_out = spec.exact_args, spec.exact_out
-        self.stream = spec.stream
         slots = allocate_slots(self.f, analysis.block, self.lanes, analysis.varying_slots)
         self.meter = LoopMeter(self.f, analysis.block)
         self.emitter = Emitter(
-            self.f, self, slots, self.lanes, analysis.varying, analysis.varying_slots,
-            of_bytes=analysis.program.exact, meter=self.meter,
+            self.f, self, slots, self.meter, self.lanes, analysis.varying, analysis.varying_slots,
+            analysis.program.exact or spec.part,
         )  # fmt: skip
         #: Pixels to write; in a per-channel form, elements.
         self.count = "%count"
@@ -121,22 +118,23 @@ class RowFunction(ValueReader):
         """Return the finished function."""
         f = self.f
         for i, p in enumerate(self.program.params):
-            self.params.append(f.param(self.words.first_param + i, TYPES[p.type], p.name))
+            self.params.append(f.param(self.spec.first_param + i, TYPES[p.type], p.name))
         for i, reach in enumerate(self.analysis.reach):
             for dy in range(reach.up, reach.down + 1):
                 self.rows[i, dy] = self.entry(str(self.first[i] + dy - reach.up))
         if self.analysis.scale > 1:
             self.count = f.let(f"mul i64 %count, {self.analysis.scale}")
-        if self.words.prefetch is not None:
-            self.prefetched = self.entry(str(self.words.prefetch))
-        for i, exact_arg in enumerate(self.exact_args):
-            if exact_arg and not self.exact_out:
-                width, pixel = f.word(self.words.dims((i, 1))), self.analysis.scale * self.size(i)
-                self.ahead[i] = f.let(f"mul i64 {width}, {ROWS_AHEAD * pixel}")
-        self.emitter.hoist(self.analysis.block)
+        if self.spec.prefetch is not None:
+            self.prefetched = self.entry(str(self.spec.prefetch))
+        for i in self.spec.far:
+            width, pixel = f.word(self.spec.dims((i, 1))), self.analysis.scale * self.size(i)
+            self.ahead[i] = f.let(f"mul i64 {width}, {ROWS_AHEAD * pixel}")
+        self.block = self.analysis.block
+        self.emitter.hoist(self.block)
         self.begin()
-        exact = {i: (self.rows[i, 0], self.size(i)) for i, e in enumerate(self.exact_args) if e}
-        if self.exact_out:
+        ends = enumerate(self.spec.exact_args)
+        exact = {i: (self.rows[i, 0], self.size(i)) for i, e in ends if e}
+        if self.spec.exact_out:
             exact[OUTPUT] = ("%out", self.size(OUTPUT))
         if exact:
             with whole_and_rest(f, self.count, self.lanes, exact) as (begin, stop, pointers):
@@ -161,25 +159,32 @@ class RowFunction(ValueReader):
 
         def vector(x: str) -> None:
             self.x, self.loaded = x, {}
-            if self.prefetched:
-                self.prefetch()
-            self.prefetch_inputs()
+            self.prefetch()
             self.put(self.computed())
 
-        self.meter.positions(begin, stop, vector, self.lanes)
+        if not in_two_loops(self, begin, stop, vector):
+            self.meter.positions(begin, stop, vector, self.lanes)
+
+    def results(self) -> list[Value]:
+        """Return the values that are stored, apart from channels that stay in place."""
+        return [v for c, v in enumerate(self.analysis.result) if self.stays(c) is None]
+
+    def stays(self, channel: int) -> int | None:
+        """Return the argument whose bytes a channel of packed pixels keeps; None for others."""
+        argument, source = self.analysis.kept.get(channel, (0, -1))
+        packed = self.program.out.dtype == "u8" and self.program.out.channels in (3, 4)
+        if not packed or source != channel or self.program.args[argument].channels not in (3, 4):
+            return None
+        return argument
 
     def prefetch(self) -> None:
-        """Prefetch memory that will be written; an invalid address does no harm."""
-        f = self.f
-        name = f.module.intrinsic("prefetch.p0", "void", "ptr", "i32", "i32", "i32")
-        at = f.at(self.prefetched, f.let(f"mul nsw i64 {self.x}, {self.size(OUTPUT)}"))
-        f.do(f"call void {name}(ptr {at}, i32 1, i32 3, i32 1)")
-
-    def prefetch_inputs(self) -> None:
-        """Prefetch the pixels of rows below."""
+        """Prefetch memory that will be written, and the pixels of rows below."""
+        if self.prefetched:
+            offset = self.f.let(f"mul nsw i64 {self.x}, {self.size(OUTPUT)}")
+            prefetch(self.f, self.prefetched, offset, 1, write=True)
         for i, ahead in self.ahead.items():
             offset = self.f.let(f"mul nsw i64 {self.x}, {self.size(i)}")
-            row = self.f.at(self.rows[i, 0], ahead)
+            row = self.f.at(self.rows[i, self.analysis.reach[i].down], ahead)
             prefetch(self.f, row, offset, self.lanes * self.size(i))
 
     # reads --------------------------------------------------------------------------------------
@@ -229,7 +234,7 @@ class RowFunction(ValueReader):
         if axis == 2:
             of = self.program.out if argument < 0 else self.program.args[argument]
             return self.f.let(f"add i32 {of.channels}, 0")
-        return self.f.let(f"trunc i64 {self.f.word(self.words.dims(v.attr))} to i32")
+        return self.f.let(f"trunc i64 {self.f.word(self.spec.dims(v.attr))} to i32")
 
     def row(self, i: int, dy: str, constant: bool) -> str:
         """Return a pointer to the row of an argument ``dy`` below the current one."""
@@ -252,9 +257,7 @@ class RowFunction(ValueReader):
         """Load a vector of pixels of an argument, once per scope."""
         f, arg, key = self.f, self.program.args[i], (i, dx, dy)
         if key not in self.loaded:
-            x = self.x if dx == "0" else f.let(f"add nsw i64 {self.x}, {dx}")
-            offset = f.let(f"mul nsw i64 {x}, {self.size(i)}") if self.size(i) > 1 else x
-            at = f.at(self.row(i, dy, constant), offset)
+            at = f.at(self.row(i, dy, constant), self.offset(dx, self.size(i)))
             if _three_bytes(arg):
                 self.loaded[key] = self.widened(at)
             else:
@@ -262,30 +265,79 @@ class RowFunction(ValueReader):
                 self.loaded[key] = f.let(f"load {kind}, ptr {at}, align 1", arg.name)
         return self.loaded[key]
 
+    def offset(self, dx: str, size: int) -> str:
+        """Return the offset of a vector of elements of some bytes, once per scope."""
+        f, key = self.f, ("offset", dx, size)
+        if key not in self.loaded:
+            x = self.x if dx == "0" else f.let(f"add nsw i64 {self.x}, {dx}")
+            self.loaded[key] = f.let(f"mul nsw i64 {x}, {size}") if size > 1 else x
+        return self.loaded[key]
+
+    def pairs(self, i: int, dx: str = "0", dy: str = "0") -> tuple[str, str]:
+        """Return red and blue, and green and alpha, of pixels of bytes: pairs of 16 bits."""
+        f, first, second = self.f, (i, dx, dy, "rb"), (i, dx, dy, "ga")
+        if first not in self.loaded:
+            words = f.let(f"bitcast {self.words32} {self.pixels(i, dx, dy)} to {self.words16}")
+            self.loaded[first] = f.let(f"and {self.words16} {words}, splat (i16 255)")
+            self.loaded[second] = f.let(f"lshr {self.words16} {words}, splat (i16 8)")
+        return self.loaded[first], self.loaded[second]
+
+    def differences(self, i: int, dx: str, dy: str) -> str:
+        """Return red minus green and blue minus green of pixels of bytes: pairs of 16 bits."""
+        f, key, kind = self.f, (i, dx, dy, "differences"), f"<{self.vector} x i8>"
+        if key not in self.loaded:
+            pixels = f.let(f"bitcast {self.words32} {self.pixels(i, dx, dy)} to {kind}")
+            n = self.vector
+            places = [k - k % 4 + 1 if k % 2 == 0 else n for k in range(n)]
+            green = f.shuffle(kind, pixels, "zeroinitializer", places)
+            green = f.let(f"bitcast {kind} {green} to {self.words16}")
+            colors = self.pairs(i, dx, dy)[0]
+            self.loaded[key] = f.let(f"sub {self.words16} {colors}, {green}")
+        return self.loaded[key]
+
+    def times(self, a: str, b: str) -> str:
+        """Multiply pairs of 16-bit numbers, and add the products of each pair in 32 bits."""
+        return self.f.intrinsic(self.machine.pair_product, self.words32, self.words16, a, b)
+
+    def color_sum(self, value: Value) -> str:
+        """Emit a sum of one pixel's bytes with constant weights; "" for other values."""
+        found = find_color_sum(value) if self.machine.pair_product else None
+        if found is None or self.analysis.bytes:
+            return ""
+        (i, dx, dy), weights = found
+        if self.program.args[i].dtype != "u8" or self.program.args[i].channels not in (3, 4):
+            return ""
+        place = (i, str(dx * self.analysis.scale), str(dy))
+        factors = [(weights[0], weights[2]), (weights[1], weights[3])]
+        terms: tuple[str, ...] = self.pairs(*place)
+        if not (sum(weights) or weights[3]):  # chroma
+            terms, factors = (self.differences(*place),), factors[:1]
+        total = ""
+        for pixels, (low, high) in zip(terms, factors, strict=True):
+            if low or high:
+                both = ", ".join([f"i16 {low}, i16 {high}"] * (self.vector // 4))
+                product = self.times(pixels, f"<{both}>")
+                total = self.f.let(f"add {self.words32} {total}, {product}") if total else product
+        return total
+
     def widened(self, at: str) -> str:
         """Load pixels of three bytes, each into a 32-bit word whose upper byte is 0.
 
         Four pixels at a time, which CPUs shuffle best. Nothing is read beyond the last.
         """
         f, n = self.f, self.lanes
-        kind, zero = "<16 x i8>", "<16 x i8> zeroinitializer"
-        parts = []
+        kind, size, parts = "<16 x i8>", 16, []
         for first in range(0, n, 4):
             begin = min(3 * first, 3 * n - 16)
             pointer = f.at(at, str(begin)) if begin else at
             four = f.let(f"load {kind}, ptr {pointer}, align 1")
             skip = 3 * first - begin
             places = [skip + 3 * k + c if c < 3 else 16 for k in range(4) for c in range(4)]
-            listed = ", ".join(f"i32 {p}" for p in places)
-            parts.append(f.let(f"shufflevector {kind} {four}, {zero}, <16 x i32> <{listed}>"))
-        size = 16
+            parts.append(f.shuffle(kind, four, "zeroinitializer", places))
         while len(parts) > 1:
             kind, size = f"<{size} x i8>", 2 * size
-            listed = ", ".join(f"i32 {p}" for p in range(size))
-            parts = [
-                f.let(f"shufflevector {kind} {a}, {kind} {b}, <{size} x i32> <{listed}>")
-                for a, b in zip(parts[::2], parts[1::2], strict=True)
-            ]
+            pairs = zip(parts[::2], parts[1::2], strict=True)
+            parts = [f.shuffle(kind, a, b, range(size)) for a, b in pairs]
         return f.let(f"bitcast <{size} x i8> {parts[0]} to <{n} x i32>")
 
     def narrowed(self, words: str) -> str:
@@ -293,8 +345,7 @@ class RowFunction(ValueReader):
         f, n = self.f, self.lanes
         kind = f"<{4 * n} x i8>"
         pixels = f.let(f"bitcast <{n} x i32> {words} to {kind}")
-        places = ", ".join(f"i32 {4 * k + c}" for k in range(n) for c in range(3))
-        return f.let(f"shufflevector {kind} {pixels}, {kind} poison, <{3 * n} x i32> <{places}>")
+        return f.shuffle(kind, pixels, "poison", [4 * k + c for k in range(n) for c in range(3)])
 
     def part(self, pixels: str, dtype: str, channels: int, channel: int) -> str:
         """Extract one channel of loaded pixels."""
@@ -306,10 +357,8 @@ class RowFunction(ValueReader):
                 return pixels
             return f.let(f"and <{n} x i32> {pixels}, splat (i32 255)")
         if channels > 1:
-            places = ", ".join(f"i32 {k * channels + channel}" for k in range(n))
             kind = f"<{n * channels} x {STORED[dtype]}>"
-            text = f"shufflevector {kind} {pixels}, {kind} poison, <{n} x i32> <{places}>"
-            pixels = f.let(text)
+            pixels = f.shuffle(kind, pixels, "poison", range(channel, n * channels, channels))
         if dtype != "u8" or self.analysis.bytes:
             return pixels
         return f.let(f"zext <{n} x i8> {pixels} to <{n} x i32>")
@@ -320,7 +369,7 @@ class RowFunction(ValueReader):
         out, emitter = self.program.out, self.emitter
         mark = emitter.mark()
         emitter.zero_slots()
-        emitter.block(self.analysis.block)
+        emitter.block(self.block)
         if out.dtype == "u8" and out.channels in (3, 4):
             value = self.packed()
             value = self.narrowed(value) if _three_bytes(out) else value
@@ -334,34 +383,27 @@ class RowFunction(ValueReader):
         f, out, n = self.f, self.program.out, self.lanes
         if self.analysis.alpha is not None:
             value = self.with_alpha(value, self.analysis.alpha)
-        offset = (
-            self.x
-            if self.size(OUTPUT) == 1
-            else f.let(f"mul nsw i64 {self.x}, {self.size(OUTPUT)}")
-        )
+        size = self.size(OUTPUT)
+        offset = f.let(f"mul nsw i64 {self.x}, {size}") if size > 1 else self.x
         kind = _vector_in_memory(out.dtype, out.channels, n)
         f.do(f"store {kind} {value}, ptr {f.at(self.out, offset)}, {self.access()}")
 
     def access(self) -> str:
         """Return how the output is stored: its alignment, and whether the caches keep it."""
         nbytes = self.lanes * self.size(OUTPUT)
-        if self.stream and nbytes in (16, 32, 64):
+        if self.spec.stream and nbytes in (16, 32, 64):
             return f"align {nbytes}{NONTEMPORAL}"
         return "align 1"
 
     def packed(self) -> str:
         """Pack u8 channels into 32-bit words; channels kept from an input are masked in place."""
-        f, n, kept = self.f, self.lanes, self.analysis.kept
+        f, n = self.f, self.lanes
         parts: list[str] = []
         masks: dict[int, int] = {}
         for channel, result in enumerate(self.analysis.result):
-            source = kept.get(channel)
-            if (
-                source is not None
-                and source[1] == channel
-                and self.program.args[source[0]].channels in (3, 4)
-            ):
-                masks[source[0]] = masks.get(source[0], 0) | 255 << 8 * channel
+            source = self.stays(channel)
+            if source is not None:
+                masks[source] = masks.get(source, 0) | 255 << 8 * channel
                 continue
             value = self.emitter.operand(result, True)
             if channel:
@@ -378,11 +420,8 @@ class RowFunction(ValueReader):
 
     def with_alpha(self, value: str, argument: int) -> str:
         """Replace every fourth element by that of an argument."""
-        n = self.lanes
-        old = self.pixels(argument)
-        kind = _vector_in_memory(self.program.out.dtype, 1, n)
-        places = ", ".join(f"i32 {n + i if i % 4 == 3 else i}" for i in range(n))
-        return self.f.let(f"shufflevector {kind} {value}, {kind} {old}, <{n} x i32> <{places}>")
+        kind = _vector_in_memory(self.program.out.dtype, 1, self.lanes)
+        return fourths_from(self.f, kind, value, self.pixels(argument), self.lanes)
 
     def interleaved(self, values: list[str]) -> str:
         """Interleave channels, as they are stored."""
@@ -394,15 +433,41 @@ class RowFunction(ValueReader):
         if channels == 1:
             return values[0]
         kind, double = f"<{n} x {item}>", f"<{2 * n} x {item}>"
-        both = ", ".join(f"i32 {k}" for k in range(2 * n))
         values = [*values, "poison"][: 2 * ((channels + 1) // 2)]
-        low, high = (
-            f.let(f"shufflevector {kind} {a}, {kind} {b}, <{2 * n} x i32> <{both}>")
-            for a, b in zip(values[::2], values[1::2], strict=True)
-        )
-        places = ", ".join(f"i32 {c * n + k}" for k in range(n) for c in range(channels))
-        total = n * channels
-        return f.let(f"shufflevector {double} {low}, {double} {high}, <{total} x i32> <{places}>")
+        pairs = zip(values[::2], values[1::2], strict=True)
+        low, high = (f.shuffle(kind, a, b, range(2 * n)) for a, b in pairs)
+        places = [c * n + k for k in range(n) for c in range(channels)]
+        return f.shuffle(double, low, high, places)
+
+
+class RowWithOther(RowFunction):
+    """Emits a row function, and another one that it calls in some cases."""
+
+    def __init__(self, spec: RowSpec, other: RowSpec) -> None:
+        super().__init__(spec)
+        self.other = other
+
+    def text(self) -> str:
+        """Return both functions."""
+        return RowFunction(self.other).text() + "\n" + super().text()
+
+    def call_other(self, label: str, after: str) -> None:
+        """Emit a block that calls the other function and returns, and begin the one after it."""
+        self.f.start(label)
+        self.f.do(f"call void {self.other.name}({_PARAMETERS})")
+        self.f.do("ret void")
+        self.f.start(after)
+
+
+def fourths_from(f: FunctionText, kind: str, value: str, other: str, lanes: int) -> str:
+    """Return a vector with every fourth element from another one."""
+    return f.shuffle(kind, value, other, [lanes + i if i % 4 == 3 else i for i in range(lanes)])
+
+
+def interleave(f: FunctionText, kind: str, a: str, b: str, n: int, group: int, half: int) -> str:
+    """Interleave half of the elements of two vectors, within groups."""
+    each = [p + half * group // 2 + i for p in range(0, n, group) for i in range(group // 2)]
+    return f.shuffle(kind, a, b, [place for i in each for place in (i, n + i)])
 
 
 def _three_bytes(of: Arg | Out) -> bool:

@@ -5,29 +5,33 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.engines.base import Link, Runner, Storage, Tensor
 from dala.gpu.compute.engines.cpu import cost as cpu_cost
 from dala.gpu.compute.engines.cpu.jit import Code
 from dala.gpu.compute.engines.cpu.job import CallWithoutGil, job_head, job_packer
-from dala.gpu.compute.engines.cpu.launch import NativeJob, job_runner
+from dala.gpu.compute.engines.cpu.launch import NativeJob, job_runner, lazily
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
 from dala.gpu.compute.engines.cpu.llvm.kernel import assemble
 from dala.gpu.compute.engines.cpu.llvm.metering import is_long
-from dala.gpu.compute.engines.cpu.llvm.text import Module
 from dala.gpu.compute.engines.cpu.llvm.tiles import HEAD_WORDS
-from dala.gpu.compute.engines.cpu.rows.forms.blur.stage import blur_form, blur_row, blur_weights
+from dala.gpu.compute.engines.cpu.rows.forms.blur.stage import blur_form, blur_weights, row_blur
 from dala.gpu.compute.engines.cpu.rows.forms.row_functions import row_functions
+from dala.gpu.compute.engines.cpu.rows.machine import Machine
+from dala.gpu.compute.engines.cpu.rows.pair_stages import Part
 from dala.gpu.compute.engines.cpu.rows.plan import (
     RowPlan,
     RowStage,
     blur_radius,
     lay_out,
     make_stages,
+    original,
 )
-from dala.gpu.compute.engines.cpu.rows.row import RowSpec, RowWords
+from dala.gpu.compute.engines.cpu.rows.row import RowSpec
 from dala.gpu.compute.engines.cpu.rows.window import SlidingWindow, table_size
+from dala.gpu.compute.engines.cpu.vector.text import Module
 from dala.gpu.compute.engines.scratch import scratch_memory
 from dala.gpu.compute.lang.ir import Program
 
@@ -36,8 +40,6 @@ if TYPE_CHECKING:
 
 #: Numbers in a job block before those of the stages: height, width, rows, columns, tiles across.
 _NUMBERS: Final = 5
-#: Stack sizes that code reserves; the smallest sufficient one is used.
-_STACK_SIZES: Final = (32 << 10, 64 << 10, 128 << 10, 240 << 10)
 #: Tiles per thread, so that other threads can take over from a slow one.
 _TILES: Final = 6
 
@@ -47,9 +49,7 @@ class PlannedChain:
     """A chain that can run in one pass."""
 
     plan: RowPlan
-    layout: _Layout
-    #: Bytes of stack.
-    stack_bytes: int
+    layout: ChainLayout
     #: Inputs and stored outputs.
     pointers: int
     #: Types of the chain's parameters.
@@ -69,7 +69,7 @@ def plan_rows(
     links: Sequence[Link],
     analysis: Sequence[ProgramAnalysis | None],
     inputs: Sequence[Tensor],
-    lanes: int,
+    machine: Machine,
 ) -> PlannedChain | None:
     """Plan a chain; return None if it needs too many or too wide rows.
 
@@ -77,17 +77,16 @@ def plan_rows(
         links: The stages.
         analysis: The analysis of each link that is a program.
         inputs: The chain's inputs.
-        lanes: Elements of a vector.
+        machine: The CPU.
     """
     height, width = links[0].out.shape[:2]
-    stages = make_stages(links, analysis, inputs)
-    plan = lay_out(stages, height, width, lanes)
+    stages = make_stages(links, analysis, inputs, bool(machine.pair_product))
+    plan = lay_out(stages, height, width, machine.vector // 4)
     if plan is None:
         return None
-    stack_bytes = next(s for s in _STACK_SIZES if s >= plan.stack_bytes)
-    programs = [link.work for link in links if isinstance(link.work, Program)]
+    programs = [k.work for k in links if isinstance(k.work, Program) and not isinstance(k, Part)]
     types = tuple(p.type for program in programs for p in program.params)
-    return PlannedChain(plan, _Layout(stages, len(inputs)), stack_bytes, len(inputs), types)
+    return PlannedChain(plan, ChainLayout(stages, len(inputs)), len(inputs), types)
 
 
 def rows_runner(engine: CPUEngine, planned: PlannedChain, key: tuple[Hashable, ...]) -> Runner:
@@ -95,11 +94,11 @@ def rows_runner(engine: CPUEngine, planned: PlannedChain, key: tuple[Hashable, .
     described = tuple(_described(s) for s in planned.plan.stages)
 
     def make(stream: bool) -> Runner:
-        full_key = ("rows", key, described, planned.pointers, planned.stack_bytes, stream)
+        full_key = ("rows", key, described, planned.pointers, planned.plan.stack_bytes, stream)
         code = engine.code_for(full_key, lambda: rows_text(engine, planned, stream=stream))
         return _runner(engine, planned, code)
 
-    if not (engine.streams and planned.large):
+    if not (engine.host.streams and planned.large):
         return make(False)
     return _by_alignment(make)
 
@@ -107,15 +106,11 @@ def rows_runner(engine: CPUEngine, planned: PlannedChain, key: tuple[Hashable, .
 def _by_alignment(make: Callable[[bool], Runner]) -> Runner:
     """Return a runner that uses non-temporal stores where the output is on a 64-byte boundary."""
     streaming = make(True)
-    other: list[Runner] = []
+    other = lazily(partial(make, False))  # rarely needed
 
     def run(inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]) -> None:
-        if output.handle is not None and output.handle.address % 64 == 0:
-            streaming(inputs, output, params)
-            return
-        if not other:  # rarely needed
-            other.append(make(False))
-        other[0](inputs, output, params)
+        aligned = output.handle is not None and output.handle.address % 64 == 0
+        (streaming if aligned else other)(inputs, output, params)
 
     run.__dict__["code"] = streaming
     return run
@@ -123,13 +118,14 @@ def _by_alignment(make: Callable[[bool], Runner]) -> Runner:
 
 def _described(s: RowStage) -> str:
     """Return the properties of a stage that its code depends on, apart from its program."""
-    sources = [(q.stage, q.input, q.reach) for q in s.sources]
+    sources = [(q.stage, q.input, q.reach, q.neighbor) for q in s.sources]
     blur = blur_form(s.blur) if s.blur is not None else None
     planes = s.planes.described if s.planes is not None else None
-    return repr((blur, planes, s.out.dtype, s.channels, sources, s.store, s.first_param))
+    kind = s.out.dtype, s.channels, s.colors
+    return repr((blur, planes, kind, sources, s.store, s.first_param, s.beyond))
 
 
-class _Layout:
+class ChainLayout:
     """The layout of a chain's job block, as indexes of eight-byte words."""
 
     def __init__(self, stages: Sequence[RowStage], pointers: int) -> None:
@@ -155,37 +151,33 @@ def rows_text(engine: CPUEngine, planned: PlannedChain, *, stream: bool = False)
     stages, layout = planned.plan.stages, planned.layout
     module = Module()
     functions, names = [], []
+    shared: dict[Hashable, str] = {}
     for i, s in enumerate(stages):
         name = f"@stage{i}"
         names.append(name)
         if s.blur is not None:
-            first = layout.weights[i]
-            width = layout.first_number + 1
-            functions.append(blur_row(module, name, s, first, width, engine.machine, not s.ring))
+            words = layout.weights[i], layout.first_number + 1
+            functions.append(row_blur(s.blur)(module, name, s, *words, engine.machine).text())
         elif s.analysis is not None:
             ahead = table_size(s) - 1 if s.prefetches else None
-            words = RowWords(_dims(layout), layout.first_param + s.first_param, ahead)
             exact = [q.stage is None for q in s.sources]
+            far = [
+                k for k, q in enumerate(s.sources) if original(stages, q) or (exact[k] and s.ring)
+            ]
             last = stream and i == len(stages) - 1
-            spec = RowSpec(module, name, s.analysis, words, engine.machine, exact, not s.ring, last)
-            functions.append(row_functions(spec))
-    window = SlidingWindow(
-        module,
-        stages,
-        names,
-        planned.stack_bytes,
-        layout.first_number,
-        layout.first_input,
-        layout.calls,
-        stream=stream,
-    )
+            spec = RowSpec(
+                module, name, s.analysis, engine.machine, lambda dim: layout.first_number + dim[1],
+                layout.first_param + s.first_param, exact, not s.ring, ahead, last, far, s.beyond,
+            )  # fmt: skip
+            # Parts of a program differ in where they read, which the window knows.
+            program = s.analysis.program.key, s.first_param, ahead, *exact, *far
+            names[i] = shared.setdefault(program if s.beyond else name, name)
+            if names[i] == name:
+                functions.append(row_functions(spec))
+    window = SlidingWindow(module, planned, names, engine.machine.vector, stream=stream)
     functions.append(window.text())
     heading = "; a chain of " + ", ".join(_name(s) for s in stages) + "\n"
-    return assemble(module, heading, "\n".join(functions), engine.attributes)
-
-
-def _dims(layout: _Layout) -> Callable[[tuple[int, int]], int]:
-    return lambda dim: layout.first_number + dim[1]
+    return assemble(module, heading, "\n".join(functions), engine.host.attributes)
 
 
 def _name(s: RowStage) -> str:
@@ -268,12 +260,8 @@ def _range(storage: Storage) -> tuple[int, int]:
 def _overlaps(inputs: Sequence[Storage], output: Storage, stored: list[int]) -> bool:
     """Return whether an output overlaps an input."""
     written = [_range(s) for s in (output, *(inputs[i] for i in stored))]
-    for i, s in enumerate(inputs):
-        if i not in stored:
-            begin, end = _range(s)
-            if any(a < end and begin < b for a, b in written):
-                return True
-    return False
+    read = [_range(s) for i, s in enumerate(inputs) if i not in stored]
+    return any(a < end and begin < b for begin, end in read for a, b in written)
 
 
 def _run_in_copies(

@@ -2,57 +2,86 @@
 
 Image sizes and the offsets of rings are numbers in the job block, so that one piece of code serves
 images of any size.
+
+Programs read inputs in place, apart from the ends of rows: these are copied, since pixels beyond
+them repeat. A row has three parts: the first vectors and the rest at its end are computed from the
+copies, the vectors in the middle from the inputs. Nothing is read beyond an input's rows. Tiles too
+narrow for parts are copied whole, and so are the rows of chains with stages that begin beside the
+image.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.engines.cpu.llvm.metering import STOP_WORD
-from dala.gpu.compute.engines.cpu.llvm.text import PLAIN_LOOP, FunctionText, Module
-from dala.gpu.compute.engines.cpu.rows.copies import ROWS_AHEAD, copy_function, repeat_function
-from dala.gpu.compute.engines.cpu.rows.plan import RowSource, RowStage
+from dala.gpu.compute.engines.cpu.rows.copies import (
+    ROWS_AHEAD,
+    colors_function,
+    copy_function,
+    point_function,
+    repeat_function,
+)
+from dala.gpu.compute.engines.cpu.rows.plan import RowSource, RowStage, original, reads_in_place
 from dala.gpu.compute.engines.cpu.rows.planes import PlaneStage
+from dala.gpu.compute.engines.cpu.vector.text import PLAIN_LOOP, Module, body_text
 
-#: The most rows whose pointers are computed without a loop.
-_UNROLLED: Final = 1
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.cpu.rows.runner import PlannedChain
+
+#: Bytes of a row of a tile from which on parts are worth it.
+_LONG: Final = 1536
+#: More rows than an image has.
+_ALL_ROWS: Final = (1 << 32) - 1
+#: Types of the last arguments of ``point``, which differ between a ring and an input.
+_KINDS: Final = ("ptr", "i64", "i64")
 
 
 class SlidingWindow:
     """Emits ``body(job, out, start, end)`` of a chain, for the tiles [start, end)."""
 
     def __init__(
-        self, module: Module, stages: list[RowStage], names: list[str], stack_bytes: int,
-        first_word: int, first_input: int, calls: Mapping[int, int], *, stream: bool = False,
-    ) -> None:  # fmt: skip
-        self.f = FunctionText(
-            module, "define void @body(ptr %job, ptr %out, i64 %start, i64 %end) noinline #0"
-        )
+        self, module: Module, planned: PlannedChain, names: list[str], vector: int, *, stream: bool
+    ) -> None:
+        self.f = body_text(module)
         self.module = module
-        self.stages = stages
+        self.stages = stages = planned.plan.stages
         self.names = names
-        self.stack_bytes = stack_bytes
-        self.first_word = first_word
-        self.first_input = first_input
-        #: For stages that convert planes: the first word of their call.
-        self.calls = calls
+        self.stack_bytes = planned.plan.stack_bytes
+        self.layout = planned.layout
         #: Whether the last stage uses non-temporal stores.
         self.stream = stream
+        #: The most columns that a program reads beside a part; a number of pixels that is always
+        #: whole vectors; the pixels of the first part; and those copied at either end of a row.
+        self.beside = max((s.margin for s in stages if s.copies), default=0)
+        self.vector = vector
+        self.head = (self.beside // vector + 1) * vector
+        self.ends = -(-(self.head + 3 * self.beside) // vector) * vector
+        largest = max((s.pixel for s in stages if s.copies), default=1)
+        self.least = max(2 * self.ends, _LONG // largest)
         self.blocks: dict[int, str] = {}
         #: For each stage: its ring, the bytes of a row, and its scratch memory.
         self.rings: list[tuple[str, str, str]] = []
-        self.base = self.f.alloca(f"[{stack_bytes} x i8]", "space", 64)
+        self.base = self.f.alloca(f"[{self.stack_bytes} x i8]", "space", 64)
         entries = max((table_size(s) for s in stages), default=0) + 1
         self.table = self.f.alloca(f"[{entries} x ptr]", "rows", 64)
         self.row = ""
+        #: Operations that all of a tile sees, by their text.
+        self.known: dict[str, str] = {}
 
     # numbers ------------------------------------------------------------------------------------
     def op(self, text: str, a: str, b: str | int) -> str:
-        return self.f.let(f"{text} i64 {a}, {b}")
+        """Emit an operation on i64; one that the tile already has is not repeated."""
+        if text in ("add", "sub") and str(b) == "0":
+            return a
+        line = f"{text} i64 {a}, {b}"
+        made = self.known.get(line) or self.f.let(line)
+        if not self.row:
+            self.known[line] = made
+        return made
 
-    def at(self, pointer: str, offset: str) -> str:
-        return self.f.at(pointer, offset)
+    def either(self, condition: str, yes: str, no: str) -> str:
+        return self.f.let(f"select i1 {condition}, i64 {yes}, i64 {no}")
 
     # the function -------------------------------------------------------------------------------
     def text(self) -> str:
@@ -70,16 +99,17 @@ class SlidingWindow:
 
     def load_numbers(self) -> None:
         """Load the numbers that are the same for all tiles, and fill tables."""
-        f, word = self.f, self.first_word
+        f, word = self.f, self.layout.first_number
         for i, s in enumerate(self.stages):
             if s.planes is not None:
                 self.blocks[i] = self.block(i, s.planes)
         self.height, self.width, self.strip, self.columns, self.across = (
             f.word(word + i) for i in range(5)
         )
+        self.last = self.op("sub", self.height, 1)
         for i in range(len(self.stages)):
             offset, stride, scratch = (f.word(word + 5 + 3 * i + k) for k in range(3))
-            self.rings.append((self.at(self.base, offset), stride, self.at(self.base, scratch)))
+            self.rings.append((self.f.at(self.base, offset), stride, self.f.at(self.base, scratch)))
         for i, s in enumerate(self.stages):
             if s.analysis is not None and s.analysis.table:
                 f.do(f"call void {self.names[i]}.fill(ptr %job, ptr {self.rings[i][2]})")
@@ -91,6 +121,10 @@ class SlidingWindow:
         self.y1 = self.f.smaller(self.op("add", self.y0, self.strip), self.height)
         self.c0 = self.op("mul", right, self.columns)
         self.c1 = self.f.smaller(self.op("add", self.c0, self.columns), self.width)
+        columns = self.op("sub", self.c1, self.c0)
+        self.narrow = "true"
+        if reads_in_place(self.stages):
+            self.narrow = self.f.let(f"icmp slt i64 {columns}, {self.least}")
         self.spans = [self.span(s) for s in self.stages]
         self.limits = [self.limit(s) for s in self.stages]
         self.sizes = [
@@ -135,7 +169,7 @@ class SlidingWindow:
         f.jump("touch")
         f.start("touch")
         at = f.let(f"phi i64 [ {self.stack_bytes - 4096}, %entry ], [ %touch.next, %touch ]")
-        f.do(f"store volatile i8 0, ptr {self.at(self.base, at)}")
+        f.do(f"store volatile i8 0, ptr {self.f.at(self.base, at)}")
         f.do(f"%touch.next = sub nsw i64 {at}, 4096")
         last = f.let("icmp slt i64 %touch.next, 0")
         f.do(f"br i1 {last}, label %touched, label %touch{PLAIN_LOOP}")
@@ -143,8 +177,9 @@ class SlidingWindow:
 
     def span(self, s: RowStage) -> tuple[str, str]:
         """Return the first column that a stage computes in this tile, and the number of columns."""
-        first = self.f.larger(self.op("sub", self.c0, s.margin), 0)
-        last = self.f.smaller(self.op("add", self.c1, s.margin), self.width)
+        first, last = self.op("sub", self.c0, s.margin), self.op("add", self.c1, s.margin)
+        if not s.beyond:
+            first, last = self.f.larger(first, 0), self.f.smaller(last, self.width)
         return first, self.op("sub", last, first)
 
     def offset(self, i: int, ring: RowStage) -> str:
@@ -154,72 +189,104 @@ class SlidingWindow:
 
     def limit(self, s: RowStage) -> tuple[str, str]:
         """Return the rows that a stage computes in this strip."""
-        first = self.f.larger(self.op("add", self.y0, s.first), 0)
+        first = self.op("add", self.y0, s.first)
+        first = first if s.beyond else self.f.larger(first, 0)
         return first, self.f.smaller(self.op("add", self.y1, s.lead), self.height)
 
     def stage_row(self, i: int) -> None:
         """Emit the code for one row of a stage, run only if the strip needs it."""
         f, s = self.f, self.stages[i]
         self.row = self.op("add", self.time, s.lead)
-        low, high = self.limits[i]
-        enough = f.let(f"icmp sge i64 {self.row}, {low}")
-        not_over = f.let(f"icmp slt i64 {self.row}, {high}")
-        f.branch(f.let(f"and i1 {enough}, {not_over}"), f"row{i}", f"stage{i + 1}")
-        f.start(f"row{i}")
+        self.within(*self.limits[i], f"row{i}", f"stage{i + 1}")
         column, count = self.spans[i]
         base = self.slot(i, self.row) if s.ring else ""
         target = ""
         if s.planes is None or s.ring:
-            target = self.at(base, self.offsets[i]) if s.ring else self.target(i, column)
+            target = self.f.at(base, self.offsets[i]) if s.ring else self.target(i, column)
         if s.planes is not None and s.planes.last:
-            self.to_planes(i)
+            self.to_planes(i, s.planes)
         elif s.planes is not None:
-            self.put_row(i, 0, target)
+            self.put_row(i, s.planes.rows[0], target)
             self.call(i, self.row)
         elif s.analysis is None and s.blur is None:
-            source = self.input_pixel(s.sources[0], s.pixel, self.row, column)
-            ahead = self.op("mul", self.width, ROWS_AHEAD * s.pixel)
-            self.copy(target, source, self.sizes[i], ahead)
+            (given,), (pixel,) = s.sources, s.read
+            source = self.pixel(given, pixel, self.row, self.reads[i][0] or column)
+            if s.colors:
+                ahead = self.op("mul", self.width, ROWS_AHEAD * pixel)
+                name = colors_function(self.module)
+                f.do(f"call void {name}(ptr {target}, ptr {source}, i64 {count}, i64 {ahead})")
+            else:
+                nbytes, end = self.sizes[i], str(self.ends * pixel)
+                self.copy(target, source, self.either(self.narrow, nbytes, end))
+                last = self.either(self.narrow, "0", end)
+                skip = self.op("sub", nbytes, last)
+                self.copy(self.f.at(target, skip), self.f.at(source, skip), last)
+        elif any(original(self.stages, q) for q in s.sources):
+            self.parts(i, target)
         else:
-            self.fill_table(i, column)
-            f.do(
-                f"call void {self.names[i]}(ptr %job, ptr {target}, ptr {self.table}, "
-                f"i64 {count}, i64 {column}, i64 {self.row})"
-            )
-        if s.ring and s.margin:
+            self.part(i, target, "0", count)
+        if s.ring and s.margin and not s.beyond:
             self.pad(i, base, target)
-        if (s.store is not None and s.ring) or (s.store is not None and i == len(self.stages) - 1):
+        if s.store is not None and (s.ring or i == len(self.stages) - 1):
             self.keep(i, base)
         f.jump(f"stage{i + 1}")
+
+    def within(self, low: str, high: str, yes: str, no: str) -> None:
+        """Begin a block that runs if the current row is within a range; else another does."""
+        f = self.f
+        tests = [f.let(f"icmp {c} i64 {self.row}, {e}") for c, e in (("sge", low), ("slt", high))]
+        f.branch(f.let(f"and i1 {tests[0]}, {tests[1]}"), yes, no)
+        f.start(yes)
+
+    def parts(self, i: int, target: str) -> None:
+        """Compute a row of a program that reads inputs in place: its start, middle and end."""
+        f, head, (_, count) = self.f, str(self.head), self.spans[i]
+        vectors = self.op("and", self.op("sub", count, self.head + self.beside), -self.vector)
+        last = self.either(self.narrow, "0", self.op("add", vectors, head))
+        with f.loop(self.either(self.narrow, "2", "0"), "3", hint="part") as part:
+            middle, end = (f.let(f"icmp eq i64 {part}, {k}") for k in (1, 2))
+            begin, stop = (
+                self.either(end, c, self.either(middle, b, a))
+                for a, b, c in (("0", head, last), (head, last, count))
+            )
+            self.part(i, target, begin, stop, middle)
+
+    def part(self, i: int, target: str, begin: str, stop: str, middle: str = "") -> None:
+        """Call the row function of a stage for part of a row, given relative to its columns."""
+        column = self.op("add", self.spans[i][0], begin)
+        self.fill_table(i, begin, column, middle)
+        place = self.f.at(target, self.op("mul", begin, self.stages[i].pixel))
+        self.f.do(
+            f"call void {self.names[i]}(ptr %job, ptr {place}, ptr {self.table}, "
+            f"i64 {self.op('sub', stop, begin)}, i64 {column}, i64 {self.row})"
+        )
 
     # planes -------------------------------------------------------------------------------------
     def block(self, i: int, planes: PlaneStage) -> str:
         """Copy a stage's argument block for this thread and add its buffers' addresses."""
         f, kind = self.f, f"[{planes.words - 1} x i64]"
         made = f.alloca(kind, f"call{i}", 64)
-        given = f.let(f"getelementptr i64, ptr %job, i64 {self.calls[i] + 1}")
+        given = f.at("%job", str(self.layout.calls[i] + 1), "i64")
         f.do(f"store {kind} {f.let(f'load {kind}, ptr {given}, align 8')}, ptr {made}, align 8")
         for word, outside in planes.based:
-            base = "%out" if outside < 0 else self.f.word(self.first_input + outside, "ptr")
-            where = f.let(f"getelementptr i64, ptr {made}, i64 {word}")
+            base = "%out" if outside < 0 else self.f.word(self.layout.first_input + outside, "ptr")
+            where = f.at(made, str(word), "i64")
             offset = f.let(f"load i64, ptr {where}")
-            f.do(f"store ptr {self.at(base, offset)}, ptr {where}")
+            f.do(f"store ptr {self.f.at(base, offset)}, ptr {where}")
         return made
 
-    def put_row(self, i: int, which: int, row: str) -> None:
+    def put_row(self, i: int, word: int, row: str) -> None:
         """Set one of the rows in a stage's argument block."""
-        planes = self.stages[i].planes
-        assert planes is not None
-        where = self.f.let(f"getelementptr i64, ptr {self.blocks[i]}, i64 {planes.rows[which]}")
+        where = self.f.at(self.blocks[i], str(word), "i64")
         self.f.do(f"store ptr {row}, ptr {where}")
 
     def call(self, i: int, number: str) -> None:
         """Call a stage's function, for one row or one pair of rows."""
-        code = self.f.word(self.calls[i], "ptr")
+        code = self.f.word(self.layout.calls[i], "ptr")
         end = self.op("add", number, 1)
         self.f.do(f"call void {code}(ptr {self.blocks[i]}, ptr null, i64 {number}, i64 {end})")
 
-    def to_planes(self, i: int) -> None:
+    def to_planes(self, i: int, planes: PlaneStage) -> None:
         """Convert two rows, once the second of them is computed."""
         f, (source,) = self.f, self.stages[i].sources
         odd = f.let(f"trunc i64 {self.row} to i1")
@@ -227,8 +294,8 @@ class SlidingWindow:
         f.start(f"pair{i}")
         place = self.reads[i][0]
         assert place is not None
-        for which, row in enumerate((self.op("sub", self.row, 1), self.row)):
-            self.put_row(i, which, self.pixel(source, 0, row, place))
+        for word, row in zip(planes.rows, (self.op("sub", self.row, 1), self.row), strict=True):
+            self.put_row(i, word, self.pixel(source, 0, row, place))
         self.call(i, self.op("lshr", self.row, 1))
 
     def target(self, i: int, column: str) -> str:
@@ -236,76 +303,76 @@ class SlidingWindow:
         s, out = self.stages[i], "%out"
         if i < len(self.stages) - 1:
             assert s.store is not None
-            out = self.f.word(self.first_input + s.store, "ptr")
+            out = self.f.word(self.layout.first_input + s.store, "ptr")
         place = self.op("add", self.op("mul", self.row, self.width), column)
-        return self.at(out, self.op("mul", place, s.pixel))
+        return self.f.at(out, self.op("mul", place, s.pixel))
 
     def slot(self, i: int, row: str) -> str:
         """Return the address of a row in the ring of a stage."""
         s, (ring, stride, _) = self.stages[i], self.rings[i]
         if s.depth == 1:
             return ring
-        return self.at(ring, self.op("mul", self.op("urem", row, s.depth), stride))
+        row = self.op("add", row, s.shift)
+        return self.f.at(ring, self.op("mul", self.op("urem", row, s.depth), stride))
 
-    def input_pixel(self, source: RowSource, pixel: int, row: str, column: str) -> str:
-        """Return the address of a pixel of an input."""
-        pointer = self.f.word(self.first_input + source.input, "ptr")
-        place = self.op("add", self.op("mul", row, self.width), column)
-        return self.at(pointer, self.op("mul", place, pixel))
+    def fill_table(self, i: int, begin: str, column: str, middle: str) -> None:
+        """Emit code that fills the table of pointers to the rows that a stage reads.
 
-    def fill_table(self, i: int, column: str) -> None:
-        """Emit code that fills the table of pointers to the rows that a stage reads."""
-        s, at = self.stages[i], 0
-        for source, pixel, place in zip(s.sources, s.read, self.reads[i], strict=True):
-            up, down = source.reach.up, source.reach.down
-            if down - up > _UNROLLED:
-                self.fill_by_loop(i, at, source, pixel, place or column)
-            else:
-                for dy in range(up, down + 1):
-                    row = self.clamped(str(dy)) if dy else self.row
-                    self.put(str(at + dy - up), self.pixel(source, pixel, row, place or column))
-            at += down - up + 1
+        They point to a column, which is ``begin`` after the stage's first one. Where ``middle``
+        is true, an i1, they point to the inputs instead of copies.
+        """
+        f, s, at = self.f, self.stages[i], 0
+        for source, pixel, offset in zip(s.sources, s.read, self.reads[i], strict=True):
+            place = column
+            if offset is not None:
+                place = self.op("add", offset, self.op("mul", begin, pixel))
+            where, direct = self.rows(source, pixel, place), original(self.stages, source)
+            if direct is not None:
+                both = zip(_KINDS, self.rows(direct, pixel, column), where, strict=True)
+                where = [f.let(f"select i1 {middle}, {k} {a}, {k} {b}") for k, a, b in both]
+            first, last = source.reach.up, self.last
+            if source.stage is not None and self.stages[source.stage].beyond:
+                first, last = first + self.stages[source.stage].shift, str(_ALL_ROWS)
+            dx, dy = source.neighbor or (0, 1)
+            row, table = self.op("add", self.row, first), f.at(self.table, str(at), "ptr")
+            numbers = [f"i64 {n}" for n in (source.count, row, last, dy, dx * pixel)]
+            typed = [f"{kind} {name}" for kind, name in zip(_KINDS, where, strict=True)]
+            given = ", ".join([f"ptr {table}", *numbers, *typed])
+            f.do(f"call void {point_function(self.module)}({given})")
+            at += source.count
         if s.scratch:
             self.put(str(at), self.rings[i][2])
         if s.prefetches:
             place = self.op("add", self.op("mul", self.time, self.width), column)
-            ahead = self.at("%out", self.op("mul", place, s.pixel))
+            ahead = self.f.at("%out", self.op("mul", place, s.pixel))
             self.put(str(at), self.rings[i][0] if self.stream else ahead)
 
-    def fill_by_loop(self, i: int, at: int, source: RowSource, pixel: int, place: str) -> None:
-        """Fill the table in a loop, where a stage reads many rows."""
-        f, name, up = self.f, f"table{i}.{at}", source.reach.up
-        before = f.here
-        f.jump(name)
-        f.start(name)
-        k = f.let(f"phi i64 [ 0, %{before} ], [ %{name}.next, %{name} ]")
-        row = self.clamped(self.op("add", k, up))
-        self.put(self.op("add", k, at), self.pixel(source, pixel, row, place))
-        f.do(f"%{name}.next = add nuw nsw i64 {k}, 1")
-        done = f.let(f"icmp sgt i64 %{name}.next, {source.reach.down - up}")
-        f.do(f"br i1 {done}, label %{name}.done, label %{name}{PLAIN_LOOP}")
-        f.start(f"{name}.done")
+    def rows(self, source: RowSource, pixel: int, place: str) -> list[str]:
+        """Return the address of row 0 at a place, the bytes of a row, and the rows of the ring.
 
-    def clamped(self, dy: str) -> str:
-        """Return the row dy below, clamped to the image."""
-        row = self.f.smaller(self.op("add", self.row, dy), self.op("sub", self.height, 1))
-        return self.f.larger(row, 0)
+        The place is an offset in a ring, or a column of an input.
+        """
+        if source.stage is not None:
+            ring, stride, _ = self.rings[source.stage]
+            return [self.f.at(ring, place), stride, str(self.stages[source.stage].depth)]
+        pointer = self.f.word(self.layout.first_input + source.input, "ptr")
+        base = self.f.at(pointer, self.op("mul", place, pixel))
+        return [base, self.op("mul", self.width, pixel), str(_ALL_ROWS)]
 
     def pixel(self, source: RowSource, pixel: int, row: str, place: str) -> str:
         """Return the address of a pixel of a ring, by its offset, or of an input, by its column."""
         if source.stage is not None:
-            return self.at(self.slot(source.stage, row), place)
-        return self.input_pixel(source, pixel, row, place)
+            return self.f.at(self.slot(source.stage, row), place)
+        pointer = self.f.word(self.layout.first_input + source.input, "ptr")
+        place = self.op("add", self.op("mul", row, self.width), place)
+        return self.f.at(pointer, self.op("mul", place, pixel))
 
     def put(self, at: str, pointer: str) -> None:
-        where = self.f.let(f"getelementptr ptr, ptr {self.table}, i64 {at}")
-        self.f.do(f"store ptr {pointer}, ptr {where}")
+        self.f.do(f"store ptr {pointer}, ptr {self.f.at(self.table, at, 'ptr')}")
 
-    def copy(self, to: str, source: str, nbytes: str, ahead: str = "") -> None:
-        """Copy a row, and prefetch what is some bytes ahead."""
-        name = copy_function(self.module, prefetch=bool(ahead))
-        given = f"ptr {to}, ptr {source}, i64 {nbytes}, i64 {ahead or 0}"
-        self.f.do(f"call void {name}({given})")
+    def copy(self, to: str, source: str, nbytes: str) -> None:
+        given = f"ptr {to}, ptr {source}, i64 {nbytes}"
+        self.f.do(f"call void {copy_function(self.module)}({given})")
 
     def pad(self, i: int, base: str, first: str) -> None:
         """Repeat the edge pixels of a row beyond the image."""
@@ -314,25 +381,22 @@ class SlidingWindow:
         name = repeat_function(self.module, s.pixel)
         missing = self.op("sub", column, self.op("sub", self.c0, s.margin))
         f.do(f"call void {name}(ptr {base}, ptr {first}, i64 {missing})")
-        after = self.at(first, self.sizes[i])
+        after = self.f.at(first, self.sizes[i])
         missing = self.op("sub", self.op("add", self.c1, s.margin), self.op("add", column, count))
-        last = self.at(after, str(-s.pixel))
+        last = self.f.at(after, str(-s.pixel))
         f.do(f"call void {name}(ptr {after}, ptr {last}, i64 {missing})")
 
     def keep(self, i: int, base: str) -> None:
         """Copy a row to the output that stores it, if it belongs to this strip."""
         f, s = self.f, self.stages[i]
         assert s.store is not None
-        inside = f.let(f"icmp sge i64 {self.row}, {self.y0}")
-        before = f.let(f"icmp slt i64 {self.row}, {self.y1}")
-        f.branch(f.let(f"and i1 {inside}, {before}"), f"keep{i}", f"kept{i}")
-        f.start(f"keep{i}")
+        self.within(self.y0, self.y1, f"keep{i}", f"kept{i}")
         place = self.op("add", self.op("mul", self.row, self.width), self.c0)
         offset = self.op("mul", place, s.pixel)
-        source = self.at("%out", offset)
+        source = self.f.at("%out", offset)
         if s.ring:
-            source = self.at(base, str(s.margin * s.pixel))
-        target = self.at(self.f.word(self.first_input + s.store, "ptr"), offset)
+            source = self.f.at(base, str(s.margin * s.pixel))
+        target = self.f.at(self.f.word(self.layout.first_input + s.store, "ptr"), offset)
         self.copy(target, source, self.op("mul", self.op("sub", self.c1, self.c0), s.pixel))
         f.jump(f"kept{i}")
         f.start(f"kept{i}")
@@ -340,5 +404,5 @@ class SlidingWindow:
 
 def table_size(s: RowStage) -> int:
     """Return the number of pointers that a stage's row function receives."""
-    rows = sum(r.reach.down - r.reach.up + 1 for r in s.sources)
+    rows = sum(q.count for q in s.sources)
     return rows + (1 if s.scratch or s.prefetches else 0)

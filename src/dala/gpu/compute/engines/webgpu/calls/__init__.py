@@ -1,4 +1,4 @@
-"""How the engine calls wgpu: by its native library where the version is known, else publicly."""
+"""Calls of wgpu: of its native library where the version is known, else of public functions."""
 
 from __future__ import annotations
 

@@ -47,6 +47,7 @@ class _TokenSource:
 class NativeCalls(PublicCalls):
     """Calls by wgpu's native library. Only :meth:`poll` runs callbacks."""
 
+    READ: ClassVar = "READ_NOSYNC"  # "READ" would submit an empty command buffer first
     FEATURES: ClassVar[tuple[str, ...]] = (*PublicCalls.FEATURES, "timestamp-query")
 
     def __init__(self, device: wgpu.GPUDevice) -> None:
@@ -146,15 +147,7 @@ class NativeCalls(PublicCalls):
         """Run the callbacks of finished work without waiting."""
         self.device._poll(False)
 
-    def map_to_read(self, buffer: wgpu.GPUBuffer, size: int) -> Mapping:
-        """Start mapping a staging buffer; return a token to watch and the promise to resolve."""
-        # READ_NOSYNC: "READ" would submit an empty command buffer first.
-        promise = buffer.map_async("READ_NOSYNC", 0, size)
-        return self._tokens.last, promise
-
-    def map_to_write(self, buffer: wgpu.GPUBuffer) -> Mapping:
-        """Start mapping a whole buffer for writing; return its token and promise."""
-        promise = buffer.map_async("WRITE", 0, buffer.size)
+    def _watched(self, promise: wgpu.GPUPromise[None]) -> Mapping:
         return self._tokens.last, promise
 
     def memory(self, buffer: wgpu.GPUBuffer, nbytes: int) -> npt.NDArray[np.uint8]:

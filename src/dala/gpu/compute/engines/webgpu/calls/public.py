@@ -44,6 +44,8 @@ Mapping: TypeAlias = "tuple[MapToken, wgpu.GPUPromise[None]]"
 class PublicCalls:
     """A device, and the calls for it that matter for speed. Counts submits and finished ones."""
 
+    #: How a buffer is mapped for reading.
+    READ: ClassVar = "READ"
     #: Features to request if the adapter has them. The unit of timestamps is not public.
     FEATURES: ClassVar[tuple[str, ...]] = (
         "shader-f64", "shader-int64", "shader-f16", "subgroup",
@@ -69,7 +71,7 @@ class PublicCalls:
         )
 
     def close(self) -> None:
-        """Release the device and what belongs to it."""
+        """Release the device and all its objects."""
         if self._waiting is not None:
             self._waiting.put(None)
         self._fences.clear()
@@ -143,7 +145,7 @@ class PublicCalls:
 
     def map_to_read(self, buffer: wgpu.GPUBuffer, size: int) -> Mapping:
         """Start mapping a staging buffer; return a token to watch and the promise to resolve."""
-        return self._watched(buffer.map_async("READ", 0, size))
+        return self._watched(buffer.map_async(self.READ, 0, size))
 
     def map_to_write(self, buffer: wgpu.GPUBuffer) -> Mapping:
         """Start mapping a whole buffer for writing; return its token and promise."""

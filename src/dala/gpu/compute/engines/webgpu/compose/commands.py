@@ -11,8 +11,8 @@ from dala.gpu.compute.engines.webgpu.device import NativeDevice
 from dala.gpu.compute.engines.webgpu.pipelines import ComputePipeline
 from dala.gpu.compute.engines.webgpu.pool import DeviceBuffer
 
-#: The bytes of a draw, and of a rectangle.
-RECORD: Final = DRAW.itemsize
+#: The bytes of a draw, with its positions in integers, and of a rectangle.
+RECORD: Final = DRAW.itemsize + 64
 
 #: The uniform blocks of ``compose.wgsl`` and ``compose_unpack.wgsl``.
 BLOCK: Final = struct.Struct("<8I")
@@ -49,24 +49,14 @@ class ComposeDispatch(NamedTuple):
     arenas: tuple[DeviceBuffer, ...]
 
 
-class PictureTarget:
+class PictureTarget(NamedTuple):
     """The destination of a picture's pixels in an arena, and their conversion."""
 
-    __slots__ = ("buffer", "channels", "count", "start", "unpack")
-
-    def __init__(
-        self,
-        buffer: DeviceBuffer,
-        start: int,
-        count: int,
-        channels: int,
-        unpack: ComputePipeline | None,
-    ) -> None:
-        self.buffer = buffer
-        self.start = start
-        self.count = count
-        self.channels = channels
-        self.unpack = unpack
+    buffer: DeviceBuffer
+    start: int
+    pixels: int
+    channels: int
+    unpack: ComputePipeline | None
 
 
 def put_pixels(
@@ -74,9 +64,9 @@ def put_pixels(
 ) -> None:
     """Copy pixels from a byte of a buffer to their place in an arena."""
     if destination.unpack is None:
-        device.copy(source, destination.buffer, destination.count * 4, at, destination.start * 4)
+        device.copy(source, destination.buffer, destination.pixels * 4, at, destination.start * 4)
         return
-    quads = -(-destination.count // 4)
+    quads = -(-destination.pixels // 4)
     block = UNPACK.pack(quads, destination.channels, at // 4, destination.start // 4)
     device.dispatch(destination.unpack, (source, destination.buffer), block, -(-quads // 128))
 

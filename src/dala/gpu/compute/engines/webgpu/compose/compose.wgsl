@@ -2,9 +2,10 @@
 // invocation four pixels of it, which stay in registers. First the group finds the draws that touch
 // the tile, and the topmost one that hides all below it.
 //
-// A pixel is a word. Blending is in integers; coverage and sampling are in floats. The line WORDS is
-// replaced by the bindings, the function that reads pictures from several buffers, and the constants
-// HAS_SHADOWS and HAS_BLENDS, which remove code that no draw needs.
+// A pixel is a word. Blending, sampling and shadows are in integers; coverage is in floats that are
+// multiples of 1/256, so that nothing is rounded. The line WORDS is replaced by the bindings, the
+// function that reads pictures from several buffers, and the constants HAS_SHADOWS and HAS_BLENDS,
+// which remove code that no draw needs.
 
 struct Draw {
     kind: u32,
@@ -17,15 +18,18 @@ struct Draw {
     extent: vec2<f32>,  // half of width and height
     radius: f32,
     width: f32,
-    scale: vec2<f32>,
-    start: vec2<f32>,
-    crop: vec4<f32>,
-    taps: vec2<i32>,
+    scale: vec2<i32>,  // texels per pixel, 14 bits of fraction
+    low: vec2<u32>,  // the lowest 16 bits of the constants of places: two each
+    crop: vec4<i32>,  // first and last position, or texel if nearest
+    taps: vec2<u32>,  // as powers of two
     color: u32,
     opacity: u32,  // 16 fractional bits
     arena: u32,
     place: u32,
     size: vec2<i32>,
+    // Of u and v in the box, s and t in the picture: the factors of x and y and a constant, each
+    // without its lowest 16 bits, and those of the factors.
+    places: array<vec4<i32>, 4>,
 }
 
 struct Block {
@@ -51,7 +55,7 @@ const NEAREST = 1u;
 const OPAQUE = 2u;
 const LINEAR = 4u;
 
-const SHADOW_STEPS = 12;
+const STEPS = 12;
 
 // Draws in one dispatch: their flags are bits of 32 words.
 var<workgroup> hits: array<atomic<u32>, 32>;
@@ -66,157 +70,182 @@ fn distance_of(point: vec2<f32>, extent: vec2<f32>, radius: f32) -> f32 {
     return length(max(q, vec2<f32>(0.0f))) + min(max(q.x, q.y), 0.0f) - r;
 }
 
-// The length of a vector of multiples of 1/256, rounded down to one: estimated, and corrected by its
-// remainder, which fits 32 bits though squares do not.
+// The root of a square, rounded down: a guess corrected by its remainder, which fits 32 bits though
+// squares may not.
+fn root_of(square: i32, guess: f32) -> i32 {
+    var root = i32(guess);
+    for (var k = 0; k < 4; k++) {
+        let rest = square - root * root;
+        root += select(0, 1, rest > 2 * root) - select(0, 1, rest < 0);
+    }
+    return root;
+}
+
+// The length of a vector of multiples of 1/256, rounded down to one.
 fn grid_length(q: vec2<f32>) -> f32 {
     if (min(q.x, q.y) <= 0.0f) {
         return max(q.x, q.y);
     }
     let w = vec2<i32>(q * 256.0f);
-    let square = w.x * w.x + w.y * w.y;
-    var root = i32(length(q) * 256.0f);
-    for (var k = 0; k < 4; k++) {
-        let rest = square - root * root;
-        root += select(0, 1, rest > 2 * root) - select(0, 1, rest < 0);
-    }
-    return f32(root) * 0.00390625f;
+    return f32(root_of(w.x * w.x + w.y * w.y, length(q) * 256.0f)) * 0.00390625f;
 }
 
-fn covered(point: vec2<f32>, extent: vec2<f32>, radius: f32, straight: bool) -> f32 {
-    var distance = 0.0f;
-    if (straight) {
-        let r = min(radius, min(extent.x, extent.y));
-        let q = abs(point) - (extent - vec2<f32>(r));
-        // Beyond a pixel from the corner nothing is covered, and squares would be too large.
-        distance = grid_length(clamp(q, vec2<f32>(0.0f), vec2<f32>(r + 1.0f)))
-            + min(max(q.x, q.y), 0.0f) - r;
-    } else {
-        distance = distance_of(point, extent, radius);
-    }
+fn covered(point: vec2<f32>, extent: vec2<f32>, radius: f32) -> f32 {
+    let r = min(radius, min(extent.x, extent.y));
+    let q = abs(point) - (extent - vec2<f32>(r));
+    // Beyond a pixel from the corner nothing is covered, and squares would be too large.
+    let distance = grid_length(clamp(q, vec2<f32>(0.0f), vec2<f32>(r + 1.0f)))
+        + min(max(q.x, q.y), 0.0f) - r;
     let inside = clamp(0.5f - distance, 0.0f, 1.0f);
     return select(0.0f, inside, extent.x > 0.0f && extent.y > 0.0f);
 }
 
-fn erf(x: f32) -> f32 {
-    let a = min(abs(x), 8.0f);  // larger powers would overflow
-    let q = 1.0f + a * (0.278393f + a * (0.230389f + a * (0.000972f + a * 0.078108f)));
-    let s = q * q;
-    return sign(x) * (1.0f - 1.0f / (s * s));
+// The integral of a Gaussian from 0 to x, of 2**15: see sampling/shadows.py.
+fn integral(x: i32, width: i32, inverse: i32) -> i32 {
+    let s = 32768 - min((min(abs(x), 3 * width) * inverse) >> 15u, 32768);
+    var g = ((61800 * s) >> 15u) - 54952;
+    g = ((g * s) >> 15u) - 19825;
+    g = ((g * s) >> 15u) - 32408;
+    let value = 32768 - s - ((((s * (32768 - s)) >> 15u) * g) >> 15u);
+    return select(value, -value, x < 0);
 }
 
-fn shadow(point: vec2<f32>, extent: vec2<f32>, round: f32, sigma: f32) -> f32 {
+// The coverage of a blurred box, of 2**15: see sampling/shadows.py. Lengths are 256ths.
+fn blurred(point: vec2<i32>, extent: vec2<i32>, round: i32, width: i32) -> u32 {
     let radius = min(round, min(extent.x, extent.y));
+    let inverse = ((1 << 30u) + 3 * width - 1) / (3 * width);
     let low = point.y - extent.y;
     let high = point.y + extent.y;
-    let begin = min(max(-3.0f * sigma, low), high);
-    let end = min(max(3.0f * sigma, low), high);
-    let step = (end - begin) / f32(SHADOW_STEPS);
-    let scale = 0.70710678f / sigma;
-    let straight = extent.y - radius;
-    var total = 0.0f;
-    var last = -1e30f;
-    var across = 0.0f;
-    for (var k = 0; k < SHADOW_STEPS; k++) {
-        let y = begin + (f32(k) + 0.5f) * step;
-        let beyond = min(straight - abs(point.y - y), 0.0f);
-        let extent_x = extent.x - radius + sqrt(max(radius * radius - beyond * beyond, 0.0f));
-        if (extent_x != last) {  // constant along the straight part
-            across = 0.5f * (erf((point.x + extent_x) * scale) - erf((point.x - extent_x) * scale));
-            last = extent_x;
+    let begin = min(max(-3 * width, low), high);
+    let size = min(max(3 * width, low), high) - begin;
+    var total = 0u;
+    var last = -1;
+    var across = 0u;
+    var a = begin;
+    var before = integral(a, width, inverse);
+    for (var k = 1; k <= STEPS; k++) {
+        let b = begin + size * k / STEPS;
+        let beyond = max(abs(point.y - ((a + b) >> 1u)) - (extent.y - radius), 0);
+        let rest = f32(max(radius - beyond, 0)) * f32(radius + beyond);
+        let inner = select(0, root_of((radius - beyond) * (radius + beyond), sqrt(rest)),
+            beyond < radius);
+        if (inner != last) {  // constant along the straight part
+            let half = extent.x - radius + inner;
+            across = u32(max(integral(point.x + half, width, inverse)
+                - integral(point.x - half, width, inverse), 0)) >> 1u;
+            last = inner;
         }
-        let z = y / sigma;
-        total += across * exp(-0.5f * z * z);
+        let after = integral(b, width, inverse);
+        total += u32(max(after - before, 0)) * across;
+        a = b;
+        before = after;
     }
-    return clamp(total * step * 0.39894228f / sigma, 0.0f, 1.0f);
+    return min((total + 32768u) >> 16u, 32768u);
 }
 
-fn coverage(d: Draw, point: vec2<f32>) -> f32 {
+// Coverage times opacity, of 65536.
+fn share_of(d: Draw, at: vec2<u32>) -> u32 {
+    let u = place_of(d.places[0], d.low.x & 0xffffu, at);
+    let v = place_of(d.places[1], d.low.x >> 16u, at);
     if (HAS_SHADOWS && d.kind == SHADOW && d.width > 0.0f) {
-        return shadow(point, d.extent, d.radius, d.width);
+        let found = blurred(vec2<i32>(u, v), vec2<i32>(d.extent * 256.0f),
+            i32(d.radius * 256.0f), i32(d.width * 256.0f));
+        return (found * d.opacity + 16384u) >> 15u;
     }
-    let straight = d.turn.x == 1.0f && d.turn.y == 0.0f;
-    let outer = covered(point, d.extent, d.radius, straight);
-    if (d.kind != RING) {
-        return outer;
+    let point = vec2<f32>(vec2<i32>(u, v)) * 0.00390625f;
+    var found = covered(point, d.extent, d.radius);
+    if (d.kind == RING) {
+        let inner = covered(point, d.extent - vec2<f32>(d.width), max(d.radius - d.width, 0.0f));
+        found = max(found - inner, 0.0f);
     }
-    let extent = d.extent - vec2<f32>(d.width);
-    let inner = covered(point, extent, max(d.radius - d.width, 0.0f), straight);
-    return max(outer - inner, 0.0f);
+    return u32(found * f32(d.opacity) + 0.5f);
+}
+
+// A position of a pixel: see sampling/draws.py.
+fn place_of(step: vec4<i32>, constant: u32, at: vec2<u32>) -> i32 {
+    let factors = u32(step.w);
+    let low = (factors & 0xffffu) * at.x + (factors >> 16u) * at.y + constant;
+    return step.x * i32(at.x) + step.y * i32(at.y) + step.z + i32(low >> 16u);
 }
 
 // pictures -------------------------------------------------------------------------------------------
 
-fn texel_at(d: Draw, at: vec2<i32>) -> u32 {
-    let size = d.size;
-    let inside = clamp(at, vec2<i32>(0), size - vec2<i32>(1));
-    return word(d.arena, d.place + u32(inside.y * size.x + inside.x));
-}
-
-// Premultiplied color, and alpha.
-fn weighted(texel: u32) -> vec4<f32> {
-    let px = unpack_rgba(texel);
-    let alpha = px.w * 0.0039215686f;
-    return vec4<f32>(px.xyz * alpha, alpha);
-}
-
-fn sample_bilinear(d: Draw, spot: vec2<f32>) -> vec4<f32> {
-    let crop = d.crop;
-    let low = crop.xy + vec2<f32>(0.5f);
-    let high = max(low, crop.zw - vec2<f32>(0.5f));
-    let place = clamp(spot, low, high) - vec2<f32>(0.5f);
-    let corner = floor(place);
-    let f = place - corner;
-    let size = d.size;
-    let arena = d.arena;
-    let a = vec2<i32>(corner);
-    let p0 = clamp(a, vec2<i32>(0), size - vec2<i32>(1));
-    let p1 = clamp(a + vec2<i32>(1), vec2<i32>(0), size - vec2<i32>(1));
-    let upper = d.place + u32(p0.y * size.x);
-    let lower = d.place + u32(p1.y * size.x);
-    let t00 = unpack_rgba(word(arena, upper + u32(p0.x)));
-    let t10 = unpack_rgba(word(arena, upper + u32(p1.x)));
-    let t01 = unpack_rgba(word(arena, lower + u32(p0.x)));
-    let t11 = unpack_rgba(word(arena, lower + u32(p1.x)));
-    let w = bilinear_weights(f);
-    if ((d.flags & OPAQUE) != 0u) {
-        return vec4<f32>(weighted_sum(t00, t10, t01, t11, w).xyz, 1.0f);
+// The texel and the weight of the next one, for a sample of a pixel along one axis.
+fn tap_of(place: i32, number: u32, bits: u32, scale: i32, low: i32, high: i32, nearest: bool)
+        -> vec2<i32> {
+    let step = u32(abs(scale));
+    let off = i32(((2u * number + 1u) * step) >> (bits + 1u)) - i32(step >> 1u);
+    let s = place + select(off, -off, scale < 0);
+    if (nearest) {
+        return vec2<i32>(min(max(s >> 14u, low), high), 0);
     }
-    let share = w * (vec4<f32>(t00.w, t10.w, t01.w, t11.w) * 0.0039215686f);
-    let rgb = weighted_sum(t00, t10, t01, t11, share).xyz;
-    return vec4<f32>(rgb, (share.x + share.y) + (share.z + share.w));
+    let t = min(max(s, low), high) - 8192 + i32((1u << bits) >> 1u);
+    return vec2<i32>(t >> 14u, (t & 16383) >> bits);
 }
 
-fn nearest_texel(d: Draw, spot: vec2<f32>) -> u32 {
-    let crop = d.crop;
-    let low = floor(crop.xy);
-    let high = max(low, ceil(crop.zw) - vec2<f32>(1.0f));
-    return texel_at(d, vec2<i32>(clamp(floor(spot), low, high)));
+// A texel that counts by its weight alone, or by its alpha too.
+fn loaded(d: Draw, x: i32, y: i32, opaque: bool) -> vec4<u32> {
+    let inside = clamp(vec2<i32>(x, y), vec2<i32>(0), d.size - vec2<i32>(1));
+    let texel = word(d.arena, d.place + u32(inside.y * d.size.x + inside.x));
+    let rgb = channels(texel);
+    let alpha = texel >> 24u;
+    return select(vec4<u32>(rgb * alpha, alpha * 255u), vec4<u32>(rgb, 255u), opaque);
+}
+
+// A sum down, with 7 bits of fraction.
+fn rounded(sum: vec4<u32>, opaque: bool) -> vec4<u32> {
+    if (opaque) {
+        return (sum + 64u) >> vec4<u32>(7u);
+    }
+    return (sum + 16320u) / 32640u;
 }
 
 // Straight bytes.
-fn sampled(d: Draw, point: vec2<f32>) -> u32 {
-    let scale = d.scale;
-    let taps = max(d.taps, vec2<i32>(1));
-    let first = (point + d.extent) * scale + d.start;
+fn sampled(d: Draw, at: vec2<u32>) -> u32 {
+    let s = place_of(d.places[2], d.low.y & 0xffffu, at);
+    let t = place_of(d.places[3], d.low.y >> 16u, at);
+    let bits = d.taps;
     let nearest = (d.flags & NEAREST) != 0u;
-    if (nearest && all(taps == vec2<i32>(1))) {
-        return nearest_texel(d, first);
-    }
-    let step = vec2<f32>(1.0f) / vec2<f32>(taps);
-    var total = vec4<f32>(0.0f);
-    for (var y = 0; y < taps.y; y++) {
-        for (var x = 0; x < taps.x; x++) {
-            let off = (vec2<f32>(vec2<i32>(x, y)) + vec2<f32>(0.5f)) * step - vec2<f32>(0.5f);
-            let spot = first + off * scale;
-            if (nearest) {
-                total += weighted(nearest_texel(d, spot));
-            } else {
-                total += sample_bilinear(d, spot);
+    let opaque = (d.flags & OPAQUE) != 0u;
+    let x = tap_of(s, 0u, bits.x, d.scale.x, d.crop.x, d.crop.z, nearest);
+    let y = tap_of(t, 0u, bits.y, d.scale.y, d.crop.y, d.crop.w, nearest);
+    var total = vec4<u32>(0u);
+    if (all(bits == vec2<u32>(0u))) {
+        if (nearest) {
+            let inside = clamp(vec2<i32>(x.x, y.x), vec2<i32>(0), d.size - vec2<i32>(1));
+            return word(d.arena, d.place + u32(inside.y * d.size.x + inside.x));
+        }
+        let wx = u32(x.y);
+        let wy = u32(y.y);
+        let left = loaded(d, x.x, y.x, opaque) * (16384u - wy)
+            + loaded(d, x.x, y.x + 1, opaque) * wy;
+        let right = loaded(d, x.x + 1, y.x, opaque) * (16384u - wy)
+            + loaded(d, x.x + 1, y.x + 1, opaque) * wy;
+        total = rounded(left, opaque) * (16384u - wx) + rounded(right, opaque) * wx;
+    } else {
+        for (var i = 0u; i < 2u << bits.x; i++) {
+            let column = tap_of(s, i >> 1u, bits.x, d.scale.x, d.crop.x, d.crop.z, nearest);
+            let wx = select((16384u >> bits.x) - u32(column.y), u32(column.y), (i & 1u) != 0u);
+            if (wx == 0u) {
+                continue;
             }
+            var line = vec4<u32>(0u);
+            for (var j = 0u; j < 1u << bits.y; j++) {
+                let row = tap_of(t, j, bits.y, d.scale.y, d.crop.y, d.crop.w, nearest);
+                let wy = u32(row.y);
+                let across = column.x + i32(i & 1u);
+                line += loaded(d, across, row.x, opaque) * ((16384u >> bits.y) - wy)
+                    + loaded(d, across, row.x + 1, opaque) * wy;
+            }
+            total += rounded(line, opaque) * wx;
         }
     }
-    total *= step.x * step.y;
-    return pack_rgba(vec4<f32>(total.xyz / max(total.w, 1e-20f), total.w * 255.0f));
+    let p = total >> vec4<u32>(13u);
+    let alpha = (p.w + 128u) >> 8u;
+    if (opaque) {
+        return joined((p.xyz + 128u) >> vec3<u32>(8u), 255u);
+    }
+    return joined((p.xyz * 255u + (p.w >> 1u)) / max(p.w, 1u), alpha);
 }
 
 // blending -------------------------------------------------------------------------------------------
@@ -255,18 +284,16 @@ fn composed(mode: u32, linear: bool, pixel: u32, source: u32, share: u32) -> u32
     return joined((s * (above * 255u) + b * (rest * below) + (total >> 1u)) / total, result);
 }
 
-fn drawn(d: Draw, whole: bool, at: vec2<f32>, pixel: u32) -> u32 {
-    let off = at - d.center;
-    let point = vec2<f32>(off.x * d.turn.x + off.y * d.turn.y, off.y * d.turn.x - off.x * d.turn.y);
+fn drawn(d: Draw, whole: bool, at: vec2<u32>, pixel: u32) -> u32 {
     var source = d.color;
     if (d.kind == PICTURE || d.kind == TINT) {
-        let texel = sampled(d, point);
+        let texel = sampled(d, at);
         let alpha = ((source >> 24u) * (texel >> 24u) + 127u) / 255u;
         source = select((source & 0xffffffu) | (alpha << 24u), texel, d.kind == PICTURE);
     }
     var share = d.opacity;
     if (!whole) {
-        share = u32(coverage(d, point) * f32(share) + 0.5f);
+        share = share_of(d, at);
     }
     return composed(d.blend, (d.flags & LINEAR) != 0u, pixel, source, share);
 }
@@ -294,7 +321,7 @@ fn classify(number: u32, corner: vec2<i32>, end: vec2<i32>) {
     let radius = draws[i].radius;
     let width = draws[i].width;
     var whole = false;
-    var miss = any(near > extent + vec2<f32>(4.5f * width));
+    var miss = any(near > extent + vec2<f32>(3.5f * width + 1.0f));
     if (kind != SHADOW || width <= 0.0f) {
         miss = any(extent <= vec2<f32>(0.0f)) || distance_of(near, extent, radius) > 0.51f;
         whole = distance_of(far, extent, radius) < -0.51f;
@@ -390,8 +417,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>,
                         var pixel = pixels.x;
                         let row = y + 4 * k;
                         if (row >= d.bounds.y && row < min(d.bounds.w, end.y)) {
-                            let center = vec2<f32>(vec2<i32>(x, row)) + vec2<f32>(0.5f);
-                            pixel = drawn(d, whole, center, pixel);
+                            pixel = drawn(d, whole, vec2<u32>(vec2<i32>(x, row)), pixel);
                         }
                         pixels = vec4<u32>(pixels.yzw, pixel);
                     }

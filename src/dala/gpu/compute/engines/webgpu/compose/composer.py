@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVarTuple
 
 import numpy as np
 
@@ -22,16 +21,18 @@ from dala.errors import BufferTooLarge, FreedError, MemoryLimitExceeded
 from dala.gpu.compute.engines.base import Storage
 from dala.gpu.compute.engines.blending import TABLES, share_of
 from dala.gpu.compute.engines.compositing import (
+    DRAW,
     LINEAR,
     NEAREST,
     PICTURE,
     SHADOW,
     TINT,
+    ComposedFrame,
     Composer,
     Rect,
 )
-from dala.gpu.compute.engines.scratch import scratch_memory
-from dala.gpu.compute.engines.webgpu.compose.arena import Arena, aligned
+from dala.gpu.compute.engines.sampling.draws import DROPPED, places_of
+from dala.gpu.compute.engines.scratch import Arena, aligned, scratch_memory
 from dala.gpu.compute.engines.webgpu.compose.commands import (
     BLOCK,
     RECORD,
@@ -44,17 +45,17 @@ from dala.gpu.compute.engines.webgpu.compose.commands import (
     put_pixels,
     put_through_ring,
 )
+from dala.gpu.compute.engines.webgpu.compose.shader import shader_text
 from dala.gpu.compute.engines.webgpu.device import NativeDevice
 from dala.gpu.compute.engines.webgpu.limits import STORAGE_BUFFERS
-from dala.gpu.compute.engines.webgpu.owner import Owner
-from dala.gpu.compute.engines.webgpu.pipelines import ComputePipeline
 from dala.gpu.compute.engines.webgpu.pool import size_class
-from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source, read_wgsl
+from dala.gpu.compute.engines.webgpu.wgsl.helpers import read_wgsl
 from dala.typing import NDArray
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
+Ts = TypeVarTuple("Ts")
 
 #: Each arena is a binding of the shader; with draws and target they use six of eight. A device
 #: that binds fewer buffers composes in several dispatches.
@@ -81,35 +82,15 @@ RING_BYTES: Final = 1 << 20
 
 TILE: Final = 16
 
-#: Word offsets of the fields in a draw record, and the bits of 1.0.
+#: Word offsets of the fields in a draw record.
 _KIND, _BLEND, _FLAGS, _PICTURE = range(4)
-_COS, _SIN, _SX, _SY = 10, 11, 16, 17
-_CENTER: Final = slice(8, 10)
-_HALF: Final = slice(12, 14)
-_START: Final = slice(18, 20)
+_SCALE: Final = slice(16, 18)
+_LOW: Final = slice(18, 20)
 _CROP: Final = slice(20, 24)
 _TAPS: Final = slice(24, 26)
 _OPACITY: Final = 27
 _OWN: Final = slice(28, 32)
-_ONE: Final = 0x3F800000
-
-#: Functions of ``pixels.wgsl`` that the shader calls.
-_FUNCTIONS: Final = (
-    "bilinear_weights",
-    "pack_rgba",
-    "unpack_rgba",
-    "weighted_sum",
-)
-
-
-#: What stands for blends.wgsl where no draw needs it.
-_NO_BLENDS: Final = """\
-fn blended(mode: u32, linear: bool, back: vec3<u32>, source: vec3<u32>, above: u32, below: u32,
-        total: u32, result: u32, full: bool) -> u32 {
-    return 0u;
-}
-
-"""
+_PLACES: Final = slice(32, 48)
 
 
 class WebGPUComposer(Composer):
@@ -117,17 +98,12 @@ class WebGPUComposer(Composer):
 
     Args:
         engine: provides memory and shaders.
-        owner: the thread that owns the device.
-        device: the native device.
         limit: the largest arena in bytes; by default the device's largest buffer.
     """
 
-    def __init__(
-        self, engine: WebGPUEngine, owner: Owner, device: NativeDevice, limit: int | None = None
-    ) -> None:
+    def __init__(self, engine: WebGPUEngine, limit: int | None = None) -> None:
         self._engine = engine
-        self._owner = owner
-        self._device = device
+        self._owner = engine.owner
         most = engine.max_buffer_bytes
         self._limit = (most if limit is None else min(limit, most)) & ~15
         #: The arenas that a dispatch binds.
@@ -140,6 +116,9 @@ class WebGPUComposer(Composer):
         #: Storage of the arenas in order, then of the ring; the finalizer shares this list.
         self._held: list[Storage] = []
         self._ring: UploadRing | None = None
+        #: The last draws as words, and as rows of the shader.
+        self._words = np.zeros((0, DRAW.itemsize // 4), np.int32)
+        self._rows = np.zeros((0, RECORD // 4), np.int32)
         #: True after a draw has used them; shaders without them are faster.
         self._shadows = self._blends = False
         #: The room of arenas and ring beside the pixels, which count with their pictures.
@@ -168,35 +147,31 @@ class WebGPUComposer(Composer):
         if not count:
             raise FreedError(f"Picture.update: picture {picture} was closed. Make a new one.")
         target = self._held[arena].handle
-        unpack = None if channels == 4 else self._unpack_pipeline()
+        unpack = None
+        if channels != 4:
+            text = read_wgsl("compose_unpack.wgsl", __package__)
+            unpack = self._engine.shader(text, 1, UNPACK.size)
         destination = PictureTarget(target, start, count, channels, unpack)
         if isinstance(source, Storage):
-            self._owner.post(put_pixels, self._device, source.handle, 0, destination)
+            self._post(put_pixels, source.handle, 0, destination)
             return
         view = memoryview(source).cast("B")
         if view.nbytes <= SMALL_UPLOAD:
             ring = self._ring_for(view.nbytes)
             data = bytes(view).ljust(-(-view.nbytes // 4) * 4, b"\0")
-            self._owner.post(put_through_ring, self._device, ring, data, destination)
+            self._post(put_through_ring, ring, data, destination)
             return
         with scratch_memory(self._engine, "Picture.update", view.nbytes) as (between,):
             self._engine.upload(between, view)
-            self._owner.post(put_pixels, self._device, between.handle, 0, destination)
+            self._post(put_pixels, between.handle, 0, destination)
 
     def drop(self, picture: int) -> None:
         self._dropped.append(picture)
 
     # drawing ----------------------------------------------------------------------------------
 
-    def compose(
-        self,
-        target: Storage,
-        width: int,
-        height: int,
-        draws: NDArray,
-        rects: Sequence[Rect],
-        background: tuple[int, int, int, int] | None,
-    ) -> None:
+    def compose(self, frame: ComposedFrame) -> None:
+        target, width, _, draws, rects, background = frame
         self._check_open()
         if not rects or (background is None and not len(draws)):
             return
@@ -206,7 +181,7 @@ class WebGPUComposer(Composer):
             self._open(1)
         tiles, places = _tiles(rects)
         records = self._records(draws)
-        color, fill = _word(background), background is not None
+        color, fill = int.from_bytes(bytes(background or 4), "little"), background is not None
         bound = min(len(self._arenas), self._slots)
         dispatches: list[ComposeDispatch] = []
         for part, arenas in _parts(records, bound, len(self._arenas)):
@@ -216,12 +191,10 @@ class WebGPUComposer(Composer):
             dispatches.append(ComposeDispatch(data, numbers, buffers))
             fill = False
         ring = self._ring_for(max(len(dispatch.data) for dispatch in dispatches))
-        text = _shader(bound, self._shadows, self._blends)
+        text = shader_text(bound, self._shadows, self._blends)
         tables = TABLES.tobytes() if self._blends else b""
         pipeline = self._engine.shader(text, bound + 1, BLOCK.size + len(tables))
-        self._owner.post(
-            compose_frame, self._device, ring, pipeline, target.handle, dispatches, tables
-        )
+        self._post(compose_frame, ring, pipeline, target.handle, dispatches, tables)
 
     @property
     def nbytes(self) -> int:
@@ -239,7 +212,7 @@ class WebGPUComposer(Composer):
 
     def _records(self, draws: NDArray) -> NDArray:
         """Return the draws as rows of words, with the arenas and positions of their pictures."""
-        rows = np.frombuffer(bytearray(draws.tobytes()), np.int32).reshape(-1, RECORD // 4)
+        rows = self._converted(draws)
         kinds, flags = rows[:, _KIND], rows[:, _FLAGS]
         self._shadows = self._shadows or bool((kinds == SHADOW).any())
         self._blends = self._blends or bool((rows[:, _BLEND] | (flags & LINEAR)).any())
@@ -253,9 +226,19 @@ class WebGPUComposer(Composer):
                 "closed or never existed. Keep pictures open while they are drawn."
             )
         rows[:, _OWN] = own
-        flags[_drawn_unscaled(rows, pictured)] |= NEAREST
-        rows[:, _OPACITY] = share_of(draws["opacity"])
         return rows
+
+    def _converted(self, draws: NDArray) -> NDArray:
+        """Return the draws as rows of words with integers; most are as in the last frame."""
+        words = np.ascontiguousarray(draws).view(np.int32).reshape(len(draws), DRAW.itemsize // 4)
+        if len(words) != len(self._words):
+            self._words = np.full_like(words, -1)
+            self._rows = np.zeros((len(words), RECORD // 4), np.int32)
+        changed = np.flatnonzero((words != self._words).any(axis=1))
+        if len(changed):
+            self._words[changed] = words[changed]
+            self._rows[changed] = _whole_rows(draws[changed], words[changed])
+        return self._rows
 
     def _check_open(self) -> None:
         """Raise if the composer is closed or the device is lost; free dropped pictures."""
@@ -359,7 +342,7 @@ class WebGPUComposer(Composer):
                 moves.append([start, used, size])
             table[picture, 1] = used
             used += size
-        self._owner.post(move_pictures, self._device, old.handle, storage.handle, moves)
+        self._post(move_pictures, old.handle, storage.handle, moves)
         self._engine.release(old)
         self._held[number] = storage
         self._arenas[number] = Arena(storage.nbytes // 4, used)
@@ -379,8 +362,8 @@ class WebGPUComposer(Composer):
             self._count(0)
         return ring
 
-    def _unpack_pipeline(self) -> ComputePipeline:
-        return self._engine.shader(read_wgsl("compose_unpack.wgsl", __package__), 1, UNPACK.size)
+    def _post(self, work: Callable[[NativeDevice, *Ts], None], *args: *Ts) -> None:
+        self._owner.post(work, self._engine.device, *args)
 
 
 def _release(engine: WebGPUEngine, held: list[Storage], room: memory.Held) -> None:
@@ -389,18 +372,22 @@ def _release(engine: WebGPUEngine, held: list[Storage], room: memory.Held) -> No
     room.release()
 
 
-def _drawn_unscaled(rows: NDArray, pictured: NDArray) -> NDArray:
-    """Return the rows of unscaled pictures, for which nearest equals bilinear sampling."""
-    plain = (rows[:, _SIN] == 0) & (rows[:, _SX] == _ONE) & (rows[:, _SY] == _ONE)
-    found = np.flatnonzero(pictured & plain & (rows[:, _COS] == _ONE))
-    if found.size:
-        floats = rows[found].view(np.float32)
-        offsets = floats[:, _HALF].astype(np.float64) + floats[:, _START] - floats[:, _CENTER]
-        whole = (offsets == np.floor(offsets)).all(axis=1)
-        whole &= (floats[:, _CROP] == np.floor(floats[:, _CROP])).all(axis=1)
-        whole &= (rows[found, _TAPS] <= 1).all(axis=1)
-        found = found[whole]
-    return found
+def _whole_rows(draws: NDArray, words: NDArray) -> NDArray:
+    """Return rows of words with the integers by which positions are computed."""
+    rows = np.zeros((len(words), RECORD // 4), np.int32)
+    rows[:, : words.shape[1]] = words
+    places = places_of(draws, NEAREST)
+    rows[places.nearest, _FLAGS] |= NEAREST
+    low = places.steps & 0xFFFF
+    steps = rows[:, _PLACES].reshape(-1, 4, 4)
+    steps[:, :, :3] = (places.steps >> DROPPED).transpose(2, 0, 1)
+    steps[:, :, 3] = (low[:, 0] | (low[:, 1] << 16)).T
+    rows[:, _PLACES] = steps.reshape(len(rows), 16)
+    rows[:, _LOW] = (low[::2, 2] | (low[1::2, 2] << 16)).T
+    rows[:, _SCALE], rows[:, _TAPS] = places.scale.T, places.bits.T
+    rows[:, _CROP] = np.concatenate([places.first, places.last]).T
+    rows[:, _OPACITY] = share_of(draws["opacity"])
+    return rows
 
 
 def _parts(rows: NDArray, bound: int, held: int) -> Iterator[tuple[NDArray, tuple[int, ...]]]:
@@ -430,10 +417,6 @@ def _parts(rows: NDArray, bound: int, held: int) -> Iterator[tuple[NDArray, tupl
             arenas.setdefault(number, len(arenas))
 
 
-def _word(color: tuple[int, int, int, int] | None) -> int:
-    return 0 if color is None else int.from_bytes(bytes(color), "little")
-
-
 def _tiles(rects: Sequence[Rect]) -> tuple[int, bytes]:
     """Return the number of tiles, and the rectangles as records for ``compose.wgsl``."""
     places = np.zeros((len(rects), RECORD // 4), np.int32)
@@ -443,29 +426,3 @@ def _tiles(rects: Sequence[Rect]) -> tuple[int, bytes]:
         places[i, 4:8] = x0, y0, x1, y1
         tiles += -(-(x1 - (x0 & ~7)) // TILE) * -(-(y1 - y0) // TILE)
     return tiles, places.tobytes()
-
-
-@cache
-def _shader(arenas: int, shadows: bool, blends: bool) -> str:
-    """Return the shader for a number of arenas, with or without shadows and blend modes."""
-    lines = [
-        f"@group(0) @binding({i}) var<storage, read> arena_{i}: array<u32>;" for i in range(arenas)
-    ]
-    lines += [
-        f"@group(0) @binding({arenas}) var<storage, read> draws: array<Draw>;",
-        f"@group(0) @binding({arenas + 1}) var<storage, read_write> result: array<u32>;",
-        f"@group(0) @binding({arenas + 2}) var<uniform> p: Block;",
-        "",
-        "fn word(arena: u32, i: u32) -> u32 {",
-        *(f"    if (arena == {i}u) {{ return arena_{i}[i]; }}" for i in range(1, arenas)),
-        "    return arena_0[i];",
-        "}",
-        "",
-        f"const HAS_SHADOWS = {str(shadows).lower()};",
-        f"const HAS_BLENDS = {str(blends).lower()};",
-    ]
-    lines.append("\n" + helper_source(_FUNCTIONS))
-    tables = f"    tables: array<vec4<u32>, {TABLES.nbytes // 16}>,\n" if blends else ""
-    modes = read_wgsl("blends.wgsl", __package__) if blends else _NO_BLENDS
-    text = read_wgsl("compose.wgsl", __package__).replace("WORDS\n", "\n".join(lines))
-    return text.replace("TABLES}", tables + "}").replace("BLENDS\n", modes, 1)

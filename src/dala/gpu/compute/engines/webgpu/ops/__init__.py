@@ -1,4 +1,4 @@
-"""Operation code of the WebGPU engine. A module registers its functions with ``@implements``."""
+"""Operation code of the WebGPU engine."""
 
 from __future__ import annotations
 
@@ -10,4 +10,3 @@ if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
 IMPLEMENTATIONS: Final[Implementations[WebGPUEngine]] = Implementations(__name__)
-implements: Final = IMPLEMENTATIONS.register

@@ -3,35 +3,17 @@
 from __future__ import annotations
 
 from functools import cache
-from string import Template
-from typing import TYPE_CHECKING
 
-from dala.gpu.compute.engines.base import Runner, Task
-from dala.gpu.compute.engines.webgpu.ops import implements
+from dala.gpu.compute.engines.base import Task
 from dala.gpu.compute.engines.webgpu.ops.dispatches import (
-    OUTPUT,
     BufferRef,
     Dispatches,
-    block,
-    read_text,
+    implements,
+    shader_text,
 )
-from dala.gpu.compute.engines.webgpu.ops.lanes import (
-    lane_text,
-    lanes_of,
-    split,
-    width_of,
-)
+from dala.gpu.compute.engines.webgpu.ops.lanes import lane_text, lanes_of, split, width_of
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
-from dala.gpu.compute.engines.webgpu.wgsl.numbers import (
-    STORED,
-    bound,
-    fields,
-    reading,
-    vector,
-)
-
-if TYPE_CHECKING:
-    from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+from dala.gpu.compute.engines.webgpu.wgsl.numbers import STORED, bound, declared, reading, vector
 
 
 @cache
@@ -40,31 +22,28 @@ def _text(dtype: str, out: str, rows: bool, later: bool, width: int) -> str:
     unit = vector(kind, width)
     lanes = "xyzw" if width > 1 else ""
     fetched = "fetch_a(base + start * p.inner)"
-    parts = [
-        fields("n", "inner", "length", "splits", "lanes", "items", "along"),
-        reading(0, "a", dtype, kind, width),
-    ]
-    if later:
-        parts.append(bound(1, "earlier", "u32"))
-    parts.append(bound(2 if later else 1, "output", out, write=True))
-    better = "x > y"
-    if kind in ("f32", "f64"):
-        parts.insert(1, helper_source([f"isnan_{kind}"]))
-        better = f"(x > y && !isnan_{kind}(y)) || (isnan_{kind}(x) && !isnan_{kind}(y))"
-    at = "earlier[from_here + k * p.inner]" if later else "k"
-    return Template(read_text("argmax.wgsl")).substitute(
-        declarations="\n".join(parts),
-        block=3 if later else 2,
+    nan = f"isnan_{kind}"
+    floats = kind in ("f32", "f64")
+    return shader_text(
+        "argmax.wgsl",
+        declarations=declared(
+            ("n", "inner", "length", "splits", "lanes", "items", "along"),
+            helper_source([nan] if floats else []),
+            reading(0, "a", dtype, kind, width),
+            bound(1, "earlier", "u32") if later else "",
+            bound(1 + later, "output", out, write=True),
+        ),
+        block=2 + later,
         kind=kind,
-        better=better,
+        better=f"(x > y && !{nan}(y)) || ({nan}(x) && !{nan}(y))" if floats else "x > y",
         consider=_consider("consider", kind, unit, lanes, False)
         + _consider("consider_last", kind, unit, lanes, width > 1),
-        widthu=f"{width}u",
+        width=width,
         first=f"{fetched}.x" if width > 1 else fetched,
         whole=f"min(last, p.along / {width}u)" if width > 1 else "last",
         alongs="p.n" if width > 1 else "p.along",
         places=lane_text(rows),
-        place=at,
+        place="earlier[from_here + k * p.inner]" if later else "k",
         result={"u32": "places[t]", "i32": "i32(places[t])", "i64": "i64(u64(places[t]))"}[out],
     )
 
@@ -83,11 +62,10 @@ def _consider(name: str, kind: str, unit: str, lanes: str, checked: bool) -> str
 
 
 @implements("argmax")
-def make_argmax(engine: WebGPUEngine, task: Task) -> Runner:
-    """Return a runner of passes that reduce the axis to one index."""
+def add_argmax(work: Dispatches, task: Task) -> None:
+    """Add passes that reduce the axis to one index."""
     outer, n, inner = task["passes"][0]
     dtype, along = task.inputs[0].dtype, n
-    dispatches = Dispatches(engine, task.op)
     earlier: BufferRef | None = None
     while True:
         first = earlier is None
@@ -96,14 +74,14 @@ def make_argmax(engine: WebGPUEngine, task: Task) -> Runner:
         length, splits = split(STORED[dtype] if width > 1 else "i64", (outer, n, inner))
         if width > 1:
             n, length = -(-n // width), length // width
-        target = OUTPUT if splits == 1 else dispatches.temporary(outer * splits * inner * 4)
+        target = work.output if splits == 1 else work.temporary(outer * splits * inner * 4)
         out = STORED[task.output.dtype] if splits == 1 else "u32"
         lanes = lanes_of(length, inner)
         items = outer * splits * inner
-        reads = [BufferRef("input")] if earlier is None else [BufferRef("input"), earlier]
-        numbers = block(n, inner, length, splits, lanes, items, along, 0)
+        reads = [*work.inputs, *([] if earlier is None else [earlier])]
+        numbers = (n, inner, length, splits, lanes, items, along, 0)
         text = _text(dtype, out, inner == 1, not first, width)
-        dispatches.add(text, reads, target, numbers, -(-items * lanes // 256))
+        work.add(text, reads, target, numbers, -(-items * lanes // 256))
         if splits == 1:
-            return dispatches.runner()
+            return
         earlier, n = target, splits

@@ -46,7 +46,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>,
         var k = min(first + lane, last - 1u);
         let start = place_of(from_here, k);
         let whole = $whole;
-        var found = Best($first, start * $widthu);
+        var found = Best($first, start * ${width}u);
         found = consider_last(found, fetch_a(base + start * p.inner), start);
         k += p.lanes;
         while (k + 3u * p.lanes < whole) {

@@ -8,11 +8,9 @@ the first dispatch computes it, two blur it, and the last one interpolates.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from string import Template
 from typing import TYPE_CHECKING
 
-from dala.gpu.compute.engines.base import Runner, Storage, Task, Values
+from dala.gpu.compute.engines.base import Task
 from dala.gpu.compute.engines.sampling.gauss import (
     BEFORE,
     EXACT_RADIUS,
@@ -25,13 +23,12 @@ from dala.gpu.compute.engines.sampling.gauss import (
     gaussian_weights,
 )
 from dala.gpu.compute.engines.symbols import fixed
-from dala.gpu.compute.engines.webgpu.ops import implements
 from dala.gpu.compute.engines.webgpu.ops.dispatches import (
-    OUTPUT,
     BufferRef,
     Dispatches,
-    block,
-    read_text,
+    implements,
+    shader_parts,
+    shader_text,
 )
 from dala.gpu.compute.engines.webgpu.wgsl.blur.finish import Finish, store_one, store_quad
 from dala.gpu.compute.engines.webgpu.wgsl.blur.forms import (
@@ -71,30 +68,25 @@ def blur_weights(task: Task, picture: ImageFormat) -> list[float]:
 
 
 def blur_device(engine: WebGPUEngine) -> BlurDevice | None:
-    """Return what a blur needs to know of a device, or None if it cannot run in one dispatch."""
+    """Return the facts about a device for a blur, or None if it cannot run in one dispatch."""
     strips = engine.depends_on_size and not engine.adapter.software
     return BlurDevice.of(engine.limits, engine.workgroup, strips=strips)
 
 
 @implements("blur", "box_blur")
-def make_blur(engine: WebGPUEngine, task: Task) -> Runner | None:
-    """Return a runner of one, two or four dispatches, depending on the radius."""
+def add_blur(work: Dispatches, task: Task) -> None:
+    """Add one, two or four dispatches, depending on the radius."""
     radius = fixed(task["radius"])
     if radius == 0:
-
-        def copy(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-            engine.copy(inputs[0], output)
-
-        return copy
-    shape = task.output.shape
-    height, width = shape[:2]
-    picture = ImageFormat(task.output.dtype, shape[2] if len(shape) == 3 else 1)
+        return  # a copy
+    engine, picture = work.engine, ImageFormat.of(task.output)
+    height, width = task.output.shape[:2]
     if task.op == "blur" and radius > EXACT_RADIUS:
-        return _wide(engine, picture, coarse_blur(radius, task["sigma"]), (height, width))
+        _add_wide(work, picture, coarse_blur(radius, task["sigma"]), (height, width))
+        return
     weights, sums = blur_weights(task, picture), Sums(picture, task.op == "box_blur")
-    dispatches = Dispatches(engine, task.op)
     apart = picture.words and width % 4 != 0
-    target = dispatches.temporary(4 * height * width) if apart else OUTPUT
+    target = work.temporary(4 * height * width) if apart else work.output
     device = blur_device(engine) if radius <= ONE_DISPATCH_RADIUS else None
     if device is not None:
         form = device.form(picture, radius, Finish(), device.size(height, width))
@@ -102,23 +94,19 @@ def make_blur(engine: WebGPUEngine, task: Task) -> Runner | None:
         whole = width % 4 == 0 if isinstance(form, BlurStrip) else not apart
         workgroup = device.workgroup
         shader = write_blur(sums, Finish(), picture, form, whole=whole, workgroup=workgroup)
-        numbers = engine.pack(shader.block, shader.numbers(weights, height, width), ())
-        groups = shader.groups(height, width)
-        dispatches.add(shader.source, [BufferRef("input")], target, numbers, groups)
+        block = engine.pack(shader.block, shader.numbers(weights, height, width), ())
+        work.add(shader.source, work.inputs, target, block, shader.groups(height, width))
     else:
-        _add_columns(dispatches, sums, weights, (height, width), BufferRef("input"), target)
+        _add_columns(work, sums, weights, (height, width), work.inputs[0], target)
     if apart:
         words = -(-height * width * picture.channels // 4)
         size = min(engine.workgroup, 128)
-        text = Template(read_text("blur_pack.wgsl"))
-        source = text.substitute(channels=picture.channels, group=size)
-        numbers = block(words, height * width)
-        dispatches.add(source, [target], OUTPUT, numbers, -(-words // size))
-    return dispatches.runner()
+        source = shader_text("blur_pack.wgsl", channels=picture.channels, group=size)
+        work.add(source, [target], work.output, (words, height * width), -(-words // size))
 
 
 def _add_columns(
-    dispatches: Dispatches,
+    work: Dispatches,
     sums: Sums,
     weights: list[float],
     size: tuple[int, int],
@@ -128,58 +116,51 @@ def _add_columns(
     """Add the two dispatches that blur columns; words that pixels share are stored apart."""
     height, width = size
     picture, radius = sums.picture, len(weights) - 1
-    between = dispatches.temporary(picture.middle[1] * height * width)
-    group = min(dispatches.engine.workgroup, 128)
+    between = work.temporary(picture.middle[1] * height * width)
+    group = min(work.engine.workgroup, 128)
     for first, reads, writes, (rows, columns) in (
         (True, source, between, (height, width)),
         (False, between, target, (width, height)),
     ):
-        apart = picture.words and target is not OUTPUT
+        apart = picture.words and target is not work.output
         text = _columns_text(sums, first, apart, group, wide=radius > SIXTEEN_BITS)
         # Entry i is the weight of the pixel i - (RUN - 1) rows below the start of the window.
-        zero: list[float] = [0.0 if sums.number(first) == "f32" else 0]
-        own = [w * 1.0 for w in weights] if sums.number(first) == "f32" else weights
-        line = zero * (RUN - 1) + own[:0:-1] + own
-        line += zero * (WEIGHTS - len(line))
-        runs = -(-rows // RUN)
-        numbers = block(*line, rows, columns, radius, -(-(2 * radius + RUN) // 4))
-        groups = -(-columns // group) * runs
-        dispatches.add(text, [reads], writes, numbers, groups)
+        one = 1.0 if sums.number(first) == "f32" else 1
+        line = [*[0] * (RUN - 1), *weights[:0:-1], *weights]
+        line += [0] * (WEIGHTS - len(line))
+        numbers = (*(w * one for w in line), rows, columns, radius, -(-(2 * radius + RUN) // 4))
+        work.add(text, [reads], writes, numbers, -(-columns // group) * -(-rows // RUN))
 
 
-def _wide(
-    engine: WebGPUEngine, picture: ImageFormat, coarse: CoarseBlur, size: tuple[int, int]
-) -> Runner:
-    """Return a runner that blurs on a coarse grid."""
+def _add_wide(
+    work: Dispatches, picture: ImageFormat, coarse: CoarseBlur, size: tuple[int, int]
+) -> None:
+    """Add dispatches that blur on a coarse grid."""
     height, width = size
     rows, columns = (coarse.samples(n) for n in size)
     is_bytes = picture.dtype == "u8"
     grid = ImageFormat("u32" if is_bytes else "f32", 1 if picture.channels == 1 else 4)
     nbytes = (4 if grid.channels == 1 else 16) * rows * columns
-    dispatches = Dispatches(engine, "blur")
-    samples, blurred = dispatches.temporary(nbytes), dispatches.temporary(nbytes)
-    source = BufferRef("input")
+    samples, blurred = work.temporary(nbytes), work.temporary(nbytes)
+    source = work.inputs[0]
     to_grid, to_pixels = _wide_texts(picture, grid, coarse.factor)
-    numbers = block(columns, rows, width, height)
-    dispatches.add(to_grid, [source], samples, numbers, image_groups(grid, rows * columns))
+    numbers = (columns, rows, width, height)
+    work.add(to_grid, [source], samples, numbers, image_groups(grid, rows * columns))
     weights = list(coarse.steps() if is_bytes else coarse.weights)
-    _add_columns(dispatches, Sums(grid), weights, (rows, columns), samples, blurred)
-    numbers = block(width, height, columns, rows)
+    _add_columns(work, Sums(grid), weights, (rows, columns), samples, blurred)
+    numbers = (width, height, columns, rows)
     groups = image_groups(picture, height * width)
-    dispatches.add(to_pixels, [blurred, source], OUTPUT, numbers, groups)
-    return dispatches.runner()
+    work.add(to_pixels, [blurred, source], work.output, numbers, groups)
 
 
 def _wide_texts(picture: ImageFormat, grid: ImageFormat, factor: int) -> tuple[str, str]:
     """Return the shaders from pixels to the grid, and from the grid to pixels."""
-    head, *parts = read_text("wide_blur.wgsl").split("// ---\n")
     value = "value"
     if picture.channels == 4:
         alpha = "picture[y * p.width + x].w"
         if picture.dtype == "u8":
             alpha = "f32(picture[y * p.width + x] >> 24u)"
         value = f"vec4<f32>(value.xyz, {alpha})"
-    formats = ((picture, grid), (grid, picture))
     # A sum has the square of 2 * factor**2 as its unit, a sample of integers 2**-GRID_SHIFT.
     all_shares, sample = (2 * factor * factor) ** 2, "sum * $scale"
     scale, color = 1.0 / all_shares, "mixed"
@@ -187,7 +168,8 @@ def _wide_texts(picture: ImageFormat, grid: ImageFormat, factor: int) -> tuple[s
         sample, scale = "vec4<u32>(floor(sum * $scale + 0.5f))", scale * (1 << GRID_SHIFT)
         color = f"floor(mixed * {0.5**GRID_SHIFT}f + 0.5f)"
     to_grid, to_pixels = (
-        Template(head + part).substitute(
+        shader_parts(
+            "wide_blur.wgsl",
             element=picture.element,
             grid=grid.element,
             before=BEFORE,
@@ -199,8 +181,8 @@ def _wide_texts(picture: ImageFormat, grid: ImageFormat, factor: int) -> tuple[s
             color=color,
             value=value,
             image_pass=image_pass(*pair),
-        )
-        for part, pair in zip(parts, formats, strict=True)
+        )[n]
+        for n, pair in enumerate([(picture, grid), (grid, picture)])
     )
     return to_grid, to_pixels
 
@@ -210,54 +192,47 @@ def _columns_text(sums: Sums, first: bool, apart: bool, group: int, *, wide: boo
     picture = sums.picture
     alpha, parts, middle = picture.channels == 4, picture.parts, picture.middle[0]
     starts = [f"    var a{j} = {sums.begin(first)};" for j in range(RUN)]
-    taps = []
+    taps = [f"        let v{q} = p.weights[quad + {q}i];" for q in range((RUN + 2) // 4 + 1)]
     for m in range(4):
         taps.append(f"        let t{m} = pixel(top + at + {m}i, column);")
         for j in range(RUN):
             quad, part = divmod(m - j + RUN - 1, 4)
             taps.append(f"        a{j} += t{m}{parts} * v{quad}.{'xyzw'[part]};")
+    count = "u32((2i * p.radius + 1i) * (2i * p.radius + 1i))"
     stores = []
     for j in range(RUN):
         kept = f"pixel(row + {j}i, column).w" if alpha else ""
-        if first:
-            value = f"to_middle({sums.middle(f'a{j}')}{', ' + kept if alpha else ''})"
-        else:
-            count = "u32((2i * p.radius + 1i) * (2i * p.radius + 1i))"
+        value = f"to_middle({sums.middle(f'a{j}')}{', ' + kept if alpha else ''})"
+        if not first:
             value = picture.hold(sums.result(f"a{j}", count), kept)
         stores.append(f"    let h{j} = {value};")
-    quads = picture.words and not apart
-    if not first and quads:
-        for j in range(0, RUN, 4):
+    step = 4 if picture.words and not (first or apart) else 1
+    for j in range(0, RUN, step):
+        if step == 4:
             results = [f"h{j + k}" for k in range(4)]
-            inside = " ".join(store_quad(picture, f"(e / 4u + {j // 4}u)", results, None))
-            stores.append(f"    if (row + {j}i < p.rows) {{ {inside} }}")
-    else:
-        for j in range(RUN):
-            place = f"e + {j}u"
-            plain = first or apart
-            inside = (
-                f"output[{place}] = h{j};"
-                if plain
-                else " ".join(store_one(picture, place, f"h{j}", None))
-            )
-            stores.append(f"    if (row + {j}i < p.rows) {{ {inside} }}")
+            inside = store_quad(picture, f"(e / 4u + {j // 4}u)", results, None)
+        elif first or apart:
+            inside = [f"output[e + {j}u] = h{j};"]
+        else:
+            inside = store_one(picture, f"e + {j}u", f"h{j}", None)
+        stores.append(f"    if (row + {j}i < p.rows) {{ {' '.join(inside)} }}")
     if first:
-        functions = picture.fetch() + "\n" + picture.middles(wide=wide)
+        functions = "\n".join([picture.fetch(), sums.rounding(), picture.middles(wide=wide)])
     else:
         kind = picture.refetched
         fetch = f"fn fetch(i: u32) -> {kind} {{\n    return from_middle(source[i]);\n}}"
         functions = "\n".join([picture.middles(wide=wide), fetch, picture.holding()])
-    named = {
-        "weights": WEIGHTS // 4,
-        "source": picture.element if first else middle,
-        "output": middle if first else "u32" if apart else picture.element,
-        "fetched": picture.fetched if first else picture.refetched,
-        "weight": sums.number(first),
-        "functions": functions,
-        "sums": "\n".join(starts),
-        "taps": "\n".join(taps),
-        "stores": "\n".join(stores),
-        "group": group,
-        "run": RUN,
-    }
-    return Template(read_text("blur_columns.wgsl")).substitute(named)
+    return shader_text(
+        "blur_columns.wgsl",
+        weights=WEIGHTS // 4,
+        source=picture.element if first else middle,
+        output=middle if first else "u32" if apart else picture.element,
+        fetched=picture.fetched if first else picture.refetched,
+        weight=sums.number(first),
+        functions=functions,
+        sums="\n".join(starts),
+        taps="\n".join(taps),
+        stores="\n".join(stores),
+        group=group,
+        run=RUN,
+    )

@@ -1,5 +1,5 @@
 // Blur the columns and store the result transposed: each invocation computes $run pixels of a
-// column, which become part of a row. The weights are read as three quads for every four rows.
+// column, which become part of a row. The weights are read in quads, for every four rows.
 
 struct Block {
     weights: array<vec4<$weight>, $weights>,
@@ -32,9 +32,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>,
 $sums
     for (var quad = 0i; quad < p.quads; quad += 1i) {
         let at = quad * 4i;
-        let v0 = p.weights[quad];
-        let v1 = p.weights[quad + 1i];
-        let v2 = p.weights[quad + 2i];
 $taps
     }
     let e = column * u32(p.rows) + u32(row);

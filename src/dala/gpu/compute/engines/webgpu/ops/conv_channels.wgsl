@@ -2,8 +2,8 @@
 // Rows by window position, then channel; the channels of a group are a multiple of four.
 
 fn window_at(o: vec3<i32>, place: u32, plane: u32) -> i32 {
-    let y = o.x + i32(place / $WIDTHu * p.dilation_y);
-    let x = o.y + i32(place % $WIDTHu * p.dilation_x);
+    let y = o.x + i32(place / ${WIDTH}u * p.dilation_y);
+    let x = o.y + i32(place % ${WIDTH}u * p.dilation_x);
     if (u32(y) >= p.height || u32(x) >= p.width) { return -1; }
     return o.z + i32(plane) + y * i32(p.width) + x;
 }
@@ -36,12 +36,12 @@ fn fetch_right(
 fn fetch_left_line(first: u32, row: u32) -> vec4<$T> {
     if (row >= p.rows) { return vec4<$T>(); }
     let at = first + row * p.inner;
-    return vec4<$T>(a[at], a[at + $WINDOWu], a[at + 2u * $WINDOWu], a[at + 3u * $WINDOWu]);
+    return vec4<$T>(a[at], a[at + ${WINDOW}u], a[at + 2u * ${WINDOW}u], a[at + 3u * ${WINDOW}u]);
 }
 
 fn fetch_left(place: u32, row: u32, k: u32, end: u32) -> Four {
     if (k >= end) { return Four(); }
-    let first = place + k % p.channels * $WINDOWu + k / p.channels;
+    let first = place + k % p.channels * ${WINDOW}u + k / p.channels;
     let r0 = fetch_left_line(first, row);
     let r1 = fetch_left_line(first, row + 1u);
     let r2 = fetch_left_line(first, row + 2u);

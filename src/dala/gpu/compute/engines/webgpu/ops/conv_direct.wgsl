@@ -19,8 +19,6 @@ struct Numbers {
     dilation_x: u32,
 }
 
-@group(0) @binding(0) var<storage, read> a: array<$T>;
-@group(0) @binding(1) var<storage, read> b: array<$T>;
 $BINDINGS
 
 @compute @workgroup_size(256)
@@ -40,14 +38,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>,
     var sum = $START;
     for (var c = 0u; c < p.part_channels; c++) {
         let plane = (first + c) * p.height * p.width;
-        let weights = (output * p.part_channels + c) * $WINDOWu;
-        for (var r = 0u; r < $HEIGHTu; r++) {
+        let weights = (output * p.part_channels + c) * ${WINDOW}u;
+        for (var r = 0u; r < ${HEIGHT}u; r++) {
             let yy = u32(top + i32(r * p.dilation_y));
             if (yy >= p.height) { continue; }
-            for (var s = 0u; s < $WIDTHu; s++) {
+            for (var s = 0u; s < ${WIDTH}u; s++) {
                 let xx = u32(left + i32(s * p.dilation_x));
                 if (xx < p.width) {
-                    sum += a[weights + r * $WIDTHu + s] * b[plane + yy * p.width + xx];
+                    sum += a[weights + r * ${WIDTH}u + s] * b[plane + yy * p.width + xx];
                 }
             }
         }

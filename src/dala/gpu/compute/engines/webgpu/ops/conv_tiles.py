@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache
-from string import Template
+from dataclasses import dataclass, replace
+from math import prod
 from typing import Final
 
 from dala.forks import cached_property
 from dala.gpu.compute.engines.webgpu.ops import gemm
-from dala.gpu.compute.engines.webgpu.ops.dispatches import read_text
+from dala.gpu.compute.engines.webgpu.ops.dispatches import shader_text
+from dala.gpu.compute.engines.webgpu.wgsl.names import bindings, text_of
 
 #: Positions next to each other that an invocation computes.
 RUN: Final = 4
+
+#: Channels in workgroup memory at a time, so that the weights of a slice are a multiple of four.
+SLICE: Final = 4
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,9 @@ class ConvTile:
     """A tile: its outputs and positions, and those of each invocation.
 
     ``slice`` is the number of channels in workgroup memory at a time. The window and the strides
-    belong to it, because they decide how many pixels it covers.
+    belong to it, because they decide how many pixels it covers. ``speed`` is the part of the
+    device's full speed that it reaches with 3x3 windows, and ``wait`` the microseconds from one
+    slice to the next where a processor has nothing else to do.
     """
 
     outputs: int
@@ -29,9 +34,11 @@ class ConvTile:
     #: Outputs (a multiple of four) and rows of one invocation; its columns are :data:`RUN`.
     each: int
     rows: int
-    slice: int
-    window: tuple[int, int]
-    stride: tuple[int, int]
+    slice: int = SLICE
+    window: tuple[int, int] = (3, 3)
+    stride: tuple[int, int] = (1, 1)
+    speed: float = 1.0
+    wait: float = 1.0
 
     @property
     def places(self) -> int:
@@ -113,6 +120,13 @@ class ConvTile:
         pixels = self.covered_rows * sum(self.covered)
         return self.slice * (pixels + self.places * self.each // 4)
 
+    @property
+    def own_speed(self) -> float:
+        """The speed with the tile's window: lower if it reads more for each product."""
+        usual = replace(self, window=(3, 3), stride=(1, 1))
+        more = self.reads / self.steps * usual.steps / usual.reads
+        return self.speed / max(more, 1.0)
+
     def nbytes(self, itemsize: int) -> int:
         """Return the size of a slice in workgroup memory."""
         pixels = self.slice * self.height * self.step * 4
@@ -123,25 +137,13 @@ class ConvTile:
         return -(-width // self.across), -(-height // self.down), -(-outputs // self.outputs)
 
 
-def _lines(text: list[str], depth: int = 1) -> str:
-    return "\n".join(f"{'    ' * depth}{line}" for line in text)
-
-
-def _loads(units: int, threads: int) -> list[tuple[int, str]]:
-    """Return the number and the guard of each load of an invocation."""
-    return [
-        (i, "" if units >= (i + 1) * threads else f"id + {i * threads}u < {units}u")
-        for i in range(-(-units // threads))
-    ]
-
-
 def _places(tile: ConvTile) -> str:
     """Return where each load of an invocation reads and writes."""
     text: list[str] = []
     threads = tile.threads
     per_channel = tile.height * tile.quads
     wide, apart = tile.phase_quads, tile.stride[1]
-    for i, _ in _loads(tile.pixel_units, threads):
+    for i, _ in gemm.turns(tile.pixel_units, threads):
         text += [
             f"let pixel{i} = id + {i * threads}u;",
             f"let channel{i} = pixel{i} / {per_channel}u;",
@@ -160,13 +162,13 @@ def _places(tile: ConvTile) -> str:
             f"let entry{i} = (channel{i} * {tile.height}u + row{i}) * {tile.step}u + quad{i};",
         ]
     fours = tile.slice * tile.places // 4
-    for i, _ in _loads(tile.weight_units, threads):
+    for i, _ in gemm.turns(tile.weight_units, threads):
         text += [
             f"let part{i} = (id + {i * threads}u) % {fours}u;",
             f"let four{i} = (id + {i * threads}u) / {fours}u;",
             f"let place{i} = part{i} * {tile.outputs}u + (four{i} ^ (part{i} & {_mask(tile)}u));",
         ]
-    return _lines(text)
+    return text_of(text)
 
 
 def _mask(tile: ConvTile) -> int:
@@ -179,12 +181,12 @@ def _fetching(tile: ConvTile, at: str, declare: bool) -> str:
     """Return the loads of a slice into registers."""
     text = []
     var = "var " if declare else ""
-    for i, guard in _loads(tile.pixel_units, tile.threads):
+    for i, guard in gemm.turns(tile.pixel_units, tile.threads):
         wanted = f"{at} + channel{i} < end" + (f" && {guard}" if guard else "")
         call = f"fetch_pixels(at{i} + i32({at}) * plane, inside{i})"
         text.append(f"{var}pixels{i} = vec4<$T>();")
         text.append(f"if ({wanted}) {{ pixels{i} = {call}; }}")
-    for i, guard in _loads(tile.weight_units, tile.threads):
+    for i, guard in gemm.turns(tile.weight_units, tile.threads):
         k = f"{at} * {tile.places}u + part{i} * 4u"
         call = f"fetch_weights(left, top + four{i} * 4u, {k}, end * {tile.places}u);"
         if guard:
@@ -192,31 +194,29 @@ def _fetching(tile: ConvTile, at: str, declare: bool) -> str:
             text.append(f"if ({guard}) {{ weights{i} = {call} }}")
         else:
             text.append(f"{var}weights{i} = {call}")
-    return _lines(text)
+    return text_of(text)
 
 
 def _storing(tile: ConvTile) -> str:
     """Return the stores of a slice from registers to workgroup memory."""
     text = []
-    for i, guard in _loads(tile.pixel_units, tile.threads):
+    for i, guard in gemm.turns(tile.pixel_units, tile.threads):
         store = f"pixels[entry{i}] = pixels{i};"
         text.append(f"if ({guard}) {{ {store} }}" if guard else store)
-    for i, guard in _loads(tile.weight_units, tile.threads):
+    for i, guard in gemm.turns(tile.weight_units, tile.threads):
         stores = [
             f"weights[place{i} + {j * (tile.outputs // 4)}u] = weights{i}.v{j};" for j in range(4)
         ]
         text += [f"if ({guard}) {{", *stores, "}"] if guard else stores
-    return _lines(text, 2)
+    return text_of(text, 2)
 
 
 def _sums(tile: ConvTile) -> str:
-    return _lines(
-        [
-            f"var s{r}_{x}_{h} = vec4<$T>();"
-            for r in range(tile.rows)
-            for x in range(RUN)
-            for h in range(tile.each // 4)
-        ]
+    return text_of(
+        f"var s{r}_{x}_{h} = vec4<$T>();"
+        for r in range(tile.rows)
+        for x in range(RUN)
+        for h in range(tile.each // 4)
     )
 
 
@@ -257,7 +257,7 @@ def _products(tile: ConvTile, unrolled: bool) -> str:
         text += ["{", *inner, "}"]
     if not unrolled:
         text[0] = f"for (var n = 0u; n < {tile.slice}u; n++) {{"
-    return _lines(text, 2)
+    return text_of(text, 2)
 
 
 def _results(tile: ConvTile, quads: bool, bias: bool) -> str:
@@ -295,12 +295,7 @@ def _results(tile: ConvTile, quads: bool, bias: bool) -> str:
                     ]
                 text.append("    }")
             text.append("}")
-    return _lines(text)
-
-
-@cache
-def _template() -> Template:
-    return Template(read_text("conv_tiles.wgsl"))
+    return text_of(text)
 
 
 def write_tiles(
@@ -310,13 +305,10 @@ def write_tiles(
 
     ``lines`` says that a line of weights is a multiple of four, ``quads`` that one of outputs is.
     """
-    names = [
-        f"var<storage, read> a: array<{f'vec4<{dtype}>' if lines else dtype}>;",
-        f"var<storage, read> b: array<{dtype}>;",
-        *([f"var<storage, read> bias: array<{dtype}>;"] if bias else []),
-        f"var<storage, read_write> out: array<{f'vec4<{dtype}>' if quads else dtype}>;",
-        "var<uniform> p: Numbers;",
-    ]
+    kinds = dtype, f"vec4<{dtype}>"
+    reads = [f"a: array<{kinds[lines]}>", f"b: array<{dtype}>"]
+    if bias:
+        reads.append(f"bias: array<{dtype}>")
     if lines:
         fetch = ["if (output < p.outputs && k < end) { v = a[at / 4u]; }"]
     else:
@@ -325,31 +317,27 @@ def write_tiles(
             *(f"    if (k + {i}u < end) {{ v.{c} = a[at + {i}u]; }}" for i, c in enumerate("xyzw")),
             "}",
         ]
-    text = _template().substitute(
-        BINDINGS="\n".join(f"@group(0) @binding({i}) {n}" for i, n in enumerate(names)),
+    text = shader_text(
+        "conv_tiles.wgsl",
+        BINDINGS="\n".join(bindings(reads, [f"out: array<{kinds[quads]}>"], "Numbers")),
         T="$T",
         OUTS=tile.outputs,
         DOWN=tile.down,
         ACROSS=tile.across,
         SLICE=tile.slice,
-        OUTSu=f"{tile.outputs}u",
-        DOWNu=f"{tile.down}u",
-        ACROSSu=f"{tile.across}u",
-        SLICEu=f"{tile.slice}u",
-        STRIDE_Yu=f"{tile.stride[0]}u",
-        STRIDE_Xu=f"{tile.stride[1]}u",
+        STRIDE_Y=tile.stride[0],
         STRIDE_X=tile.stride[1],
         TWO_STRIDES=2 * tile.stride[1],
         THREE_STRIDES=3 * tile.stride[1],
-        WINDOWu=f"{tile.places}u",
+        WINDOW=tile.places,
         THREADS=tile.threads,
-        THREADS_Xu=f"{tile.threads_x}u",
-        THREADS_Yu=f"{tile.threads_y}u",
-        THREADS_XYu=f"{tile.threads_x * tile.threads_y}u",
-        THREAD_STEPu=f"{tile.rows * tile.stride[0] * tile.step}u",
+        THREADS_X=tile.threads_x,
+        THREADS_Y=tile.threads_y,
+        THREADS_XY=tile.threads_x * tile.threads_y,
+        THREAD_STEP=tile.rows * tile.stride[0] * tile.step,
         PIXEL_ENTRIES=tile.slice * tile.height * tile.step,
         WEIGHT_ENTRIES=tile.slice * tile.places * tile.outputs // 4,
-        FETCH_LINE=_lines(fetch),
+        FETCH_LINE=text_of(fetch),
         PLACES=_places(tile),
         SUMS=_sums(tile),
         FETCH=_fetching(tile, "c", declare=True),
@@ -364,45 +352,14 @@ def write_tiles(
 # choosing -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class TileKind:
-    """A form of tiles for any window, as measured.
-
-    ``speed`` is the part of the device's full speed that it reaches with 3x3 windows, and ``wait``
-    the microseconds from one slice to the next where a processor has nothing else to do.
-    """
-
-    outputs: int
-    down: int
-    across: int
-    each: int
-    rows: int
-    speed: float
-    wait: float
-
-    def tile(self, window: tuple[int, int], stride: tuple[int, int]) -> ConvTile:
-        """Return the tile for a window and strides."""
-        size = (self.outputs, self.down, self.across, self.each, self.rows)
-        return ConvTile(*size, SLICE, window, stride)
-
-    def speed_of(self, tile: ConvTile) -> float:
-        """Return the speed with the tile's window: lower if it reads more for each product."""
-        usual = self.tile((3, 3), (1, 1))
-        more = tile.reads / tile.steps * usual.steps / usual.reads
-        return self.speed / max(more, 1.0)
-
-
-#: Channels in workgroup memory at a time, so that the weights of a slice are a multiple of four.
-SLICE: Final = 4
-
 #: The forms, as measured with 3x3 windows on an H200.
 KINDS: Final = (
-    TileKind(64, 16, 16, 8, 2, speed=0.94, wait=3.3),
-    TileKind(32, 8, 16, 4, 2, speed=0.92, wait=1.0),
-    TileKind(64, 4, 16, 4, 2, speed=0.90, wait=1.0),
-    TileKind(32, 4, 28, 4, 2, speed=0.85, wait=1.0),
-    TileKind(32, 4, 16, 4, 1, speed=0.68, wait=0.8),
-    TileKind(32, 8, 8, 4, 1, speed=0.76, wait=0.85),
+    ConvTile(64, 16, 16, 8, 2, speed=0.94, wait=3.3),
+    ConvTile(32, 8, 16, 4, 2, speed=0.92, wait=1.0),
+    ConvTile(64, 4, 16, 4, 2, speed=0.90, wait=1.0),
+    ConvTile(32, 4, 28, 4, 2, speed=0.85, wait=1.0),
+    ConvTile(32, 4, 16, 4, 1, speed=0.68, wait=0.8),
+    ConvTile(32, 8, 8, 4, 1, speed=0.76, wait=0.85),
 )
 
 #: Microseconds to begin, more than a matrix product takes: there is more code to load.
@@ -412,17 +369,6 @@ DISPATCH: Final = 5.0
 
 #: Products of a slice that are written out one after the other; more are in a loop.
 MAX_UNROLLED: Final = 2500
-
-
-@dataclass(frozen=True)
-class ConvPlan:
-    """A tile, how many workgroups share the sum over channels, and the channels of a share."""
-
-    tile: ConvTile
-    shares: int
-    share: int
-    #: The estimated microseconds.
-    cost: float
 
 
 @dataclass(frozen=True)
@@ -439,9 +385,9 @@ class ConvSizes:
 
 
 def choose(
-    problem: ConvSizes, itemsize: int, room: int, threads: int, kinds: tuple[TileKind, ...] = KINDS
-) -> ConvPlan | None:
-    """Return the plan that the cost model finds fastest, or None if no tile fits.
+    problem: ConvSizes, itemsize: int, room: int, threads: int
+) -> gemm.GemmPlan[ConvTile] | None:
+    """Return the plan that the cost model of :mod:`.gemm` finds fastest, or None if no tile fits.
 
     ``room`` is the workgroup memory, ``threads`` the most invocations of a workgroup.
 
@@ -450,29 +396,14 @@ def choose(
     1
     """
     found = []
-    for kind in kinds:
-        tile = kind.tile(problem.window, problem.stride)
+    for tile in (replace(k, window=problem.window, stride=problem.stride) for k in KINDS):
         if tile.nbytes(itemsize) > room or tile.threads > threads:
             continue
-        for shares in (1, 2, 3, 4, 6, 8):
-            share = -(-problem.channels // shares // SLICE) * SLICE
-            if shares == 1 or (-(-problem.channels // share) == shares and share >= 2 * SLICE):
-                cost = estimate(kind, tile, problem, shares, share, itemsize)
-                found.append(ConvPlan(tile, shares, share, cost))
+        tiles = prod(tile.count(problem.outputs, problem.height, problem.width)) * problem.planes
+        flops = 2 * tile.outputs * tile.down * tile.across * SLICE * tile.places
+        nbytes = problem.outputs * problem.planes * problem.height * problem.width * itemsize
+        for shares, share in gemm.splits(problem.channels, SLICE, 2 * SLICE, 8):
+            work, shared = (tiles * shares, share / SLICE, flops), (shares, nbytes, DISPATCH)
+            cost = START + gemm.estimate(work, tile.own_speed, tile.wait, shared)
+            found.append(gemm.GemmPlan(tile, shares, share, cost))
     return min(found, key=lambda plan: plan.cost, default=None)
-
-
-def estimate(
-    kind: TileKind, tile: ConvTile, problem: ConvSizes, shares: int, share: int, itemsize: int
-) -> float:
-    """Return the estimated microseconds, by the cost model of :mod:`.gemm`."""
-    across, down, over = tile.count(problem.outputs, problem.height, problem.width)
-    groups = across * down * over * problem.planes * shares
-    slices = share / SLICE
-    flops = 2 * tile.outputs * tile.down * tile.across * SLICE * tile.places
-    busy = -(-groups // gemm.PROCESSORS) * slices * flops / (gemm.FLOPS * kind.speed_of(tile))
-    shared = 0.0
-    if shares > 1:
-        count = problem.outputs * problem.planes * problem.height * problem.width
-        shared = DISPATCH + 2 * shares * count * itemsize / gemm.BYTES
-    return START + max(busy, slices * kind.wait) + shared

@@ -48,7 +48,7 @@ fn fetch_pixels(at: i32, inside: u32) -> vec4<$T> {
 
 fn fetch_line(first: u32, output: u32, k: u32, end: u32) -> vec4<$T> {
     var v = vec4<$T>();
-    let at = first + output * p.channels * $WINDOWu + k;
+    let at = first + output * p.channels * ${WINDOW}u + k;
 $FETCH_LINE
     return v;
 }
@@ -74,7 +74,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>,
     number /= p.tiles_x;
     let tile_y = number % p.tiles_y;
     number /= p.tiles_y;
-    let top = number % p.tiles_out * $OUTSu;
+    let top = number % p.tiles_out * ${OUTS}u;
     number /= p.tiles_out;
     let plane_of_outputs = number % (p.parts * p.images);
     let share = number / (p.parts * p.images);
@@ -83,30 +83,30 @@ fn main(@builtin(workgroup_id) group: vec3<u32>,
     let end = min(start + p.share, p.channels);
     let plane = i32(p.height * p.width);
     let source = i32(plane_of_outputs * p.channels) * plane;
-    let left = part * p.outputs * p.channels * $WINDOWu;
-    let edge_y = i32(tile_y * $DOWNu * $STRIDE_Yu) - i32(p.pad_y);
-    let edge_x = i32(tile_x * $ACROSSu * $STRIDE_Xu) - i32(p.pad_x);
+    let left = part * p.outputs * p.channels * ${WINDOW}u;
+    let edge_y = i32(tile_y * ${DOWN}u * ${STRIDE_Y}u) - i32(p.pad_y);
+    let edge_x = i32(tile_x * ${ACROSS}u * ${STRIDE_X}u) - i32(p.pad_x);
 $PLACES
     // The part that this invocation computes.
-    let tx = id % $THREADS_Xu;
-    let ty = id / $THREADS_Xu % $THREADS_Yu;
-    let to = id / $THREADS_XYu;
-    let window = ty * $THREAD_STEPu + tx;
+    let tx = id % ${THREADS_X}u;
+    let ty = id / ${THREADS_X}u % ${THREADS_Y}u;
+    let to = id / ${THREADS_XY}u;
+    let window = ty * ${THREAD_STEP}u + tx;
 $SUMS
 
     var c = start;
 $FETCH
-    for (; c < end; c += $SLICEu) {
+    for (; c < end; c += ${SLICE}u) {
         workgroupBarrier();
 $STORE
         workgroupBarrier();
-        let after = c + $SLICEu;
+        let after = c + ${SLICE}u;
         if (after < end) {
 $FETCH_NEXT
         }
 $PRODUCTS
     }
     let first = share * p.images * p.parts * p.outputs * p.out_height * p.out_width;
-    let x = tile_x * $ACROSSu + tx * 4u;
+    let x = tile_x * ${ACROSS}u + tx * 4u;
 $RESULTS
 }

@@ -12,10 +12,10 @@ fn fetch_right_line(
     o0: vec3<i32>, o1: vec3<i32>, o2: vec3<i32>, o3: vec3<i32>, k: u32, end: u32
 ) -> vec4<$T> {
     if (k >= end) { return vec4<$T>(); }
-    let channel = k / $WINDOWu;
-    let place = k % $WINDOWu;
-    let dy = i32(place / $WIDTHu * p.dilation_y);
-    let dx = i32(place % $WIDTHu * p.dilation_x);
+    let channel = k / ${WINDOW}u;
+    let place = k % ${WINDOW}u;
+    let dy = i32(place / ${WIDTH}u * p.dilation_y);
+    let dx = i32(place % ${WIDTH}u * p.dilation_x);
     let plane = i32(channel * p.height * p.width);
     return vec4<$T>(
         pixel(o0, dy, dx, plane), pixel(o1, dy, dx, plane),

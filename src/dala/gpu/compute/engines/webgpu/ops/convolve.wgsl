@@ -26,25 +26,25 @@ fn main(@builtin(workgroup_id) group: vec3<u32>,
     let number = group.y * groups.x + group.x;
     if (number >= p.groups) { return; }
     let line = number / p.across;
-    let start = number % p.across * $SPANu;
+    let start = number % p.across * ${SPAN}u;
 $SUMS
-    for (var tap = 0u; tap < p.taps; tap += $TAPSu) {
+    for (var tap = 0u; tap < p.taps; tap += ${TAPS}u) {
         // Result n of the full convolution reads a[n - k]; the last of these taps reads the lowest.
         let lowest = i32(start + p.first) - i32(tap) - $LAST_TAP;
         workgroupBarrier();
-        for (var e = id; e < $HELDu; e += $THREADSu) {
+        for (var e = id; e < ${HELD}u; e += ${THREADS}u) {
             let at = lowest + i32(e);
             var v = $T(0);
             if (at >= 0 && at < i32(p.length)) { v = a[line * p.length + u32(at)]; }
             numbers[e] = v;
         }
-        for (var e = id; e < $TAPSu; e += $THREADSu) {
+        for (var e = id; e < ${TAPS}u; e += ${THREADS}u) {
             var v = $T(0);
             if (tap + e < p.taps) { v = kernel_taps[tap + e]; }
             taps[e] = v;
         }
         workgroupBarrier();
-        let many = min($TAPSu, p.taps - tap);
+        let many = min(${TAPS}u, p.taps - tap);
         for (var k = 0u; k < many; k++) {
             let w = taps[k];
             let at = id + u32($LAST_TAP) - k;

@@ -5,26 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache
 from math import cos, pi, prod, sin
-from string import Template
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final
 
 import numpy as np
 
 from dala.gpu.compute.dtypes import ITEMSIZE
-from dala.gpu.compute.engines.base import Runner, Task
+from dala.gpu.compute.engines.base import Task
 from dala.gpu.compute.engines.webgpu.limits import WORKGROUP_MEMORY
-from dala.gpu.compute.engines.webgpu.ops import fft_columns, implements
+from dala.gpu.compute.engines.webgpu.ops import fft_columns
 from dala.gpu.compute.engines.webgpu.ops.dispatches import (
-    OUTPUT,
     BufferRef,
     Dispatches,
-    block,
-    read_text,
+    implements,
+    shader_text,
 )
+from dala.gpu.compute.engines.webgpu.ops.fft_columns import FINE, Form, buffers
+from dala.gpu.compute.engines.webgpu.wgsl.names import indented, text_of
 from dala.typing import NDArray
-
-if TYPE_CHECKING:
-    from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
 #: The workgroup memory of a pass, which holds two arrays of complex numbers.
 WORKGROUP_BYTES: Final = 16384
@@ -34,13 +31,6 @@ LINES_PER_GROUP: Final = 8
 
 #: Transform lengths that a single invocation computes.
 RADICES: Final = (4, 2, 3, 5, 7)
-
-#: Length of the fine part of the twiddle factor table.
-FINE: Final = 1024
-
-#: Complex pairs, pairs with real and imaginary part swapped, or real parts only. An inverse
-#: transform is a forward transform with swapped input and output.
-Form = Literal["pair", "exchanged", "real"]
 
 
 @dataclass(frozen=True)
@@ -70,9 +60,8 @@ class Forms:
 
 
 @implements("fft", "ifft")
-def make_fft(engine: WebGPUEngine, task: Task) -> Runner:
-    """Return a runner that transforms the last axis, or the last two."""
-    dispatches = Dispatches(engine, task.op)
+def add_fft(work: Dispatches, task: Task) -> None:
+    """Add passes that transform the last axis, or the last two."""
     inverse = task.op == "ifft"
     shape = task.output.shape[:-1] if task["complex"] or not inverse else task.output.shape
     axes = task["axes"]
@@ -82,31 +71,30 @@ def make_fft(engine: WebGPUEngine, task: Task) -> Runner:
         last: Form = "exchanged" if task["complex"] else "real"
         forms = Forms("exchanged", last, prod(shape[len(shape) - axes :]))
     lines = Lines(total // shape[-1], shape[-1], 1)
-    work = _Transforms(dispatches, task.output.dtype)
+    passes = _Transforms(work, task.output.dtype)
     if axes == 1:
-        work.transform(lines, BufferRef("input"), OUTPUT, forms)
+        passes.transform(lines, work.inputs[0], work.output, forms)
     else:
-        between = work.pairs(total)
+        between = passes.pairs(total)
         columns = Lines(total // shape[-2], shape[-2], shape[-1])
-        work.transform(lines, BufferRef("input"), between, Forms(source=forms.source))
-        work.transform(columns, between, OUTPUT, replace(forms, source="pair"))
-    return dispatches.runner()
+        passes.transform(lines, work.inputs[0], between, Forms(source=forms.source))
+        passes.transform(columns, between, work.output, replace(forms, source="pair"))
 
 
 class _Transforms:
     """Builds the dispatches of transforms of one dtype."""
 
-    def __init__(self, dispatches: Dispatches, dtype: str) -> None:
-        self._dispatches = dispatches
+    def __init__(self, work: Dispatches, dtype: str) -> None:
+        self._work = work
         self._dtype = dtype
-        self._tables: dict[int, BufferRef] = {}
-        self._room = min(dispatches.engine.limits[WORKGROUP_MEMORY], WORKGROUP_BYTES)
+        self._tables: dict[tuple[int, bool], BufferRef] = {}
+        self._room = min(work.engine.limits[WORKGROUP_MEMORY], WORKGROUP_BYTES)
         #: The most complex numbers of a pass.
         self._most = self._room // (4 * ITEMSIZE[dtype])
 
     def pairs(self, count: int) -> BufferRef:
         """Return temporary memory for complex numbers."""
-        return self._dispatches.temporary(count * 2 * ITEMSIZE[self._dtype])
+        return self._work.temporary(count * 2 * ITEMSIZE[self._dtype])
 
     def transform(self, lines: Lines, source: BufferRef, target: BufferRef, forms: Forms) -> None:
         """Add all passes along one axis."""
@@ -149,34 +137,26 @@ class _Transforms:
     ) -> None:
         count = lines.length * lines.inner // length
         transforms = lines.numbers // length
-        dtype = self._dtype
         if count > 1 and length >= fft_columns.SHORTEST and self._in_registers(length):
             abreast = fft_columns.abreast_of(length, self._room)
             text = fft_columns.columns_text(
-                length,
-                abreast,
-                _loaded(forms.source, dtype),
-                _storing(forms.target, dtype),
-                (_stored(forms.source, dtype), _stored(forms.target, dtype)),
-                FINE,
-                step == 1,
-                far,
+                length, abreast, forms.source, forms.target, step == 1, far
             )
         else:
             abreast = 1
             while abreast * 2 * length <= self._most and abreast < transforms:
                 abreast *= 2
             text = pass_text(
-                length, abreast, dtype, forms.source, forms.target, count == 1, step == 1, far
+                length, abreast, self._dtype, forms.source, forms.target, count == 1, step == 1, far
             )
         groups = -(-transforms // abreast)
-        numbers = block(
+        numbers = (
             *(transforms, count, lines.length * lines.inner, step, step // lines.inner, groups),
             *forms.numbers,
         )
         near = self._table(length)
-        reads = [source, near, self._twiddle_table(lines.length) if far else near]
-        self._dispatches.add(text, reads, target, numbers, groups)
+        reads = [source, near, self._table(lines.length, far) if far else near]
+        self._work.add(text, reads, target, numbers, groups)
 
     def _bluestein(self, lines: Lines, source: BufferRef, target: BufferRef, forms: Forms) -> None:
         length = lines.length
@@ -188,11 +168,11 @@ class _Transforms:
         around[size - length + 1 :] = chirp[:0:-1].conj()
         spectrum = np.fft.fft(around) / size
         long = Lines(lines.count, size, 1)
-        chirps = self._dispatches.constant(self._pairs_of(chirp))
+        chirps = self._constant(chirp)
         bent, turned, product, back = (self.pairs(long.numbers) for _ in range(4))
         self._chirp(lines, long, source, bent, chirps, length, Forms(source=forms.source))
         self.transform(long, bent, turned, Forms())
-        spectra = self._dispatches.constant(self._pairs_of(spectrum))
+        spectra = self._constant(spectrum)
         self._chirp(long, long, turned, product, spectra, size, Forms(target="exchanged"))
         self.transform(long, product, back, Forms(target="exchanged"))
         self._chirp(long, lines, back, target, chirps, length, replace(forms, source="pair"))
@@ -207,31 +187,26 @@ class _Transforms:
         length: int,
         forms: Forms,
     ) -> None:
-        text = chirp_text(self._dtype, forms.source, forms.target)
-        numbers = block(
+        text = shader_text("chirp.wgsl", **buffers(self._dtype, forms.source, forms.target))
+        numbers = (
             *(write.count, write.length, length),
             *(read.inner, read.length, write.inner, write.length),
             *forms.numbers,
         )
-        self._dispatches.add(text, [source, table], target, numbers, -(-write.numbers // 256))
+        self._work.add(text, [source, table], target, numbers, -(-write.numbers // 256))
 
-    def _table(self, length: int) -> BufferRef:
-        if length not in self._tables:
-            turns = np.exp(-2j * pi / length * np.arange(length))
-            self._tables[length] = self._dispatches.constant(self._pairs_of(turns))
-        return self._tables[length]
+    def _table(self, length: int, far: bool = False) -> BufferRef:
+        """Return twiddle factors; ``far`` ones are those to FINE - 1, then of multiples of FINE."""
+        if (length, far) not in self._tables:
+            places = np.arange(length)
+            if far:
+                places = np.concatenate([np.arange(FINE), np.arange(-(-length // FINE)) * FINE])
+            self._tables[length, far] = self._constant(np.exp(-2j * pi / length * places))
+        return self._tables[length, far]
 
-    def _twiddle_table(self, length: int) -> BufferRef:
-        """Twiddle factors for 0 to FINE - 1, then for multiples of FINE."""
-        if -length not in self._tables:
-            places = np.concatenate([np.arange(FINE), np.arange(-(-length // FINE)) * FINE])
-            turns = np.exp(-2j * pi / length * places)
-            self._tables[-length] = self._dispatches.constant(self._pairs_of(turns))
-        return self._tables[-length]
-
-    def _pairs_of(self, numbers: NDArray) -> NDArray:
+    def _constant(self, numbers: NDArray) -> BufferRef:
         kind = np.complex64 if self._dtype == "f32" else np.complex128
-        return numbers.astype(kind).view(np.uint8)
+        return self._work.constant(numbers.astype(kind).view(np.uint8))
 
 
 def split_length(length: int, most: int) -> list[int] | None:
@@ -282,24 +257,18 @@ def pass_text(
         f"            let near = twiddles[turn % {FINE}u];\n"
         f"            v = times(v, times(near, twiddles[{FINE}u + turn / {FINE}u]));"
     )
-    return Template(read_text("fft_buffers.wgsl") + read_text("fft.wgsl")).substitute(
-        T=dtype,
+    return shader_text(
+        "fft_buffers.wgsl",
+        "fft.wgsl",
+        **buffers(dtype, source, target),
         LENGTH=length,
-        LENGTHu=f"{length}u",
         ABREAST=abreast,
-        ABREASTu=f"{abreast}u",
         SIZE=size,
-        SIZEu=f"{size}u",
         THREADS=threads,
-        THREADSu=f"{threads}u",
-        SOURCE=_stored(source, dtype),
-        TARGET=_stored(target, dtype),
         LOAD_COLUMN=load_column,
         LOAD_ROW=load_row,
-        LOAD=_loaded(source, dtype),
         STORE_COLUMN=store_column,
         STORE_ROW=store_row,
-        STORE=_storing(target, dtype),
         STAGES=stages,
         RESULT=result,
         FAR=turn if far else "",
@@ -309,32 +278,6 @@ def pass_text(
         BESIDE="0u" if to_line else "within % p.step",
         ALONG="within" if to_line else "within / p.step",
     )
-
-
-@cache
-def chirp_text(dtype: str, source: Form, target: Form) -> str:
-    """Return the shader that multiplies lines by a table."""
-    return Template(read_text("chirp.wgsl")).substitute(
-        T=dtype,
-        SOURCE=_stored(source, dtype),
-        TARGET=_stored(target, dtype),
-        LOAD=_loaded(source, dtype),
-        STORE=_storing(target, dtype),
-    )
-
-
-def _stored(form: Form, dtype: str) -> str:
-    return dtype if form == "real" else f"vec2<{dtype}>"
-
-
-def _loaded(form: Form, dtype: str) -> str:
-    return {"pair": "read", "exchanged": "read.yx", "real": f"vec2<{dtype}>(read, 0)"}[form]
-
-
-def _storing(form: Form, dtype: str) -> str:
-    """Return the expression to store; in a swapped pair the real part is second."""
-    scaled = "* p.scale" if dtype == "f32" else "/ f64(p.divisor)"
-    return {"pair": "v", "exchanged": f"v.yx {scaled}", "real": f"v.y {scaled}"}[form]
 
 
 def _stages(length: int, abreast: int, threads: int, dtype: str) -> tuple[str, str]:
@@ -351,32 +294,22 @@ def _stages(length: int, abreast: int, threads: int, dtype: str) -> tuple[str, s
         text.append(f"    let m = u / {step}u;")
         for i in range(radix):
             text.append(f"    let x{i} = {source}[(u + {apart * i}u) * {abreast}u + c];")
-        text += [f"    {line}" for line in _butterfly(radix, dtype)]
+        text += indented(_butterfly(radix, dtype))
         text.append(f"    let to = (u % {step}u + m * {step * radix}u) * {abreast}u + c;")
         for i in range(radix):
             turned = f"times(y{i}, turns[m * {i * step}u])" if i and rest > 1 else f"y{i}"
             text.append(f"    {target}[to + {i * step * abreast}u] = {turned};")
         text += ["}", "workgroupBarrier();"]
         source, target, step = target, source, step * radix
-    return "\n".join(f"    {line}" for line in text), source
+    return text_of(text), source
 
 
 def _butterfly(radix: int, dtype: str) -> list[str]:
     """Return lines that transform x0, x1, ... to y0, y1, ..."""
     pair = f"vec2<{dtype}>"
-    if radix == 2:
-        return ["let y0 = x0 + x1;", "let y1 = x0 - x1;"]
-    if radix == 4:
-        return [
-            "let s0 = x0 + x2;",
-            "let d0 = x0 - x2;",
-            "let s1 = x1 + x3;",
-            f"let d1 = {pair}(x1.y - x3.y, x3.x - x1.x);",
-            "let y0 = s0 + s1;",
-            "let y1 = d0 + d1;",
-            "let y2 = s0 - s1;",
-            "let y3 = d0 - d1;",
-        ]
+    if radix in (2, 4):
+        text, results = fft_columns.butterfly([f"x{i}" for i in range(radix)], "b", dtype)
+        return [*text, *(f"let y{i} = {result};" for i, result in enumerate(results))]
     text = []
     half = radix // 2
     for j in range(1, half + 1):

@@ -14,8 +14,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>,
         @builtin(local_invocation_index) id: u32) {
     let number = group.y * groups.x + group.x;
     if (number >= p.groups) { return; }
-    let first = number * $ABREASTu;
-    for (var e = id; e < $SIZEu; e += $THREADSu) {
+    let first = number * ${ABREAST}u;
+    for (var e = id; e < ${SIZE}u; e += ${THREADS}u) {
         let c = $LOAD_COLUMN;
         let j = $LOAD_ROW;
         let t = first + c;
@@ -24,11 +24,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>,
             let read = a[$LINE * p.line + $WITHIN + p.count * j];
             v = $LOAD;
         }
-        x[j * $ABREASTu + c] = v;
+        x[j * ${ABREAST}u + c] = v;
     }
     workgroupBarrier();
 $STAGES
-    for (var e = id; e < $SIZEu; e += $THREADSu) {
+    for (var e = id; e < ${SIZE}u; e += ${THREADS}u) {
         let c = $STORE_COLUMN;
         let k = $STORE_ROW;
         let t = first + c;
@@ -36,9 +36,9 @@ $STAGES
             let within = $WITHIN;
             let q = $BESIDE;
             let n = $ALONG;
-            var v = $RESULT[k * $ABREASTu + c];
+            var v = $RESULT[k * ${ABREAST}u + c];
 $FAR
-            out[$LINE * p.line + q + p.step * ($LENGTHu * n + k)] = $STORE;
+            out[$LINE * p.line + q + p.step * (${LENGTH}u * n + k)] = $STORE;
         }
     }
 }

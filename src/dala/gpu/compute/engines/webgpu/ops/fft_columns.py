@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 from math import cos, pi, sin
-from string import Template
-from typing import Final
+from typing import Final, Literal
 
-from dala.gpu.compute.engines.webgpu.ops.dispatches import read_text
+from dala.gpu.compute.engines.webgpu.ops.dispatches import shader_text
+from dala.gpu.compute.engines.webgpu.wgsl.names import text_of
 
 #: The most complex f32 numbers of a workgroup: they fit in 16 KiB.
 ROOM: Final = 2048
@@ -22,6 +22,29 @@ EACH: Final = 16
 #: The longest and shortest transform of a pass.
 LONGEST: Final = ROOM // MIN_ABREAST
 SHORTEST: Final = 16
+
+
+#: Length of the fine part of the twiddle factor table.
+FINE: Final = 1024
+
+#: Complex pairs, pairs with real and imaginary part swapped, or real parts only. An inverse
+#: transform is a forward transform with swapped input and output.
+Form = Literal["pair", "exchanged", "real"]
+
+
+def buffers(dtype: str, source: Form, target: Form) -> dict[str, str]:
+    """Return the types of both buffers, and how numbers are loaded and stored.
+
+    In a swapped pair the real part is second.
+    """
+    pair, scaled = f"vec2<{dtype}>", "* p.scale" if dtype == "f32" else "/ f64(p.divisor)"
+    return {
+        "T": dtype,
+        "SOURCE": dtype if source == "real" else pair,
+        "TARGET": dtype if target == "real" else pair,
+        "LOAD": {"pair": "read", "exchanged": "read.yx", "real": f"{pair}(read, 0)"}[source],
+        "STORE": {"pair": "v", "exchanged": f"v.yx {scaled}", "real": f"v.y {scaled}"}[target],
+    }
 
 
 def abreast_of(length: int, room: int) -> int:
@@ -47,35 +70,25 @@ def radices_of(length: int) -> list[int]:
 
 @cache
 def columns_text(
-    length: int,
-    abreast: int,
-    load: str,
-    store: str,
-    types: tuple[str, str],
-    fine: int,
-    to_line: bool,
-    far: bool,
+    length: int, abreast: int, source: Form, target: Form, to_line: bool, far: bool
 ) -> str:
     """Return the shader of a pass.
 
-    ``load`` and ``store`` convert numbers, ``types`` are those of the buffers. ``to_line`` says
-    that the results of a transform are neighbors in memory; ``far`` that twiddle factors follow.
+    ``to_line`` says that the results of a transform are neighbors in memory; ``far`` that twiddle
+    factors follow.
     """
     each = min(EACH, length)
-    return Template(read_text("fft_buffers.wgsl") + read_text("fft_columns.wgsl")).substitute(
-        T="f32",
+    return shader_text(
+        "fft_buffers.wgsl",
+        "fft_columns.wgsl",
+        **buffers("f32", source, target),
         LENGTH=length,
         ABREAST=abreast,
-        ABREASTu=f"{abreast}u",
         EACH=each,
         SIZE=length * abreast,
         THREADS=length * abreast // each,
-        SOURCE=types[0],
-        TARGET=types[1],
-        LOAD=load,
-        STORE=store,
-        FINEu=f"{fine}u",
-        STAGES="\n".join(f"    {line}" for line in _stages(length, abreast, each, to_line, far)),
+        FINE=FINE,
+        STAGES=text_of(_stages(length, abreast, each, to_line, far)),
     )
 
 
@@ -188,17 +201,17 @@ def _turned(names: list[str], table: str, prefix: str) -> list[str]:
     return text
 
 
-def butterfly(given: list[str], prefix: str) -> tuple[list[str], list[str]]:
+def butterfly(given: list[str], prefix: str, dtype: str = "f32") -> tuple[list[str], list[str]]:
     """Return lines that transform 2, 4, 8 or 16 numbers, and the names of the results."""
     radix = len(given)
     if radix == 1:
         return [], list(given)
-    even_lines, even = butterfly(given[::2], f"{prefix}e")
-    odd_lines, odd = butterfly(given[1::2], f"{prefix}o")
+    even_lines, even = butterfly(given[::2], f"{prefix}e", dtype)
+    odd_lines, odd = butterfly(given[1::2], f"{prefix}o", dtype)
     text = even_lines + odd_lines
     low, high = [], []
     for k in range(radix // 2):
-        turned = _rotated(odd[k], k, radix)
+        turned = _rotated(odd[k], k, radix, dtype)
         text.append(f"let {prefix}t{k} = {turned};")
         text.append(f"let {prefix}a{k} = {even[k]} + {prefix}t{k};")
         text.append(f"let {prefix}b{k} = {even[k]} - {prefix}t{k};")
@@ -207,11 +220,11 @@ def butterfly(given: list[str], prefix: str) -> tuple[list[str], list[str]]:
     return text, low + high
 
 
-def _rotated(name: str, k: int, radix: int) -> str:
+def _rotated(name: str, k: int, radix: int, dtype: str) -> str:
     """Return the product of a number and exp(-2 pi i k / radix)."""
     if k == 0:
         return name
     if 4 * k == radix:
-        return f"vec2<f32>({name}.y, -{name}.x)"
+        return f"vec2<{dtype}>({name}.y, -{name}.x)"
     angle = -2 * pi * k / radix
     return f"times({name}, vec2<f32>({cos(angle)!r}f, {sin(angle)!r}f))"

@@ -15,7 +15,7 @@ fn store(at: u32, inside: bool, v: vec2<$T>) {
 }
 
 fn twiddle(turn: u32) -> vec2<$T> {
-    return times(twiddles[turn % $FINEu], twiddles[$FINEu + turn / $FINEu]);
+    return times(twiddles[turn % ${FINE}u], twiddles[${FINE}u + turn / ${FINE}u]);
 }
 
 @compute @workgroup_size($THREADS)
@@ -24,9 +24,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>,
         @builtin(local_invocation_index) id: u32) {
     let number = group.y * groups.x + group.x;
     if (number >= p.groups) { return; }
-    let c = id % $ABREASTu;
-    let u0 = id / $ABREASTu;
-    let t = number * $ABREASTu + c;
+    let c = id % ${ABREAST}u;
+    let u0 = id / ${ABREAST}u;
+    let t = number * ${ABREAST}u + c;
     let inside = t < p.transforms;
     let line = t / p.count * p.line;
     let within = t % p.count;

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-from string import Template
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from dala.gpu.compute.engines.webgpu.limits import WORKGROUP_MEMORY
-from dala.gpu.compute.engines.webgpu.ops.dispatches import read_text
-from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE
+from dala.gpu.compute.engines.webgpu.ops.dispatches import shader_text
+from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, bindings, text_of
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
@@ -83,13 +82,18 @@ def tiles_for(engine: WebGPUEngine, itemsize: int) -> tuple[GemmTile, ...]:
     return tuple(tile for tile in tiles if tile.nbytes(itemsize) <= room) or (LEAST_TILE,)
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True)
-class GemmPlan:
+class GemmPlan(Generic[T]):
     """A tile, how many groups share the sum over k, and the length of a share."""
 
-    tile: GemmTile
+    tile: T
     shares: int
     share: int
+    #: The estimated microseconds.
+    cost: float = 0.0
 
 
 def choose(
@@ -100,7 +104,7 @@ def choose(
     itemsize: int,
     fetch: float = 0.0,
     tiles: tuple[GemmTile, ...] = TILES,
-) -> GemmPlan:
+) -> GemmPlan[GemmTile]:
     """Return the plan that the cost model finds fastest.
 
     ``fetch`` is the cost in flops of one number of the right side that is not read in order.
@@ -112,41 +116,43 @@ def choose(
     64
     """
     found = []
-    for tile in tiles:
-        if tile.nbytes(itemsize) > WORKGROUP_BYTES:
-            continue
-        for shares in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64):
-            share = -(-inner // shares // tile.depth) * tile.depth
-            real = -(-inner // share) if share else 1
-            if shares == 1 or (real == shares and share >= MIN_SHARE):
-                plan = GemmPlan(tile, real, max(share, tile.depth))
-                found.append((cost(plan, rows, columns, layers, itemsize, fetch), plan))
-    return min(found, key=lambda pair: pair[0])[1]
+    for tile in (tile for tile in tiles if tile.nbytes(itemsize) <= WORKGROUP_BYTES):
+        across, down = tile.count(rows, columns)
+        flops = 2 * tile.height * tile.width * tile.depth + fetch * tile.width * tile.depth
+        wait, nbytes = tile.wait + fetch / FETCHES, rows * columns * layers * itemsize
+        for shares, share in splits(inner, tile.depth, MIN_SHARE):
+            work = across * down * layers * shares, share / tile.depth, flops
+            cost = estimate(work, tile.speed, wait, (shares, nbytes, DISPATCH))
+            found.append(GemmPlan(tile, shares, share, cost))
+    return min(found, key=lambda plan: plan.cost)
 
 
 #: The shortest share of a sum.
 MIN_SHARE: Final = 64
 
 
-def cost(
-    plan: GemmPlan, rows: int, columns: int, layers: int, itemsize: int, fetch: float = 0.0
+def splits(length: int, unit: int, least: int, most: int = 64) -> Iterator[tuple[int, int]]:
+    """Yield how many groups may share a sum, and the length of a share, in whole units."""
+    for shares in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64):
+        share = -(-length // shares // unit) * unit
+        if shares == 1 or (least <= share and -(-length // share) == shares <= most):
+            yield shares, max(share, unit)
+
+
+def estimate(
+    work: tuple[int, float, float], speed: float, wait: float, shared: tuple[int, int, float]
 ) -> float:
-    """Return the estimated microseconds of a plan.
+    """Return the estimated microseconds of groups, with so many slices and flops of each.
 
     Each processor works on its groups at the tile's speed, but no faster than one slice after
-    another arrives. Shared sums are written and added in a second dispatch.
+    another arrives. Shared sums are written and added in a second dispatch: ``shared`` has the
+    shares, the bytes of one, and the microseconds of the dispatch.
     """
-    tile = plan.tile
-    across, down = tile.count(rows, columns)
-    groups = across * down * layers * plan.shares
-    slices = plan.share / tile.depth
-    flops = 2 * tile.height * tile.width * tile.depth + fetch * tile.width * tile.depth
-    busy = -(-groups // PROCESSORS) * slices * flops / (FLOPS * tile.speed)
-    wait = slices * (tile.wait + fetch / FETCHES)
-    shared = 0.0
-    if plan.shares > 1:
-        shared = DISPATCH + 2 * plan.shares * rows * columns * layers * itemsize / BYTES
-    return max(busy, wait) + shared
+    groups, slices, flops = work
+    shares, nbytes, dispatch = shared
+    busy = -(-groups // PROCESSORS) * slices * flops / (FLOPS * speed)
+    added = dispatch + 2 * shares * nbytes / BYTES if shares > 1 else 0.0
+    return max(busy, slices * wait) + added
 
 
 @dataclass(frozen=True)
@@ -230,6 +236,14 @@ class _Load:
         return f"{self.side}{self.number}"
 
 
+def turns(units: int, threads: int) -> list[tuple[int, str]]:
+    """Return the number and the guard of each turn of ``threads`` invocations over units."""
+    return [
+        (i, "" if units >= (i + 1) * threads else f"id + {i * threads}u < {units}u")
+        for i in range(-(-units // threads))
+    ]
+
+
 def loads(tile: GemmTile) -> list[list[_Load]]:
     """Return the loads of an invocation; those in one list are alternatives and share registers."""
     threads = tile.threads
@@ -240,12 +254,11 @@ def loads(tile: GemmTile) -> list[list[_Load]]:
             _Load("right", 0, f"(id - {left}u)", f"id >= {left}u && id < {left + right}u"),
         ]
         return [both]
-    made = []
-    for side, units in (("left", left), ("right", right)):
-        for i in range(-(-units // threads)):
-            guard = "" if units >= (i + 1) * threads else f"id + {i * threads}u < {units}u"
-            made.append([_Load(side, i, f"(id + {i * threads}u)", guard)])
-    return made
+    return [
+        [_Load(side, i, f"(id + {i * threads}u)", guard)]
+        for side, units in (("left", left), ("right", right))
+        for i, guard in turns(units, threads)
+    ]
 
 
 def places(tile: GemmTile, lines: dict[str, bool], prepare: str) -> str:
@@ -272,7 +285,7 @@ def places(tile: GemmTile, lines: dict[str, bool], prepare: str) -> str:
         ]
         if side == "right" and prepare:
             text += prepare.format(i=load.number, first=f"{name}_first").split("\n")
-    return "\n".join(f"    {line}" for line in text)
+    return text_of(text)
 
 
 def turn(tile: GemmTile) -> int:
@@ -291,7 +304,7 @@ def fetching(tile: GemmTile, args: dict[str, str], k: str, declare: bool) -> str
             at = f"{given}, {load.name}_first, {k} + {load.name}_part * 4u, end"
             call = f"next{n} = fetch_{load.side}({at});"
             text.append(f"if ({load.guard}) {{ {call} }}" if load.guard else call)
-    return "\n".join(f"    {line}" for line in text)
+    return text_of(text)
 
 
 def storing(tile: GemmTile) -> str:
@@ -305,13 +318,13 @@ def storing(tile: GemmTile) -> str:
                 for i in range(4)
             ]
             text += [f"if ({load.guard}) {{", *stores, "}"] if load.guard else stores
-    return "\n".join(f"        {line}" for line in text)
+    return text_of(text, 2)
 
 
 def sums(tile: GemmTile, kind: str) -> str:
     """Return the declarations of a tile's sums."""
-    return "\n".join(
-        f"    var s{r}_{h} = vec4<{kind}>();"
+    return text_of(
+        f"var s{r}_{h} = vec4<{kind}>();"
         for r in range(tile.rows)
         for h in range(tile.columns // 4)
     )
@@ -339,10 +352,10 @@ def products(tile: GemmTile, unrolled: bool) -> str:
                     text.append(f"s{r}_{h} += a{k}_{r // 4}.{'xyzw'[r % 4]} * b{k}_{h};")
     if not unrolled:
         text = [f"for (var qu = 0u; qu < {parts}u; qu++) {{", *text, "}"]
-    return "\n".join(f"        {line}" for line in text)
+    return text_of(text, 2)
 
 
-def results(tile: GemmTile, *, quads: bool, whole: bool, value: str, place: str) -> str:
+def results(tile: GemmTile, quads: bool, whole: bool, value: str, place: str) -> str:
     """Return the stores. ``value`` and ``place`` are WGSL with {sum}, {row} and {column}."""
     text: list[str] = []
     for h in range(tile.columns // 4):
@@ -364,17 +377,7 @@ def results(tile: GemmTile, *, quads: bool, whole: bool, value: str, place: str)
                 here = place.format(sum="", row=f"row{r}", column=f"(column{h} + {i}u)")
                 text.append(f"    if (column{h} + {i}u < p.columns) {{ out[{here}] = v.{c}; }}")
             text.append("}")
-    return "\n".join(f"    {line}" for line in text)
-
-
-def bias_text(kind: str, index: str) -> str:
-    """Return the bias term, which the group with the first share adds."""
-    return f" + vec4<{kind}>(select({kind}(0), bias[{index}], start == 0u))"
-
-
-@cache
-def _template() -> Template:
-    return Template(read_text("gemm.wgsl"))
+    return text_of(text)
 
 
 def write(
@@ -382,41 +385,49 @@ def write(
     kind: str,
     *,
     numbers: str,
-    bindings: list[str],
+    reads: list[str],
+    quads: bool,
+    whole: bool = False,
+    bias: str = "",
     functions: str,
     prepare: str,
     left: tuple[bool, str],
     right: tuple[bool, str],
-    stores: str,
+    place: str,
     prepare_load: str = "",
     unrolled: bool = True,
 ) -> str:
-    """Return a shader. ``left`` and ``right`` are (True if k is contiguous, arguments)."""
-    access = ["read"] * (len(bindings) - 1) + ["read_write"]
-    declared = [
-        f"@group(0) @binding({i}) var<storage, {how}> {text};"
-        for i, (text, how) in enumerate(zip(bindings, access, strict=True))
-    ]
+    """Return a shader.
+
+    ``reads`` are its buffers. ``quads`` says that results are stored in fours, ``whole`` that all
+    tiles are inside the matrices. ``left`` and ``right`` are (True if k is contiguous, arguments).
+    ``bias`` is the index of a bias, "" without one, and ``place`` that of a result: WGSL with {row}
+    and {column}.
+    """
+    value, result = "{sum}", f"vec4<{kind}>" if quads else kind
+    if bias:  # the group with the first share adds it
+        value += f" + vec4<{kind}>(select({kind}(0), bias[{bias}], start == 0u))"
+        reads = [*reads, f"bias: array<{kind}>"]
     args = {"left": left[1], "right": right[1]}
-    return _template().substitute(
+    return shader_text(
+        "gemm.wgsl",
         T=kind,
         NUMBERS=numbers,
-        BINDINGS="\n".join(declared),
-        LAST=len(bindings),
+        BINDINGS="\n".join(bindings(reads, [f"out: array<{result}>"], "Numbers")),
         LEFT_ENTRIES=tile.height * tile.depth // 4,
         RIGHT_ENTRIES=tile.width * tile.depth // 4,
         FUNCTIONS=functions,
         THREADS=tile.threads,
-        HEIGHTu=f"{tile.height}u",
-        WIDTHu=f"{tile.width}u",
-        ACROSSu=f"{tile.width // tile.columns // 8}u",
+        HEIGHT=tile.height,
+        WIDTH=tile.width,
+        ACROSS=tile.width // tile.columns // 8,
         PREPARE=prepare,
         PLACES=places(tile, {"left": left[0], "right": right[0]}, prepare_load),
         SUMS=sums(tile, kind),
         FETCH=fetching(tile, args, "k", declare=True),
-        DEPTHu=f"{tile.depth}u",
+        DEPTH=tile.depth,
         STORE=storing(tile),
         FETCH_NEXT=fetching(tile, args, "after", declare=False),
         PRODUCTS=products(tile, unrolled),
-        RESULTS=stores,
+        RESULTS=results(tile, quads, whole, value, place),
     )

@@ -19,7 +19,6 @@ $NUMBERS
 }
 
 $BINDINGS
-@group(0) @binding($LAST) var<uniform> p: Numbers;
 
 struct Four {
     v0: vec4<$T>,
@@ -46,22 +45,22 @@ fn main(@builtin(workgroup_id) group: vec3<u32>,
     let start = (layer % p.shares) * p.share;
     let end = min(start + p.share, p.inner);
     let matrix = layer / p.shares;
-    let top = tile_y * $HEIGHTu;
-    let edge = tile_x * $WIDTHu;
+    let top = tile_y * ${HEIGHT}u;
+    let edge = tile_x * ${WIDTH}u;
 $PREPARE
 $PLACES
     // The part that this invocation computes: a subgroup is 8 by 4 invocations.
-    let tx = (id & 7u) + 8u * ((id >> 5u) % $ACROSSu);
-    let ty = ((id >> 3u) & 3u) + 4u * ((id >> 5u) / $ACROSSu);
+    let tx = (id & 7u) + 8u * ((id >> 5u) % ${ACROSS}u);
+    let ty = ((id >> 3u) & 3u) + 4u * ((id >> 5u) / ${ACROSS}u);
 $SUMS
 
     var k = start;
 $FETCH
-    for (; k < end; k += $DEPTHu) {
+    for (; k < end; k += ${DEPTH}u) {
         workgroupBarrier();
 $STORE
         workgroupBarrier();
-        let after = k + $DEPTHu;
+        let after = k + ${DEPTH}u;
         if (after < end) {
 $FETCH_NEXT
         }

@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-from string import Template
-from typing import TYPE_CHECKING
-
-from dala.gpu.compute.engines.base import Runner, Task
-from dala.gpu.compute.engines.webgpu.ops import implements
-from dala.gpu.compute.engines.webgpu.ops.dispatches import (
-    OUTPUT,
-    BufferRef,
-    Dispatches,
-    block,
-    read_text,
-)
-
-if TYPE_CHECKING:
-    from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+from dala.gpu.compute.engines.base import Task
+from dala.gpu.compute.engines.webgpu.ops.dispatches import Dispatches, implements, shader_parts
 
 
 @implements("hysteresis")
-def make_hysteresis(engine: WebGPUEngine, task: Task) -> Runner:
-    """Return a runner: every pixel its own component; join; mark strong components; write."""
+def add_hysteresis(work: Dispatches, task: Task) -> None:
+    """Add dispatches: every pixel its own component; join; mark strong components; write."""
     height, width = task.output.shape
     count = height * width
-    group = min(engine.workgroup, 128)
-    parts = read_text("hysteresis.wgsl").split("// ---\n")
-    head, start, join, mark, write = (Template(p).substitute(group=group) for p in parts)
-    dispatches = Dispatches(engine, task.op)
-    labels, strong = dispatches.temporary(4 * count), dispatches.temporary(4 * count)
-    numbers = block(width, height, count, 0)
+    group = min(work.engine.workgroup, 128)
+    start, join, mark, write = shader_parts("hysteresis.wgsl", group=group)
+    labels, strong = work.temporary(4 * count), work.temporary(4 * count)
+    numbers = (width, height, count, 0)
     groups = -(-count // group)
-    source = BufferRef("input")
-    dispatches.add(head + start, [], labels, numbers, groups)
-    dispatches.add(read_text("clear.wgsl"), [], strong, block(count), -(-count // 256))
-    dispatches.add(head + join, [source], labels, numbers, groups)
-    dispatches.add(head + mark, [source, labels], strong, numbers, groups)
+    source = work.inputs[0]
+    work.add(start, [], labels, numbers, groups)
+    work.clear(strong, count)
+    work.add(join, [source], labels, numbers, groups)
+    work.add(mark, [source, labels], strong, numbers, groups)
     words = -(-count // 4)
-    dispatches.add(head + write, [source, labels, strong], OUTPUT, numbers, -(-words // group))
-    return dispatches.runner()
+    work.add(write, [source, labels, strong], work.output, numbers, -(-words // group))

@@ -6,7 +6,7 @@ tables behind them, are lowered to the kernel language.
 Bytes with alpha have two forms of their own. In either, an invocation maps several pixels, so that
 it waits for memory once. *Entries* reads four or eight entries a pixel. *Tetrahedra* reads the one
 that a color is in: one place in memory, but of a table of 24 times the size, which has to be
-written first. Milliseconds on an H200, both dispatches, in floats, for a photograph / for noise:
+written first. Milliseconds on an H200, both work, in floats, for a photograph / for noise:
 
 | frame | table | one pixel, entries | entries | tetrahedra |
 |---|---|---|---|---|
@@ -24,10 +24,9 @@ photographs, whose neighbors share entries, hardly pay for the table.
 from __future__ import annotations
 
 from functools import cache
-from string import Template
 from typing import TYPE_CHECKING, Final
 
-from dala.gpu.compute.engines.base import Runner, Task
+from dala.gpu.compute.engines.base import Task
 from dala.gpu.compute.engines.lookup import (
     ByteLookup,
     byte_lookup,
@@ -36,13 +35,11 @@ from dala.gpu.compute.engines.lookup import (
     curve_places,
     is_plain,
 )
-from dala.gpu.compute.engines.webgpu.ops import implements
 from dala.gpu.compute.engines.webgpu.ops.dispatches import (
-    OUTPUT,
-    BufferRef,
+    Declined,
     Dispatches,
-    block,
-    read_text,
+    implements,
+    shader_text,
 )
 from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat, image_groups, image_pass
 
@@ -51,6 +48,8 @@ if TYPE_CHECKING:
 
 _GROUP: Final = 128
 _RGBA8: Final = ImageFormat("u8", 4)
+#: The alpha of bytes: without one and with one.
+_BYTE_ALPHA: Final = "255.0f", "px.a"
 
 #: Bytes of an entry of bytes, and of the six tetrahedra of a cell.
 _ENTRY: Final = 8
@@ -83,28 +82,33 @@ def pixels_at_once(size: int, method: str) -> int:
 def _method(dtype: str, method: str) -> str:
     # The comparison is false for NaN.
     numbers = "select(vec3<f32>(0.0f), raw, raw > vec3<f32>(0.0f))"
-    place = Template(read_text("lut_place.wgsl")).substitute(
-        positive="max(raw, vec3<f32>(0.0f))" if dtype == "u8" else numbers
+    place = shader_text(
+        "lut_place.wgsl", positive="max(raw, vec3<f32>(0.0f))" if dtype == "u8" else numbers
     )
-    return f"{place}\n{read_text(f'lut_{method}.wgsl')}"
+    return f"{place}\n{shader_text(f'lut_{method}.wgsl')}"
 
 
 @cache
-def shader(source: ImageFormat, stored: ImageFormat, method: str) -> str:
-    """Return the shader for an image format and an output format, one of them of floats."""
-    return Template(read_text("lut.wgsl")).substitute(
+def shader(
+    name: str, source: ImageFormat, stored: ImageFormat, opaque: str, alpha: str, method: str = ""
+) -> str:
+    """Return the shader of one pixel at a time; alpha is ``opaque`` if pixels have none."""
+    return shader_text(
+        name,
         element=source.element,
         stored=stored.element,
-        method=_method(source.dtype, method),
-        alpha="px.a * p.alpha" if source.channels == 4 else "p.white",
+        method=method,
+        alpha=alpha if source.channels == 4 else opaque,
         image_pass=image_pass(source, stored, by_number=True),
     )
 
 
 #: The positions of bytes: computed, or read.
 _PLAIN: Final = """\
-    let x = c * (p.size - 1u);
-    let at = x * 257u + (((x + 127u) * 32897u) >> vec3<u32>(23u));  // x * 65536 / 255, rounded"""
+    // c * (size - 1) * 65536 / 255, rounded; 65536 is 257 * 255 + 1.
+    let whole = (p.size - 1u) * 257u;
+    let rest = whole + ((p.size - 1u) >> 7u);
+    let at = c * whole + ((c * rest + vec3<u32>(32768u)) >> vec3<u32>(16u));"""
 _PLACED: Final = """\
     let at = vec3<u32>(places[c.x], places[256u + c.y], places[512u + c.z]);"""
 
@@ -118,7 +122,8 @@ def byte_shader(
     ``form`` is how entries are read: "tetrahedra" or "fixed" and the method.
     """
     words = f"vec{pixels}<u32>"
-    head = Template(read_text("lut_fixed.wgsl")).substitute(
+    head = shader_text(
+        "lut_fixed.wgsl",
         element=words if pixels > 1 else source.element,
         stored=words if pixels > 1 else stored.element,
         entry="vec4<u32>" if form == "tetrahedra" else "vec2<u32>",
@@ -127,15 +132,12 @@ def byte_shader(
         block=3 if plain else 4,
         place=_PLAIN if plain else _PLACED,
     )
-    method = f"{head}\n{read_text(f'lut_{form}.wgsl')}"
+    method = f"{head}\n{shader_text(f'lut_{form}.wgsl')}"
     if pixels == 1:
-        return Template(read_text("lut_fixed_pass.wgsl")).substitute(
-            method=method,
-            alpha="px.a" if source.channels == 4 else "255.0f",
-            image_pass=image_pass(source, stored, by_number=True),
-        )
+        return shader("lut_fixed_pass.wgsl", source, stored, *_BYTE_ALPHA, method)
     names = "xyzw"[:pixels]
-    return Template(read_text("lut_bytes.wgsl")).substitute(
+    return shader_text(
+        "lut_bytes.wgsl",
         group=_GROUP,
         pixels=pixels,
         words=words,
@@ -146,111 +148,93 @@ def byte_shader(
 
 
 @cache
-def quantizing_shader(name: str, more: tuple[str, ...] = ()) -> str:
-    """Return a shader that quantizes entries; ``more`` are members of its block."""
+def quantizing_shader(name: str, more: tuple[str, ...] = (), size: int = 0) -> str:
+    """Return a shader that quantizes entries; ``more`` are members of its block.
+
+    Tetrahedra are written for a table of one size.
+    """
     members = "".join(f"    {member},\n" for member in more)
-    head = Template(read_text("lut_quantize.wgsl")).substitute(more=members)
-    return f"{head}\n{Template(read_text(name)).substitute(group=_GROUP)}"
+    head = shader_text("lut_quantize.wgsl", more=members)
+    return f"{head}\n{shader_text(name, group=_GROUP, size=size)}"
 
 
 @implements("lut_apply")
-def make_lut_apply(engine: WebGPUEngine, task: Task) -> Runner | None:
-    """Return a runner of dispatches; None for floats through curves."""
+def add_lut_apply(work: Dispatches, task: Task) -> None:
+    """Add two dispatches, three behind a shaper; floats through curves are lowered."""
     numbers, cube = byte_lookup(task), len(task.inputs[1].shape) == 4
     if numbers is None:
-        return _floats(engine, task) if cube else None
-    make = _bytes if cube or task["shaper"] else _curves
-    return make(engine, task, numbers)
+        if not cube:
+            raise Declined
+        _add_floats(work, task)
+    else:
+        add = _add_bytes if cube or task["shaper"] else _add_curves
+        add(work, task, numbers)
 
 
-def _formats(task: Task) -> tuple[ImageFormat, ImageFormat, int]:
-    """Return the formats of the picture and of the output, and the number of pixels."""
-    height, width, channels = task.inputs[0].shape
-    stored = ImageFormat(task.output.dtype, task.output.shape[2])
-    return ImageFormat(task.inputs[0].dtype, channels), stored, height * width
+def _formats(task: Task) -> tuple[ImageFormat, ImageFormat, tuple[int, int]]:
+    """Return the formats of the picture and of the output, and their width and height."""
+    height, width = task.inputs[0].shape[:2]
+    return ImageFormat.of(task.inputs[0]), ImageFormat.of(task.output), (width, height)
 
 
-def _bytes(engine: WebGPUEngine, task: Task, numbers: ByteLookup) -> Runner:
+def _add_bytes(work: Dispatches, task: Task, numbers: ByteLookup) -> None:
     shaper, method, plain = task["shaper"], task["method"], is_plain(task)
     size = task.inputs[1].shape[0]
     if shaper:
         size = round((size - shaper) ** (1 / 3))
-    source, stored, pixels = _formats(task)
+    source, stored, (width, height) = _formats(task)
+    pixels = width * height
     at_once = pixels_at_once(size, method) if source == stored == _RGBA8 else 1
-    dispatches = Dispatches(engine, task.op)
-    given = BufferRef("input", 1)
-    quantize = shaper, numbers.factor, numbers.bias, numbers.top
+    image, given = work.inputs
     form, count, room = f"fixed_{method}", size**3, size**3 * _ENTRY
-    name = "lut_fixed_spread.wgsl"
-    if at_once > 1 and not shaper and prefers_tetrahedra(engine, size, pixels, method):
-        form, count, room = "tetrahedra", (size - 1) ** 3 * 12, (size - 1) ** 3 * _CELL
-        name, at_once = "lut_tetrahedra_spread.wgsl", 2
-    table = dispatches.temporary(room)
-    spread = quantizing_shader(name)
-    dispatches.add(spread, [given], table, block(size, count, *quantize), -(-count // _GROUP))
-    reads = [BufferRef("input"), table]
+    name, groups = "lut_fixed_spread.wgsl", -(-count // _GROUP)
+    if at_once > 1 and not shaper and prefers_tetrahedra(work.engine, size, pixels, method):
+        form, count, room = "tetrahedra", (size - 1) ** 2, (size - 1) ** 3 * _CELL
+        name, groups, at_once = "lut_tetrahedra_spread.wgsl", count, 2
+    table = work.temporary(room)
+    quantize = (size, count, shaper, *numbers[:3])
+    work.add(quantizing_shader(name, size=size), [given], table, quantize, groups)
+    reads = [image, table]
     if shaper:
-        places = dispatches.temporary(768 * 4)
-        curves = dispatches.constant(curve_places(task))
+        reads.append(work.temporary(768 * 4))
+        curves = work.constant(curve_places(task))
         own = [n for each in curve_numbers(task, size) for n in (*each, 0)]
         text = quantizing_shader("lut_shaper.wgsl", ("numbers: array<vec4<i32>, 3>",))
-        values = block(size, count, *quantize, 0, 0, *own)
-        dispatches.add(text, [given, curves], places, values, -(-768 // _GROUP))
-        reads.append(places)
+        work.add(text, [given, curves], reads[-1], (*quantize, 0, 0, *own), -(-768 // _GROUP))
     elif not plain:
-        reads.append(dispatches.constant(byte_places(task, size)))
+        reads.append(work.constant(byte_places(task, size)))
     groups = -(-pixels // (at_once * _GROUP)) if at_once > 1 else image_groups(stored, pixels)
-    height, width = task.inputs[0].shape[:2]
-    values = block(width, height, size, numbers.keep, numbers.shift, numbers.below)
     text = byte_shader(source, stored, form, at_once, plain)
-    dispatches.add(text, reads, OUTPUT, values, groups)
-    return dispatches.runner()
+    work.add(text, reads, work.output, (width, height, size, *numbers[3:]), groups)
 
 
-def _curves(engine: WebGPUEngine, task: Task, numbers: ByteLookup) -> Runner:
+def _add_curves(work: Dispatches, task: Task, numbers: ByteLookup) -> None:
     size = task.inputs[1].shape[0]
-    source, stored, pixels = _formats(task)
-    dispatches = Dispatches(engine, task.op)
-    table = dispatches.temporary(768 * 4)
-    places = dispatches.constant(byte_places(task, size))
+    source, stored, (width, height) = _formats(task)
+    table, places = work.temporary(768 * 4), work.constant(byte_places(task, size))
     spread = quantizing_shader("lut_curves.wgsl", ("keep: u32", "shift: u32", "below: i32"))
-    values = block(
-        size, 0, 0, numbers.factor, numbers.bias, numbers.top, numbers.keep, numbers.shift,
-        numbers.below,
-    )  # fmt: skip
-    dispatches.add(spread, [BufferRef("input", 1), places], table, values, -(-768 // _GROUP))
-    text = Template(read_text("lut_map.wgsl")).substitute(
-        element=source.element,
-        stored=stored.element,
-        alpha="px.a" if source.channels == 4 else "255.0f",
-        image_pass=image_pass(source, stored, by_number=True),
-    )
-    height, width = task.inputs[0].shape[:2]
-    groups = image_groups(stored, pixels)
-    dispatches.add(text, [BufferRef("input"), table], OUTPUT, block(width, height), groups)
-    return dispatches.runner()
+    image, given = work.inputs
+    work.add(spread, [given, places], table, (size, 0, 0, *numbers), -(-768 // _GROUP))
+    text = shader("lut_map.wgsl", source, stored, *_BYTE_ALPHA)
+    groups = image_groups(stored, width * height)
+    work.add(text, [image, table], work.output, (width, height), groups)
 
 
-def _floats(engine: WebGPUEngine, task: Task) -> Runner:
-    image, lut = task.inputs
-    size = lut.shape[0]
-    height, width = image.shape[:2]
-    source, stored, pixels = _formats(task)
-    unit = 255.0 if image.dtype == "u8" else 1.0
-    white = 255.0 if task.output.dtype == "u8" else 1.0
+def _add_floats(work: Dispatches, task: Task) -> None:
+    size = task.inputs[1].shape[0]
+    source, stored, (width, height) = _formats(task)
+    unit, white = (255.0 if dtype == "u8" else 1.0 for dtype in (source.dtype, stored.dtype))
     low, high = task["domain_min"], task["domain_max"]
-    scale = [(size - 1) / (h - v) / unit for v, h in zip(low, high, strict=True)]
-    numbers = block(
+    numbers = (
         width, height, size, white,
         *(v * unit for v in low), white / unit,
-        *scale, task["amount"] * white,
-        (1.0 - task["amount"]) * white / unit, float(size - 1), 0, 0,
+        *((size - 1) / (h - v) / unit for v, h in zip(low, high, strict=True)),
+        task["amount"] * white, (1.0 - task["amount"]) * white / unit, float(size - 1), 0, 0,
     )  # fmt: skip
-    dispatches = Dispatches(engine, task.op)
-    table = dispatches.temporary(size**3 * 16)
-    spread = Template(read_text("lut_spread.wgsl")).substitute(group=_GROUP)
-    given = BufferRef("input", 1)
-    dispatches.add(spread, [given], table, block(size**3), -(-(size**3) // _GROUP))
-    reads, groups = [BufferRef("input"), table], image_groups(stored, pixels)
-    dispatches.add(shader(source, stored, task["method"]), reads, OUTPUT, numbers, groups)
-    return dispatches.runner()
+    table, (image, given) = work.temporary(size**3 * 16), work.inputs
+    spread = shader_text("lut_spread.wgsl", group=_GROUP)
+    work.add(spread, [given], table, (size**3,), -(-(size**3) // _GROUP))
+    method = _method(source.dtype, task["method"])
+    text = shader("lut.wgsl", source, stored, "p.white", "px.a * p.alpha", method)
+    groups = image_groups(stored, width * height)
+    work.add(text, [image, table], work.output, numbers, groups)

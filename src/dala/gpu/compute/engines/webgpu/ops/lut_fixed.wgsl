@@ -41,5 +41,21 @@ fn color(word: u32) -> vec3<u32> {
 }
 
 fn store(c: vec3<u32>, word: u32) -> u32 {
-    return c.x | (c.y << 8u) | (c.z << 16u) | (word & 0xff000000u);
+    return (c.x + (c.y << 8u)) + ((c.z << 16u) + (word & 0xff000000u));
+}
+
+// Add the corners of a tetrahedron, from the near one to the far one; red and green share words. The
+// sum of whole words is that of red, plus that of green where it is in them.
+fn summed(words: vec4<u32>, blue: vec4<u32>, part: vec3<u32>) -> vec3<u32> {
+    let high = max(part.x, part.y);
+    let less = min(part.x, part.y);
+    let most = max(high, part.z);
+    let least = min(less, part.z);
+    let middle = max(less, min(high, part.z));
+    let w = vec4<u32>(65536u - most, most - middle, middle - least, least);
+    let over = words >> vec4<u32>(16u);
+    let green = over.x * w.x + over.y * w.y + over.z * w.z + over.w * w.w;
+    let both = words.x * w.x + words.y * w.y + words.z * w.z + words.w * w.w;
+    return vec3<u32>(both - (green << 16u), green,
+        blue.x * w.x + blue.y * w.y + blue.z * w.z + blue.w * w.w);
 }

@@ -1,7 +1,3 @@
-fn unpacked(entry: vec2<u32>) -> vec3<u32> {
-    return vec3<u32>(entry.x & 0xffffu, entry.x >> 16u, entry.y);
-}
-
 struct Found {
     near: vec2<u32>,
     first: vec2<u32>,
@@ -25,16 +21,7 @@ fn find(c: vec3<u32>) -> Found {
     return Found(table[base], table[base + up], table[far - off], table[far], part);
 }
 
-fn summed(near: vec3<u32>, first: vec3<u32>, second: vec3<u32>, far: vec3<u32>, part: vec3<u32>)
-        -> vec3<u32> {
-    let high = max(part.x, part.y);
-    let less = min(part.x, part.y);
-    let most = max(high, part.z);
-    let least = min(less, part.z);
-    let middle = max(less, min(high, part.z));
-    return near * (65536u - most) + first * (most - middle) + second * (middle - least) + far * least;
-}
-
 fn blend(f: Found) -> vec3<u32> {
-    return summed(unpacked(f.near), unpacked(f.first), unpacked(f.second), unpacked(f.far), f.part);
+    return summed(vec4<u32>(f.near.x, f.first.x, f.second.x, f.far.x),
+        vec4<u32>(f.near.y, f.first.y, f.second.y, f.far.y), f.part);
 }

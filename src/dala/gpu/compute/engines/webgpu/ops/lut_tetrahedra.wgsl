@@ -18,15 +18,6 @@ fn find(c: vec3<u32>) -> Found {
 }
 
 fn blend(f: Found) -> vec3<u32> {
-    let high = max(f.part.x, f.part.y);
-    let less = min(f.part.x, f.part.y);
-    let most = max(high, f.part.z);
-    let least = min(less, f.part.z);
-    let middle = max(less, min(high, f.part.z));
-    let low = vec3<u32>(0xffffu);
-    let near = vec3<u32>(f.a.x, f.a.x >> 16u, f.a.y) & low;
-    let first = vec3<u32>(f.a.y >> 16u, f.a.z, f.a.z >> 16u) & low;
-    let second = vec3<u32>(f.a.w, f.a.w >> 16u, f.b.x) & low;
-    let far = vec3<u32>(f.b.x >> 16u, f.b.y, f.b.y >> 16u) & low;
-    return near * (65536u - most) + first * (most - middle) + second * (middle - least) + far * least;
+    let blue = vec4<u32>(f.b.x & 0xffffu, f.b.x >> 16u, f.b.y & 0xffffu, f.b.y >> 16u);
+    return summed(f.a, blue, f.part);
 }

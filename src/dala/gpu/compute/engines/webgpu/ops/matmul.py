@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dala.gpu.compute.dtypes import ITEMSIZE
-from dala.gpu.compute.engines.base import Runner, Task
-from dala.gpu.compute.engines.webgpu.ops import gemm, implements
+from dala.gpu.compute.engines.base import Task, Values
+from dala.gpu.compute.engines.webgpu.ops import gemm
 from dala.gpu.compute.engines.webgpu.ops.dispatches import (
-    OUTPUT,
     BufferRef,
     Dispatches,
-    block,
-    read_text,
+    implements,
+    shader_text,
 )
 from dala.typing import NDArray
-
-if TYPE_CHECKING:
-    from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
 NUMBERS = "    left_step: u32,\n    right_step: u32,\n    matrices: u32,\n    biases: u32,"
 PREPARE = """    let places = offsets[matrix];
@@ -52,19 +47,16 @@ class Product:
 
 
 @implements("matmul")
-def make_matmul(engine: WebGPUEngine, task: Task) -> Runner:
-    """Return a runner of the product, and of a dispatch that adds shares if there are several."""
-    dispatches = Dispatches(engine, task.op)
-    add_product(dispatches, describe(task), [BufferRef("input", 0), BufferRef("input", 1)])
-    return dispatches.runner()
+def add_matmul(work: Dispatches, task: Task) -> None:
+    """Add the product, and a dispatch that adds shares if there are several."""
+    add_product(work, describe(task), work.inputs)
 
 
-def add_product(dispatches: Dispatches, product: Product, reads: list[BufferRef]) -> None:
+def add_product(work: Dispatches, product: Product, reads: list[BufferRef]) -> None:
     """Add the dispatches of a product: left side, right side, and bias if it has one."""
-    rows, inner, columns = product.rows, product.inner, product.columns
-    matrices = len(product.offsets)
-    size = ITEMSIZE[product.result]
-    tiles = gemm.tiles_for(dispatches.engine, size)
+    dtype, rows, inner, columns = product.dtype, product.rows, product.inner, product.columns
+    matrices, size = len(product.offsets), ITEMSIZE[product.result]
+    tiles = gemm.tiles_for(work.engine, size)
     plan = gemm.choose(rows, columns, inner, matrices, size, tiles=tiles)
     tile, shares, share = plan.tile, plan.shares, plan.share
     across, down = tile.count(rows, columns)
@@ -72,86 +64,51 @@ def add_product(dispatches: Dispatches, product: Product, reads: list[BufferRef]
     left_length = inner if product.left_lines else rows
     right_length = inner if product.right_lines else columns
     whole = not (rows % tile.height or columns % tile.width or inner % tile.depth or inner % share)
-    source = product_text(
-        tile,
-        product.dtype,
-        product.left_lines,
-        product.right_lines,
-        (not left_length % 4, not right_length % 4, not columns % 4),
-        whole,
-        product.biases > 0,
-        unrolled=dispatches.engine.gpu,
-    )
-    numbers = block(
-        *(rows, columns, inner, share, shares, across, down, groups),
-        *(left_length, right_length, matrices, product.biases),
-    )
-    count = rows * columns * matrices
-    reads = [*reads[:2], dispatches.constant(product.offsets), *reads[2:]]
-    add_shared(dispatches, source, reads, numbers, groups, (product.result, count, shares))
-
-
-def add_shared(
-    dispatches: Dispatches,
-    source: str,
-    reads: list[BufferRef],
-    numbers: bytes,
-    groups: int,
-    result: tuple[str, int, int],
-) -> None:
-    """Add a product and the sum of its shares; ``result`` is the dtype, count and shares."""
-    dtype, count, shares = result
-    target = OUTPUT if shares == 1 else dispatches.temporary(count * shares * ITEMSIZE[dtype])
-    dispatches.add(source, reads, target, numbers, groups)
-    if shares > 1:
-        text = read_text("add_shares.wgsl").replace("NUMBER", gemm.WGSL_TYPES[dtype])
-        dispatches.add(text, [target], OUTPUT, block(count, shares), -(-count // 64))
-
-
-def product_text(
-    tile: gemm.GemmTile,
-    dtype: str,
-    left_lines: bool,
-    right_lines: bool,
-    fours: tuple[bool, bool, bool],
-    whole: bool,
-    bias: bool,
-    *,
-    unrolled: bool,
-) -> str:
-    """Return the shader; ``fours`` says if lines (left, right, output) are multiples of four."""
     can = dtype in ("f32", "s32", "u32")  # types with an aligned vec4
-    left = gemm.GemmOperand("a", dtype, left_lines, can and fours[0])
-    right = gemm.GemmOperand("b", dtype, right_lines, can and fours[1])
-    quads = can and fours[2]
-    kind = gemm.WGSL_TYPES[dtype]
-    added = gemm.bias_text(kind, "matrix % p.biases * p.rows + {row}") if bias else ""
-    return gemm.write(
+    left = gemm.GemmOperand("a", dtype, product.left_lines, can and not left_length % 4)
+    right = gemm.GemmOperand("b", dtype, product.right_lines, can and not right_length % 4)
+    source = gemm.write(
         tile,
-        kind,
+        gemm.WGSL_TYPES[dtype],
         numbers=NUMBERS,
-        bindings=[
+        reads=[
             f"a: array<{left.element}>",
             f"b: array<{right.element}>",
             "offsets: array<vec2<u32>>",
-            *([f"bias: array<{kind}>"] if bias else []),
-            f"out: array<{f'vec4<{kind}>' if quads else kind}>",
         ],
-        functions="\n".join(
-            [gemm.fetch(left, "p.rows", whole), gemm.fetch(right, "p.columns", whole)]
-        ),
+        quads=can and not columns % 4,
+        whole=whole,
+        bias="matrix % p.biases * p.rows + {row}" if product.biases else "",
+        functions=f"{gemm.fetch(left, 'p.rows', whole)}\n{gemm.fetch(right, 'p.columns', whole)}",
         prepare=PREPARE,
-        left=(left_lines, "places.x"),
-        right=(right_lines, "places.y"),
-        stores=gemm.results(
-            tile,
-            quads=quads,
-            whole=whole,
-            value="{sum}" + added,
-            place="(out_place + {row} * p.columns + {column})",
-        ),
-        unrolled=unrolled,
+        left=(left.lines, "places.x"),
+        right=(right.lines, "places.y"),
+        place="(out_place + {row} * p.columns + {column})",
+        unrolled=work.engine.gpu,
     )
+    numbers = (
+        *(rows, columns, inner, share, shares, across, down, groups),
+        *(left_length, right_length, matrices, product.biases),
+    )
+    reads = [*reads[:2], work.constant(product.offsets), *reads[2:]]
+    add_shared(work, source, reads, numbers, groups, shares)
+
+
+def add_shared(
+    work: Dispatches,
+    source: str,
+    reads: list[BufferRef],
+    numbers: Values,
+    groups: int,
+    shares: int,
+) -> None:
+    """Add a product that gives the output, or so many shares of it and their sum."""
+    dtype, count = work.task.output.dtype, prod(work.task.output.shape)
+    target = work.output if shares == 1 else work.temporary(count * shares * ITEMSIZE[dtype])
+    work.add(source, reads, target, numbers, groups)
+    if shares > 1:
+        text = shader_text("add_shares.wgsl").replace("NUMBER", gemm.WGSL_TYPES[dtype])
+        work.add(text, [target], work.output, (count, shares), -(-count // 64))
 
 
 def describe(task: Task) -> Product:

@@ -7,20 +7,12 @@ Rows of up to 4096 units (vec4 if they are aligned) are read once and kept in th
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 from functools import cache
-from string import Template
-from typing import TYPE_CHECKING, Final
+from math import prod
+from typing import Final
 
-from dala.gpu.compute.engines.base import Runner, Task
-from dala.gpu.compute.engines.webgpu.ops import implements
-from dala.gpu.compute.engines.webgpu.ops.dispatches import (
-    OUTPUT,
-    BufferRef,
-    Dispatches,
-    block,
-    read_text,
-)
+from dala.gpu.compute.engines.base import Task
+from dala.gpu.compute.engines.webgpu.ops.dispatches import Dispatches, implements, shader_text
 from dala.gpu.compute.engines.webgpu.ops.lanes import (
     Layout,
     lane_text,
@@ -33,16 +25,13 @@ from dala.gpu.compute.engines.webgpu.wgsl.numbers import (
     STORED,
     bound,
     combining,
+    declared,
     each,
-    fields,
     folding,
     neutral,
     reading,
     vector,
 )
-
-if TYPE_CHECKING:
-    from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
 #: The most units that a lane keeps in registers.
 MAX_KEPT: Final = 16
@@ -80,24 +69,25 @@ def _softmax(dtype: str, width: int, rows: bool, kept: int) -> str:
     kind = STORED[dtype]
     unit = vector(kind, width)
     folded = rows and width > 1
-    parts = [
-        fields("n", "inner", "lanes", "items"),
-        helper_source([f"max_{kind}", f"exp_{kind}"]),
-        reading(0, "a", dtype, kind, width),
-        bound(1, "output", unit, write=True),
-        combining("larger", kind, "max", width),
+    folds = [
+        part
+        for combine, operation, fold in (("join", "max", "largest"), ("add", "sum", "total"))
+        for part in (combining(combine, kind, operation, 1), folding(fold, combine, kind, width))
     ]
-    if folded:
-        parts.append(combining("join", kind, "max", 1))
-        parts.append(folding("largest", "join", kind, width))
-        parts.append(combining("add", kind, "sum", 1))
-        parts.append(folding("total", "add", kind, width))
     value = each(f"exp_{kind}", unit, width, "d")
-    parts.append(f"fn exp_of(d: {unit}) -> {unit} {{\n    return {value};\n}}\n")
     second = "$x = exp_of($x - m); s += $x;" if kept else "s += exp_of($x - m);"
     third = "output[$i] = $x / s;" if kept else "output[$i] = exp_of($x - m) / s;"
-    return Template(read_text("softmax.wgsl")).substitute(
-        declarations="\n".join(parts),
+    return shader_text(
+        "softmax.wgsl",
+        declarations=declared(
+            ("n", "inner", "lanes", "items"),
+            helper_source([f"max_{kind}", f"exp_{kind}"]),
+            reading(0, "a", dtype, kind, width),
+            bound(1, "output", unit, write=True),
+            combining("larger", kind, "max", width),
+            *(folds if folded else ()),
+            f"fn exp_of(d: {unit}) -> {unit} {{\n    return {value};\n}}\n",
+        ),
         shared=kind if folded else unit,
         places=lane_text(rows),
         unit=unit,
@@ -121,26 +111,18 @@ def _kept_by(units: int, lanes: int) -> int:
     return count if count <= MAX_KEPT else 0
 
 
-def _lanes(units: int, inner: int) -> int:
-    return (
-        lanes_of(units, inner) if inner > 1 else max(1, min(256, next_power_of_two(-(-units // 4))))
-    )
-
-
 @implements("softmax")
-def make_softmax(engine: WebGPUEngine, task: Task) -> Runner:
-    """Return a runner of one dispatch."""
+def add_softmax(work: Dispatches, task: Task) -> None:
+    """Add one dispatch."""
     dtype, layout = task.inputs[0].dtype, task["layout"]
     outer, n, inner = _in_units(dtype, layout)
     width = layout[1] * layout[2] // (n * inner)
-    lanes = _lanes(n, inner)
+    lanes = lanes_of(n, inner)
     kept = _kept_by(n, lanes) if inner == 1 and layout[2] == 1 else 0
     items = outer * inner
-    dispatches = Dispatches(engine, task.op)
     text = _softmax(dtype, width, layout[2] == 1, kept)
-    numbers = block(n, inner, lanes, items, 0)
-    dispatches.add(text, [BufferRef("input")], OUTPUT, numbers, -(-items * lanes // 256))
-    return dispatches.runner()
+    numbers = (n, inner, lanes, items, 0)
+    work.add(text, work.inputs, work.output, numbers, -(-items * lanes // 256))
 
 
 def _in_units(dtype: str, layout: Layout) -> Layout:
@@ -157,18 +139,20 @@ def _layer_norm(dtype: str, width: int, given: int, kept: int) -> str:
     kind = STORED[dtype]
     unit = vector(kind, width)
     names = ("a", "gamma", "beta")[:given]
-    parts = [fields("n", "inner", "lanes", "items", "count", "epsilon", "rest")]
-    parts += [reading(i, name, dtype, kind, width) for i, name in enumerate(names)]
-    parts.append(bound(given, "output", unit, write=True))
-    parts.append(combining("add", kind, "sum", 1))
-    parts.append(folding("total", "add", kind, width))
     third = "var v = (($x - high) - low) * scale;"
     if given > 1:
         third += " v = v * fetch_gamma($k);"
     if given > 2:
         third += " v = v + fetch_beta($k);"
-    return Template(read_text("layer_norm.wgsl")).substitute(
-        declarations="\n".join(parts),
+    return shader_text(
+        "layer_norm.wgsl",
+        declarations=declared(
+            ("n", "inner", "lanes", "items", "count", "epsilon", "rest"),
+            *(reading(i, name, dtype, kind, width) for i, name in enumerate(names)),
+            bound(given, "output", unit, write=True),
+            combining("add", kind, "sum", 1),
+            folding("total", "add", kind, width),
+        ),
         block=given + 1,
         kind=kind,
         places=lane_text(True),
@@ -181,22 +165,17 @@ def _layer_norm(dtype: str, width: int, given: int, kept: int) -> str:
 
 
 @implements("layer_norm")
-def make_layer_norm(engine: WebGPUEngine, task: Task) -> Runner:
-    """Return a runner of one dispatch."""
+def add_layer_norm(work: Dispatches, task: Task) -> None:
+    """Add one dispatch."""
     a = task.inputs[0]
     count = a.shape[-1]
-    outer = 1
-    for length in a.shape[:-1]:
-        outer *= length
+    outer = prod(a.shape[:-1])
     width = width_of(STORED[a.dtype], (2, count, 1))
     n = count // width
-    lanes = _lanes(n, 1)
+    lanes = lanes_of(n, 1)
     text = _layer_norm(a.dtype, width, len(task.inputs), _kept_by(n, lanes))
-    numbers = block(n, 1, lanes, outer, count, *_two_parts(task["epsilon"]), 0)
-    reads: Sequence[BufferRef] = [BufferRef("input", i) for i in range(len(task.inputs))]
-    dispatches = Dispatches(engine, task.op)
-    dispatches.add(text, reads, OUTPUT, numbers, -(-outer * lanes // 256))
-    return dispatches.runner()
+    numbers = (n, 1, lanes, outer, count, *_two_parts(task["epsilon"]), 0)
+    work.add(text, work.inputs, work.output, numbers, -(-outer * lanes // 256))
 
 
 def _two_parts(x: float) -> tuple[float, float]:

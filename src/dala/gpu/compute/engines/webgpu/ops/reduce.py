@@ -7,83 +7,78 @@ block.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
-from string import Template
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from dala.gpu.compute.engines.base import Runner, Task
-from dala.gpu.compute.engines.webgpu.ops import implements
+from dala.gpu.compute.engines.base import Task
 from dala.gpu.compute.engines.webgpu.ops.dispatches import (
-    OUTPUT,
     BufferRef,
     Dispatches,
-    block,
-    read_text,
+    implements,
+    shader_text,
 )
-from dala.gpu.compute.engines.webgpu.ops.lanes import (
-    Layout,
-    lane_text,
-    lanes_of,
-    split,
-    width_of,
-)
+from dala.gpu.compute.engines.webgpu.ops.lanes import Layout, lane_text, lanes_of, split, width_of
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
 from dala.gpu.compute.engines.webgpu.wgsl.numbers import (
     SIZE,
     STORED,
     bound,
     combining,
-    fields,
+    declared,
     folding,
     neutral,
     reading,
     vector,
 )
 
-if TYPE_CHECKING:
-    from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+
+@dataclass(frozen=True)
+class Reduction:
+    """A "sum", "max" or "min", the WGSL type that it is computed in, and whether it saturates."""
+
+    operation: str
+    kind: str
+    saturate: bool = False
 
 
 @cache
-def _text(
-    operation: str, dtype: str, kind: str, width: int, rows: bool, tail: bool, saturate: bool
-) -> str:
+def _text(how: Reduction, dtype: str, width: int, rows: bool, tail: bool) -> str:
+    operation, kind = how.operation, how.kind
     unit = vector(kind, width)
     partial = kind if rows else unit
-    parts = [
-        fields("n", "inner", "length", "splits", "lanes", "items", "total"),
-        reading(0, "a", dtype, kind, width),
-        bound(1, "output", partial, write=True),
-        combining("combine", kind, operation, width),
-    ]
-    if width > 1 and rows:
-        parts.append(combining("join", kind, operation, 1))
-        parts.append(folding("fold", "join", kind, width))
-    last = "fetch_a(i)"
-    if tail:
-        last = "fetch_last(i)"
-        parts.append(
-            f"fn fetch_last(i: u32) -> {unit} {{\n"
-            "    let inside = vec4<u32>(0u, 1u, 2u, 3u) + 4u * i < vec4<u32>(p.total);\n"
-            f"    return select({unit}({neutral(kind, operation)}), fetch_a(i), inside);\n}}\n"
-        )
-    if operation != "sum" and kind in ("f32", "f64"):
-        parts.insert(1, helper_source([f"{operation}_{kind}"]))
-    return Template(read_text("reduce.wgsl")).substitute(
-        declarations="\n".join(parts),
+    folded = width > 1 and rows
+    floats = operation != "sum" and kind in ("f32", "f64")
+    fetch_last = (
+        f"fn fetch_last(i: u32) -> {unit} {{\n"
+        "    let inside = vec4<u32>(0u, 1u, 2u, 3u) + 4u * i < vec4<u32>(p.total);\n"
+        f"    return select({unit}({neutral(kind, operation)}), fetch_a(i), inside);\n}}\n"
+    )
+    return shader_text(
+        "reduce.wgsl",
+        declarations=declared(
+            ("n", "inner", "length", "splits", "lanes", "items", "total"),
+            helper_source([f"{operation}_{kind}"] if floats else []),
+            reading(0, "a", dtype, kind, width),
+            bound(1, "output", partial, write=True),
+            combining("combine", kind, operation, width),
+            combining("join", kind, operation, 1) if folded else "",
+            folding("fold", "join", kind, width) if folded else "",
+            fetch_last if tail else "",
+        ),
         partial=partial,
         places=lane_text(rows),
         unit=unit,
         neutral=neutral(kind, operation),
-        last=last,
+        last="fetch_last(i)" if tail else "fetch_a(i)",
         whole="min(last, p.total / 4u)" if tail else "last",
-        folded="fold(r0)" if width > 1 and rows else "r0",
-        join="join" if width > 1 and rows else "combine",
-        result=f"min(part[t], {partial}(255u))" if saturate else "part[t]",
+        folded="fold(r0)" if folded else "r0",
+        join="join" if folded else "combine",
+        result=f"min(part[t], {partial}(255u))" if how.saturate else "part[t]",
     )
 
 
-def kind_of_sum(given: str, output: str) -> str:
+def kind_of_sum(output: str) -> str:
     """Return the WGSL type that sums are computed in."""
     if output in ("u8", "u32", "s32"):
         return "u32"
@@ -95,21 +90,18 @@ BETWEEN: Final = {"f32": "f32", "f64": "f64", "i32": "s32", "i64": "s64", "u32":
 
 
 def add_pieces(
-    dispatches: Dispatches,
-    operation: str,
+    work: Dispatches,
+    how: Reduction,
     source: tuple[BufferRef, str],
-    kind: str,
     layout: Layout,
     pieces: tuple[int, int],
     target: BufferRef,
-    *,
-    saturate: bool = False,
 ) -> None:
     """Add one pass over pieces (their length and number) of the middle axis."""
     outer, n, inner = layout
     length, splits = pieces
     place, dtype = source
-    width = width_of(kind, (outer, n, inner)) if inner > 1 or length % 4 == 0 or splits == 1 else 1
+    width = width_of(how.kind, layout) if inner > 1 or length % 4 == 0 or splits == 1 else 1
     rows = inner == 1
     tail = rows and width > 1 and n % 4 != 0
     if width > 1 and rows:
@@ -118,60 +110,50 @@ def add_pieces(
         inner //= 4
     lanes = lanes_of(length, inner)
     items = outer * splits * inner
-    text = _text(operation, dtype, kind, width, rows, tail, saturate)
-    numbers = block(n, inner, length, splits, lanes, items, layout[1] if tail else 0, 0)
-    dispatches.add(text, [place], target, numbers, -(-items * lanes // 256))
+    text = _text(how, dtype, width, rows, tail)
+    numbers = (n, inner, length, splits, lanes, items, layout[1] if tail else 0, 0)
+    work.add(text, [place], target, numbers, -(-items * lanes // 256))
 
 
 def add_passes(
-    dispatches: Dispatches,
-    operation: str,
+    work: Dispatches,
+    how: Reduction,
     source: tuple[BufferRef, str],
-    kind: str,
     layout: Layout,
     target: BufferRef,
-    *,
-    saturate: bool = False,
 ) -> None:
     """Add passes until the middle axis is reduced to one."""
     outer, n, inner = layout
-    while True:
-        length, splits = split(kind, (outer, n, inner), light=True)
-        to = target
-        if splits > 1:
-            to = dispatches.temporary(outer * splits * inner * SIZE[kind])
-        pieces = length, splits
-        add_pieces(
-            dispatches, operation, source, kind, (outer, n, inner), pieces, to, saturate=saturate
-        )
-        if splits == 1:
-            return
-        source, n = (to, BETWEEN[kind]), splits
+    pieces = split(how.kind, layout, light=True)
+    while pieces[1] > 1:
+        to = work.temporary(outer * pieces[1] * inner * SIZE[how.kind])
+        add_pieces(work, how, source, (outer, n, inner), pieces, to)
+        source, n = (to, BETWEEN[how.kind]), pieces[1]
+        pieces = split(how.kind, (outer, n, inner), light=True)
+    add_pieces(work, how, source, (outer, n, inner), pieces, target)
 
 
-def add_pack(dispatches: Dispatches, source: BufferRef, count: int) -> None:
+def add_pack(work: Dispatches, source: BufferRef, count: int) -> None:
     """Add a pass that packs 32-bit numbers into bytes of the output."""
     words = -(-count // 4)
-    dispatches.add(read_text("pack.wgsl"), [source], OUTPUT, block(words), -(-words // 256))
+    work.add(shader_text("pack.wgsl"), [source], work.output, (words,), -(-words // 256))
 
 
 @implements("reduce_max", "reduce_min", "reduce_sum")
-def make_reduction(engine: WebGPUEngine, task: Task) -> Runner:
-    """Return a runner of passes that reduce one axis after another."""
+def add_reduction(work: Dispatches, task: Task) -> None:
+    """Add passes that reduce one axis after another."""
     operation = task.op.removeprefix("reduce_")
-    given, output = task.inputs[0].dtype, task.output.dtype
-    kind = kind_of_sum(given, output) if operation == "sum" else STORED[output]
-    dispatches = Dispatches(engine, task.op)
-    source = (BufferRef("input"), given)
+    output = task.output.dtype
+    kind = kind_of_sum(output) if operation == "sum" else STORED[output]
+    how = Reduction(operation, kind, output == "u8" and operation == "sum")
+    source = (work.inputs[0], task.inputs[0].dtype)
     layouts = task["passes"]
-    saturate = output == "u8" and operation == "sum"
     for i, layout in enumerate(layouts):
         count = layout[0] * layout[2]
-        target = OUTPUT
+        target = work.output
         if output == "u8" or i < len(layouts) - 1:
-            target = dispatches.temporary(count * SIZE[kind])
-        add_passes(dispatches, operation, source, kind, layout, target, saturate=saturate)
+            target = work.temporary(count * SIZE[kind])
+        add_passes(work, how, source, layout, target)
         source = (target, BETWEEN[kind])
     if output == "u8":
-        add_pack(dispatches, source[0], count)
-    return dispatches.runner()
+        add_pack(work, source[0], count)

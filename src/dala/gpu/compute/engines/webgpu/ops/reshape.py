@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
-from string import Template
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from dala.gpu.compute.dtypes import ITEMSIZE
-from dala.gpu.compute.engines.base import Runner, Storage, Task, Values
-from dala.gpu.compute.engines.webgpu.ops import implements
+from dala.gpu.compute.engines.base import Task
 from dala.gpu.compute.engines.webgpu.ops.dispatches import (
-    OUTPUT,
-    BufferRef,
+    Declined,
     Dispatches,
-    block,
-    read_text,
+    implements,
+    shader_text,
 )
-
-if TYPE_CHECKING:
-    from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
 #: WGSL types of entries by their size in bytes.
 _UNITS: Final = {4: "u32", 8: "vec2<u32>", 16: "vec4<u32>"}
@@ -29,38 +22,29 @@ MIN_SIDE: Final = 8
 
 
 @implements("reshape")
-def make_reshape(engine: WebGPUEngine, task: Task) -> Runner:
-    """Return a runner that copies the input's bytes to the output."""
-
-    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        engine.copy(inputs[0], output)
-
-    return run
+def add_reshape(work: Dispatches, task: Task) -> None:
+    """Add no dispatch: the input's bytes are copied to the output."""
 
 
 @implements("transpose")
-def make_transpose(engine: WebGPUEngine, task: Task) -> Runner | None:
-    """Return a copy, or a runner that turns matrices; other orders are lowered to a kernel."""
+def add_transpose(work: Dispatches, task: Task) -> None:
+    """Copy, or add a dispatch that turns matrices; other orders are lowered to a kernel."""
     if task["reverse"]:
-        return None
+        raise Declined
     given = task.inputs[0]
     layers = matrices(given.shape, task["axes"])
     if layers is None:
-        return make_reshape(engine, task)
+        return
     count, rows, columns, inner = layers
     kind = _UNITS.get(ITEMSIZE[given.dtype] * inner)
     if kind is None or not rows or min(rows, columns) < MIN_SIDE:
-        return None
+        raise Declined
     side = {"u32": 32, "vec2<u32>": 32, "vec4<u32>": 16}[kind]  # within 16 KiB
     across, down = -(-columns // side), -(-rows // side)
     groups = across * down * count
-    text = Template(read_text("transpose.wgsl")).substitute(
-        T=kind, SIDEu=f"{side}u", ENTRIES=side * (side + 1)
-    )
-    dispatches = Dispatches(engine, task.op)
-    numbers = block(rows, columns, across, down, groups)
-    dispatches.add(text, [BufferRef("input")], OUTPUT, numbers, groups)
-    return dispatches.runner()
+    text = shader_text("transpose.wgsl", T=kind, SIDE=side, ENTRIES=side * (side + 1))
+    numbers = (rows, columns, across, down, groups)
+    work.add(text, work.inputs, work.output, numbers, groups)
 
 
 def matrices(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, int, int, int] | None:
@@ -84,12 +68,8 @@ def matrices(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, int, i
     sizes = [prod(shape[axis] for axis in run) for run in runs]
     if order == list(range(len(runs))):
         return None
-    if order == [1, 0]:
-        return 1, sizes[1], sizes[0], 1
-    if order == [0, 2, 1]:
-        return sizes[0], sizes[2], sizes[1], 1
-    if order == [1, 0, 2]:
-        return 1, sizes[1], sizes[0], sizes[2]
-    if order == [0, 2, 1, 3]:
-        return sizes[0], sizes[2], sizes[1], sizes[3]
-    return 1, 0, 0, 1
+    if order not in ([1, 0], [0, 2, 1], [1, 0, 2], [0, 2, 1, 3]):
+        return 1, 0, 0, 1
+    outer = sizes.pop(0) if order[0] == 0 else 1
+    columns, rows, *inner = sizes
+    return outer, rows, columns, prod(inner)

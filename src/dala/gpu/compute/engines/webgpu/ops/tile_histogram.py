@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from string import Template
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from dala.gpu.compute.engines.base import Runner, Task
-from dala.gpu.compute.engines.webgpu.ops import implements
-from dala.gpu.compute.engines.webgpu.ops.dispatches import (
-    OUTPUT,
-    BufferRef,
-    Dispatches,
-    block,
-    read_text,
-)
-
-if TYPE_CHECKING:
-    from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+from dala.gpu.compute.engines.base import Task
+from dala.gpu.compute.engines.webgpu.ops.dispatches import Dispatches, implements, shader_text
 
 #: The fewest pixels that a workgroup counts, to make up for adding its counters.
 MIN_LENGTH: Final = 4096
@@ -36,7 +25,8 @@ _ONE: Final = "atomicAdd(&counters[level(at + {0}u) + {0}u * 256u], 1u);"
 @cache
 def _text(dtype: str, channels: int, planes: int, luma: bool) -> str:
     count = "\n            ".join(_ONE.format(c) for c in range(planes))
-    return Template(read_text("tile_histogram.wgsl")).substitute(
+    return shader_text(
+        "tile_histogram.wgsl",
         kind="u32" if dtype == "u8" else "f32",
         level=_LEVELS[dtype],
         size=planes * 256,
@@ -46,8 +36,8 @@ def _text(dtype: str, channels: int, planes: int, luma: bool) -> str:
 
 
 @implements("tile_histogram")
-def make_tile_histogram(engine: WebGPUEngine, task: Task) -> Runner:
-    """Return a runner of a dispatch that clears the output and one that counts."""
+def add_tile_histogram(work: Dispatches, task: Task) -> None:
+    """Add a dispatch that clears the output and one that counts."""
     image = task.inputs[0]
     height, width = image.shape[:2]
     channels = image.shape[2] if len(image.shape) == 3 else 1
@@ -56,14 +46,12 @@ def make_tile_histogram(engine: WebGPUEngine, task: Task) -> Runner:
     tiles, pixels = rows * columns, tall * wide
     length = max(MIN_LENGTH, -(-pixels * tiles // 4096))
     parts = -(-pixels // length)
-    dispatches = Dispatches(engine, task.op)
     size = tiles * planes * levels
-    dispatches.add(read_text("clear.wgsl"), [], OUTPUT, block(size), -(-size // 256))
-    dispatches.add(
+    work.clear(work.output, size)
+    work.add(
         _text(image.dtype, channels, planes, task["luma"]),
-        [BufferRef("input")],
-        OUTPUT,
-        block(height, width, tall, wide, tiles, columns, parts, length),
+        work.inputs,
+        work.output,
+        (height, width, tall, wide, tiles, columns, parts, length),
         tiles * parts,
     )
-    return dispatches.runner()

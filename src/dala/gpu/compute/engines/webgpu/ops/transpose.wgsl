@@ -14,7 +14,7 @@ struct Numbers {
 @group(0) @binding(1) var<storage, read_write> out: array<$T>;
 @group(0) @binding(2) var<uniform> p: Numbers;
 
-const SIDE = $SIDEu;
+const SIDE = ${SIDE}u;
 var<workgroup> square: array<$T, $ENTRIES>;
 
 @compute @workgroup_size(256)

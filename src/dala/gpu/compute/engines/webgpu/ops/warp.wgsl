@@ -16,7 +16,6 @@ struct Coordinates {
     part: vec2<i32>,
 }
 
-@group(0) @binding(0) var<storage, read> source: array<$element>;
 $bindings
 
 // The border rule for one axis.

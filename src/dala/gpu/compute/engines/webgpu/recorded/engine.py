@@ -1,16 +1,25 @@
-"""A WebGPU engine that records what it is asked to do, for an adapter with WebGPU's own limits."""
+"""A WebGPU engine that records dispatches, for an adapter with WebGPU's own limits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from dala.errors import BufferTooLarge, DeviceError, UnsupportedDtype, UnsupportedOperation
 from dala.forks import cached_property
-from dala.gpu.compute.engines.base import Bytes, Geometry, Info, Runner, Storage, Task, Values
+from dala.gpu.compute.engines.base import (
+    Bytes,
+    Engine,
+    Geometry,
+    Info,
+    Runner,
+    Storage,
+    Task,
+    Values,
+)
 from dala.gpu.compute.engines.symbols import SymbolicBytes, SymbolicTable
 from dala.gpu.compute.engines.webgpu.adapters import Adapter
 from dala.gpu.compute.engines.webgpu.calls.public import ShaderChecks
@@ -56,18 +65,11 @@ class RecordedCopy:
     target: RecordedBuffer
 
 
-@dataclass
-class Recording:
-    """What an engine recorded, in order."""
-
-    steps: list[RecordedDispatch | RecordedCopy] = field(default_factory=list)
-
-
 class RecordingEngine(WebGPUEngine):
     """An engine that plans for any browser and records dispatches instead of running them.
 
     >>> engine = RecordingEngine()
-    >>> engine.allocate(16, zero=True).handle.nbytes, engine.recording.steps
+    >>> engine.allocate(16, zero=True).handle.nbytes, engine.steps
     (16, [])
     """
 
@@ -88,13 +90,15 @@ class RecordingEngine(WebGPUEngine):
         self.limits_class, self.limits = "default", dict(DEFAULT)
         self.max_buffer_bytes, self.max_buffer_name = largest_buffer(DEFAULT)
         self.max_inputs = self.max_bound_inputs = DEFAULT[STORAGE_BUFFERS] - 1
-        self.recording = Recording()
-        self._workgroup = 256
+        #: The dispatches and copies so far, in order.
+        self.steps: list[RecordedDispatch | RecordedCopy] = []
+        self.workgroup = 256
 
-    @property
-    def lost(self) -> bool:
-        """False: there is no device."""
-        return False
+    # There is no device, and nothing runs.
+    lost = Engine.lost
+    synchronize = Engine.synchronize
+    stats = Engine.stats
+    close = Engine.close
 
     def info(self) -> Info:
         return {"name": "a browser", "gpu": True, "backend": self.backend, "id": self.id}
@@ -120,13 +124,10 @@ class RecordingEngine(WebGPUEngine):
         raise DeviceError("a recorded plan has no values: it cannot compute on the host.")
 
     def download_async(self, storage: Storage) -> Future[memoryview]:
-        return Future() if storage is None else self._refuse()
-
-    def _refuse(self) -> Future[memoryview]:
         raise DeviceError("a recorded plan has no values: it cannot be read.")
 
     def copy(self, source: Storage, target: Storage) -> None:
-        self.recording.steps.append(RecordedCopy(_buffer(source), _buffer(target)))
+        self.steps.append(RecordedCopy(_buffer(source), _buffer(target)))
 
     # work -------------------------------------------------------------------------------------
     def operate(self, task: Task) -> Runner | None:
@@ -155,21 +156,17 @@ class RecordingEngine(WebGPUEngine):
             shader = self._written_shaders.get(key)
             if shader is None:
                 shader = self._written_shaders[key] = self._written(program, geometry, aliased)
-            self._check(program, shader)
+            if shader.joined:
+                raise DeviceError(
+                    f"kernel {program.name!r} has {len(program.args)} inputs, but browsers allow "
+                    f"{DEFAULT[STORAGE_BUFFERS] - 1}. Split the kernel."
+                )
             block = self.pack(shader.block, shader.block.numbers(geometry), params)
             buffers = (*(given[i] for i in shader.bound), out)
             made = RecordedDispatch(shader.source, buffers, block, shader.groups(geometry))
-            self.recording.steps.append(made)
+            self.steps.append(made)
 
         return run
-
-    def _check(self, program: Program, shader: Shader) -> None:
-        most = DEFAULT[STORAGE_BUFFERS]
-        if shader.joined:
-            raise DeviceError(
-                f"kernel {program.name!r} has {len(program.args)} inputs, but browsers allow "
-                f"{most - 1}. Split the kernel."
-            )
 
     def shader(
         self, source: str, inputs: int, block: int, checks: ShaderChecks = "all"
@@ -180,7 +177,7 @@ class RecordingEngine(WebGPUEngine):
         self, pipeline: ComputePipeline, buffers: Sequence[Storage], block: bytes, groups: int
     ) -> None:
         bound = tuple(_buffer(storage) for storage in buffers)
-        self.recording.steps.append(RecordedDispatch(pipeline.source, bound, block, groups))
+        self.steps.append(RecordedDispatch(pipeline.source, bound, block, groups))
 
     def scratch(self, sizes: Sequence[int]) -> list[Storage]:
         return [self.allocate(nbytes, zero=False) for nbytes in sizes]
@@ -190,27 +187,17 @@ class RecordingEngine(WebGPUEngine):
         dispatches: Sequence[tuple[ComputePipeline, Sequence[Storage], bytes, int]],
         scratch: Sequence[Storage],
     ) -> None:
-        for pipeline, buffers, block, groups in dispatches:
-            self.dispatch(pipeline, buffers, block, groups)
+        for one in dispatches:
+            self.dispatch(*one)
 
     def pack(self, layout: BlockLayout, numbers: Values, params: Values) -> bytes:
-        chosen = [params[i] for i, _ in layout.params]
-        values = iter([*chosen[: layout.wide], *numbers, *chosen[layout.wide :]])
-        kinds = _formats(layout.packer.format)
+        values = iter(layout.ordered(numbers, [params[i] for i, _ in layout.params]))
+        kinds = layout.packer.format.lstrip("<")  # 64-bit types are refused before
         return SymbolicBytes.pack((k, 0 if k == "x" else next(values)) for k in kinds)
 
     @contextmanager
     def batched(self) -> Iterator[None]:
         yield
-
-    def synchronize(self) -> None:
-        """Do nothing: nothing runs."""
-
-    def stats(self) -> dict[str, int]:
-        return {}
-
-    def close(self) -> None:
-        """Do nothing: it holds nothing native."""
 
     @cached_property
     def loops_end_early(self) -> int:
@@ -221,16 +208,3 @@ class RecordingEngine(WebGPUEngine):
 def _buffer(storage: Storage) -> RecordedBuffer:
     assert isinstance(storage.handle, RecordedBuffer)
     return storage.handle
-
-
-def _formats(text: str) -> list[Literal["i", "I", "f", "x"]]:
-    """Return the format of each item; ``12x`` is twelve items."""
-    found: list[str] = []
-    count = ""
-    for letter in text.lstrip("<"):
-        if letter.isdigit():
-            count += letter
-            continue
-        found += [letter] * int(count or 1)
-        count = ""
-    return found  # type: ignore[return-value] # 64-bit types are refused before

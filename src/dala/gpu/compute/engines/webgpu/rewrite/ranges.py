@@ -6,6 +6,7 @@ What is computed from bytes has a range if the parameters have one; callers chec
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
@@ -15,8 +16,8 @@ from dala.gpu.compute.lang.ir import FLOATS, Program, Value, values
 #: The largest and the smallest absolute value of a parameter of ordinary size.
 MAX_PARAM: Final = 1e6
 MIN_PARAM: Final = 1e-6
-#: The largest number of ordinary size; f32 goes on to 3e38.
-_MAX: Final = 1e30
+#: The largest number of ordinary size; its product with 255 is an f32.
+_MAX: Final = 1e36
 
 
 class Range(NamedTuple):
@@ -116,6 +117,7 @@ _RULES: Final[dict[str, Callable[..., Range | None]]] = {
     "min": lambda a, b: Range(min(a.low, b.low), min(a.high, b.high)),
     "max": lambda a, b: Range(max(a.low, b.low), max(a.high, b.high)),
     "select": _within,
+    "sqrt": lambda a: Range(math.sqrt(a.low), math.sqrt(a.high)) if a.low >= 0.0 else None,
     "floor": lambda a: Range(a.low - 1.0, a.high),
     "ceil": lambda a: Range(a.low, a.high + 1.0),
     "round": lambda a: Range(a.low - 1.0, a.high + 1.0),

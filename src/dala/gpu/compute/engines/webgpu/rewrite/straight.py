@@ -6,27 +6,20 @@ shared between positions (``wgsl/offsets.py``), and it is known what each value 
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 from dala.gpu.compute.engines.base import Values
 from dala.gpu.compute.engines.unroll import has_loops, loop_params, unroll, wrap
 from dala.gpu.compute.engines.webgpu.wgsl.shader import MAX_SOFTWARE_COPIED, length
-from dala.gpu.compute.lang.ir import (
-    Block,
-    For,
-    If,
-    Program,
-    SetSlot,
-    Slot,
-    Statement,
-    Value,
-    make_program,
-    statements,
-    values,
-)
+from dala.gpu.compute.lang.ir import For, If, Program, SetSlot, Slot, Value, statements, values
+from dala.gpu.compute.lang.rewrite import Copier
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 #: The most statements of an unrolled program, because longer ones compile slowly.
-MAX_UNROLLED: Final = 2500
+MAX_UNROLLED: Final = 3500
 #: The most variants of a program that are remembered.
 MAX_VARIANTS: Final = 64
 
@@ -52,27 +45,28 @@ class LoopVariants:
         if not self.useful:
             return self._program
         given = tuple(params[i] for i in self._known)
-        found = self._made.get(given)
-        if found is None:
-            if len(self._made) >= MAX_VARIANTS:
-                self._made.clear()
-            types = [self._program.params[i].type for i in self._known]
-            numbers = [wrap(int(n), type_) for n, type_ in zip(given, types, strict=True)]
-            found = _unrolled(self._program, dict(zip(self._known, numbers, strict=True)))
-            if self._software and length(found) > MAX_SOFTWARE_COPIED:
-                found = self._program
-            self._made[given] = found
-        return found
+        return remembered(self._made, given, lambda: self._unrolled(given))
+
+    def _unrolled(self, given: Values) -> Program:
+        program = self._program
+        known = {
+            i: wrap(int(n), program.params[i].type) for i, n in zip(self._known, given, strict=True)
+        }
+        body, result = unroll(program.body, program.result, known, MAX_UNROLLED)
+        if has_loops(body):
+            return program
+        found = without_slots(program.with_body(body, result))
+        return program if self._software and length(found) > MAX_SOFTWARE_COPIED else found
 
 
-def _unrolled(program: Program, known: dict[int, int]) -> Program:
-    body, result = unroll(program.body, program.result, known, MAX_UNROLLED)
-    if has_loops(body):
-        return program
-    made = make_program(
-        program.name, program.args, program.out, program.params, body, result, program.rank
-    )
-    return without_slots(made)
+def remembered(cache: dict[K, V], key: K, make: Callable[[], V], most: int = MAX_VARIANTS) -> V:
+    """Return what a cache has for a key, else what is made for it; a full cache is emptied."""
+    found = cache.get(key)
+    if found is None:
+        if len(cache) >= most:
+            cache.clear()
+        found = cache[key] = make()
+    return found
 
 
 def without_slots(program: Program) -> Program:
@@ -82,27 +76,21 @@ def without_slots(program: Program) -> Program:
         return program
     if not any(isinstance(s, SetSlot) for s in every):
         return program
-    held: dict[Slot, Value] = {}
-    became: dict[Value, Value] = {}
-    done: list[Statement] = []
+    return _Slotless().program(program)
 
-    def now(v: Value) -> Value:
-        return became.get(v, v)
 
-    for s in every:
-        if isinstance(s, SetSlot):
-            held[s.slot] = now(s.value)
-        elif isinstance(s, Value):
-            if s.op == "get":
-                slot: Slot = s.attr
-                zero = Value("const", s.type, (), False if s.type == "bool" else 0)
-                became[s] = held.get(slot, zero)
-                continue
-            args = tuple(map(now, s.args))
-            if args != s.args:
-                became[s] = Value(s.op, s.type, args, s.attr)
-            done.append(now(s))
-    result = tuple(map(now, program.result))
-    return make_program(
-        program.name, program.args, program.out, program.params, Block(done), result, program.rank
-    )
+class _Slotless(Copier):
+    """Replaces reads of slots by the values stored there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._held: dict[Slot, Value] = {}
+
+    def store(self, s: SetSlot) -> None:
+        self._held[s.slot] = self.of(s.value)
+
+    def value(self, s: Value) -> Value:
+        if s.op != "get":
+            return super().value(s)
+        zero = Value("const", s.type, (), False if s.type == "bool" else 0)
+        return self._held.get(s.attr, zero)

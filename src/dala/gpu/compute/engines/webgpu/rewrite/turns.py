@@ -6,6 +6,7 @@ such as ``for i in range(7, 2, 3): break``. Without loops there is nothing to lo
 
 from __future__ import annotations
 
+from dala.gpu.compute.engines.unroll import has_loops, jumps
 from dala.gpu.compute.lang.ir import (
     Block,
     Break,
@@ -16,9 +17,8 @@ from dala.gpu.compute.lang.ir import (
     SetSlot,
     Statement,
     Value,
-    make_program,
-    statements,
 )
+from dala.gpu.compute.lang.rewrite import Copier
 
 
 def without_single_turns(program: Program) -> Program:
@@ -27,29 +27,22 @@ def without_single_turns(program: Program) -> Program:
     A loop without any iteration is removed. One that has a single iteration, or leaves at the end
     of each, becomes its body. The number of iterations changes, so it must not be counted.
     """
-    if not any(isinstance(s, For) for s in statements(program.body)):
+    if not has_loops(program.body):
         return program
-    body = _block(program.body)
-    return make_program(
-        program.name, program.args, program.out, program.params, body, program.result, program.rank
-    )
+    return _Turns().program(program)
 
 
-def _block(block: Block) -> Block:
-    done: list[Statement] = []
-    for s in block.body:
-        if isinstance(s, If):
-            done.append(If(s.condition, _block(s.then), _block(s.otherwise)))
-        elif isinstance(s, For):
-            done += _loop(For(s.index, s.start, s.stop, s.step, _block(s.body)))
-        else:
-            done.append(s)
-            if isinstance(s, Break | Continue):
-                break  # what follows never runs
-    return Block(done)
+class _Turns(Copier):
+    def copy(self, block: Block) -> None:
+        ends = (n for n, s in enumerate(block.body, 1) if isinstance(s, Break | Continue))
+        super().copy(Block(block.body[: next(ends, None)]))  # what follows never runs
+
+    def loop(self, s: For) -> None:
+        body = self.block(s.body)
+        self.body += _unlooped(For(s.index, s.start, s.stop, s.step, body))
 
 
-def _loop(loop: For) -> list[Statement]:
+def _unlooped(loop: For) -> list[Statement]:
     start, stop = loop.start, loop.stop
     turns = None
     if start.op == stop.op == "const":
@@ -57,7 +50,7 @@ def _loop(loop: For) -> list[Statement]:
     if turns == 0:
         return []
     once = _run_once(loop.body)
-    if once is None and turns == 1 and not any(map(_leaves, loop.body.body)):
+    if once is None and turns == 1 and not jumps(loop.body):
         once = loop.body
     if once is None:
         return [loop]
@@ -73,7 +66,7 @@ def _run_once(body: Block) -> Block | None:
     if not body.body:
         return None
     *head, last = body.body
-    if any(map(_leaves, head)):
+    if jumps(Block(head)):
         return None
     if isinstance(last, Break):
         return Block(head)
@@ -82,10 +75,3 @@ def _run_once(body: Block) -> Block | None:
         if then is not None and otherwise is not None:
             return Block([*head, If(last.condition, then, otherwise)])
     return None
-
-
-def _leaves(statement: Statement) -> bool:
-    """Return True if a statement has a ``break`` or ``continue`` of the loop around it."""
-    if isinstance(statement, If):
-        return any(map(_leaves, [*statement.then.body, *statement.otherwise.body]))
-    return isinstance(statement, Break | Continue)

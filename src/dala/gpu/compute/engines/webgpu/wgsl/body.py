@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from dala.gpu.compute.engines.webgpu.wgsl.expressions import WgslExpressions, bare, passed
 from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, literal
@@ -23,6 +23,7 @@ from dala.gpu.compute.lang.ir import (
     Slot,
     Statement,
     Value,
+    operands,
     statements,
 )
 
@@ -30,32 +31,27 @@ from dala.gpu.compute.lang.ir import (
 class WgslBody(WgslExpressions):
     """Writes the statements of a program."""
 
-    #: For each loop around, the variable that tells that it was left, and the expression that tells
-    #: that it has iterations left; only where loops may end early.
-    _ended: list[str]
-    _unfinished: list[str]
-    #: The number of loops around a statement.
-    _loops_around: int
-
     def lines(self) -> list[str]:
         """Return the statements, indented by one level, ending with the return."""
-        self._ended, self._unfinished = [], []
+        #: For each loop around, the variable that tells that it was left, and the expression that
+        #: tells that it has iterations left; only where loops may end early.
+        self._watched: list[tuple[str, str]] = []
         self._loops_around = 0
-        self._uses = _count_uses(self._program)
-        self._own = _loop_variables(self._program)
-        for slot in _slots(self._program):
-            name = self._names.new(slot.name)
+        self._uses = _count_uses(self.program)
+        self._own = _loop_variables(self.program)
+        for slot in _slots(self.program):
+            name = self.names.new(slot.name)
             self._slots[slot] = name
             if slot not in self._own:
                 self._line(f"var {name}: {WGSL_TYPE[slot.type]};")
-        if self._metering is not None and self._metering.limit is not None:
-            self._line(f"left = {self._metering.limit};")
-        self._block(self._program.body, self._program.result)
-        results = [self._use(v) for v in self._program.result]
+        if self.metering.limit is not None:
+            self._line(f"left = {self.metering.limit};")
+        self._block(self.program.body, self.program.result)
+        results = [self._use(v) for v in self.program.result]
         if len(results) == 1:
             self._line(f"return {bare(results[0])};")
         else:
-            type_ = WGSL_TYPE[self._program.result[0].type]
+            type_ = WGSL_TYPE[self.program.result[0].type]
             self._line(f"return vec{len(results)}<{type_}>({', '.join(map(passed, results))});")
         return self._lines
 
@@ -77,8 +73,8 @@ class WgslBody(WgslExpressions):
                 case For():
                     self._for(statement)
                 case Break():
-                    if self._ended:
-                        self._line(f"{self._ended[-1]} = true;")
+                    if self._watched:
+                        self._line(f"{self._watched[-1][0]} = true;")
                     self._line("break;")
                     return  # WGSL allows no statement after it
                 case Continue():
@@ -111,16 +107,16 @@ class WgslBody(WgslExpressions):
         own = loop.index in self._own
         start, stop = bare(self._use(loop.start)), self._use(loop.stop)
         self._write_pending()
-        apart = self._apart and not self._loops_around
+        apart = self.apart and not self._loops_around
         if apart:
-            once = self._names.new("once")
+            once = self.names.new("once")
             self._line(f"for (var {once} = 0u; {once} < p.once; {once} += 1u) {{")
             self._depth += 1
         self._loops_around += 1
         bounded = loop.stop.op == "const" and abs(loop.stop.attr) < 1 << 30 and abs(step) < 1 << 30
         if abs(step) == 1 or bounded:
             # The counter cannot overflow i32 here.
-            counter = index if own else self._names.new(f"{loop.index.name}_turn")
+            counter = index if own else self.names.new(f"{loop.index.name}_turn")
             test = "<" if step > 0 else ">"
             change = f"{counter} += {step}i" if step > 0 else f"{counter} -= {-step}i"
             begin, more = f"var {counter} = {start}", f"{counter} {test} {bare(stop)}"
@@ -131,8 +127,8 @@ class WgslBody(WgslExpressions):
             if not own:
                 self._line(f"{index} = {counter};")
         else:
-            counter = self._names.new(f"{loop.index.name}_turn")
-            first, turns = self._names.new("first"), self._names.new("turns")
+            counter = self.names.new(f"{loop.index.name}_turn")
+            first, turns = self.names.new("first"), self.names.new("turns")
             low, high = (first, stop) if step > 0 else (stop, first)
             self._line(f"let {first} = {start};")
             self._line(
@@ -153,26 +149,25 @@ class WgslBody(WgslExpressions):
         if apart:
             self._depth -= 1
             self._line("}")
-        if self._metering is not None and self._metering.cut:
-            missing, ended = self._unfinished.pop(), self._ended.pop()
+        if self.metering.cut:
+            ended, missing = self._watched.pop()
             self._line(f"if ({missing} && !{ended}) {{ atomicMax(&over, {CUT}u); }}")
 
     def _watch(self, loop: For, begin: str, unfinished: str) -> str:
         """Prepare to report a loop that ends early; return the first part of its ``for``."""
-        if self._metering is None or not self._metering.cut:
+        if not self.metering.cut:
             return begin
         # The sum with zero, a member of the block, keeps compilers from assuming the loop's end.
-        ended = self._names.new("ended")
+        ended = self.names.new("ended")
         self._line(f"var {ended} = false;")
         self._line(f"{begin};")
-        self._ended.append(ended)
-        self._unfinished.append(unfinished)
+        self._watched.append((ended, unfinished))
         return ""
 
     def _meter(self) -> None:
         """Write the start of an iteration that is counted."""
-        if self._metering is not None and self._metering.limit is not None:
-            leave = f"{self._ended[-1]} = true; break;" if self._ended else "break;"
+        if self.metering.limit is not None:
+            leave = f"{self._watched[-1][0]} = true; break;" if self._watched else "break;"
             self._line("left -= 1;")
             self._line(f"if (left < 0) {{ atomicMax(&over, {OVER}u); {leave} }}")
 
@@ -194,7 +189,7 @@ class WgslBody(WgslExpressions):
 
     def _bind(self, value: Value, text: str) -> None:
         """Assign a value to a variable."""
-        name = self._names.number()
+        name = self.names.number()
         self._line(f"let {name} = {bare(text)};")
         self._text[value] = name
 
@@ -205,25 +200,12 @@ class WgslBody(WgslExpressions):
         self._pending.clear()
 
 
-def _inputs(statement: Statement) -> tuple[Value, ...]:
-    match statement:
-        case Value():
-            return statement.args
-        case SetSlot():
-            return (statement.value,)
-        case If():
-            return (statement.condition,)
-        case For():
-            return (statement.start, statement.stop)
-    return ()
-
-
 def _count_uses(program: Program) -> Counter[Value]:
     """Count the uses of each value, except by values that are never used."""
     uses = Counter(program.result)
     for statement in reversed(list(statements(program.body))):
         if not isinstance(statement, Value) or uses[statement]:
-            uses.update(_inputs(statement))
+            uses.update(operands(statement))
     return uses
 
 
@@ -232,7 +214,7 @@ def _local_uses(block: Block) -> Counter[Value]:
     uses: Counter[Value] = Counter()
     for statement in block.body:
         if not isinstance(statement, For):
-            uses.update(_inputs(statement))
+            uses.update(operands(statement))
     return uses
 
 
@@ -240,29 +222,25 @@ def _slots(program: Program) -> list[Slot]:
     found: dict[Slot, None] = {}
     for statement in statements(program.body):
         match statement:
-            case SetSlot():
-                found[statement.slot] = None
-            case For():
-                found[statement.index] = None
-            case Value(op="get"):
-                found[statement.attr] = None
+            case SetSlot(slot=slot) | For(index=slot) | Value(op="get", attr=slot):
+                found[slot] = None
     return list(found)
 
 
 def _loop_variables(program: Program) -> set[Slot]:
     """Return the loop indices that are never set and never read outside their loop."""
-    loops = [s for s in statements(program.body) if isinstance(s, For)]
-    indexes = Counter(loop.index for loop in loops)
     everywhere = list(statements(program.body))
-    found = set()
-    for loop in loops:
-        inside = sum(_gets(s, loop.index) for s in statements(loop.body))
-        outside = sum(_gets(s, loop.index) for s in everywhere) - inside
-        is_set = any(isinstance(s, SetSlot) and s.slot is loop.index for s in everywhere)
-        if indexes[loop.index] == 1 and not outside and not is_set:
-            found.add(loop.index)
-    return found
+    loops = [s for s in everywhere if isinstance(s, For)]
+    taken = Counter(loop.index for loop in loops)
+    taken.update(s.slot for s in everywhere if isinstance(s, SetSlot))
+    read = Counter(_gets(everywhere))
+    return {
+        loop.index
+        for loop in loops
+        if taken[loop.index] == 1
+        and read[loop.index] == Counter(_gets(statements(loop.body)))[loop.index]
+    }
 
 
-def _gets(statement: Statement, slot: Slot) -> bool:
-    return isinstance(statement, Value) and statement.op == "get" and statement.attr is slot
+def _gets(found: Iterable[Statement]) -> Iterator[Slot]:
+    return (s.attr for s in found if isinstance(s, Value) and s.op == "get")

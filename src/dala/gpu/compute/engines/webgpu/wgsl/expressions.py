@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Final
 
 from dala.gpu.compute.engines.webgpu.rewrite.ranges import Ranges
@@ -21,8 +22,8 @@ _SUMS: Final = ("add", "sub")
 
 #: Operations that compilers may join with a product.
 _JOINING: Final = frozenset({"add", "sub", "neg", "mul", "byte"})
-#: Functions of programs of bytes, correctly rounded or as they are defined.
-_EXACT: Final = {"div": "exact_div_f32", "sqrt": "exact_sqrt_f32", "exp": "quick_exp_f32"}
+#: Functions of programs of bytes, correctly rounded.
+_EXACT: Final = {"div": "exact_div_f32", "sqrt": "exact_sqrt_f32"}
 
 #: Operations with an exact WGSL builtin; "round" of f64 has a helper.
 _BUILTIN: Final = frozenset({"abs", "floor", "ceil", "round", "sqrt"})
@@ -33,6 +34,7 @@ _WITH_HELPER: Final = frozenset(
 )
 
 
+@dataclass(eq=False)
 class WgslExpressions:
     """Writes values; ``helpers`` collects the helper functions that they call.
 
@@ -42,37 +44,25 @@ class WgslExpressions:
     neither NaN nor infinite.
     """
 
-    def __init__(
-        self,
-        program: Program,
-        names: Names,
-        *,
-        loaded: dict[int, str],
-        positions: tuple[str, ...],
-        readers: dict[int, str],
-        params: tuple[str, ...],
-        dims: dict[tuple[int, int], str],
-        near: dict[tuple[int, int, int], str] | None = None,
-        metering: Metering | None = None,
-        apart: bool = False,
-        ranges: Ranges | None = None,
-    ) -> None:
-        self.helpers: set[str] = set()
-        self._program = program
-        self._names = names
-        self._loaded = loaded
-        self._positions = positions
-        self._readers = readers
-        self._params = params
-        self._dims = dims
-        self._near = near or {}
-        self._metering = metering
-        #: Whether each loop is inside another that runs once, which compilers do not know.
-        self._apart = apart
-        self._ranges = ranges or {}
+    program: Program
+    names: Names
+    _: KW_ONLY
+    loaded: dict[int, str]
+    positions: tuple[str, ...]
+    readers: dict[int, str]
+    params: tuple[str, ...]
+    dims: dict[tuple[int, int], str]
+    near: dict[tuple[int, int, int], str] = field(default_factory=dict)
+    metering: Metering = field(default_factory=Metering)
+    #: Whether each loop is inside another that runs once, which compilers do not know.
+    apart: bool = False
+    ranges: Ranges = field(default_factory=dict)
+    helpers: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
         #: Whether the program stores pictures of bytes: then no operation is fused or approximate.
-        self._exact = program.exact
-        self._alone = _products_apart(program) if self._exact else frozenset()
+        self._exact = self.program.exact
+        self._alone = _products_apart(self.program) if self._exact else frozenset()
         self._slots: dict[Slot, str] = {}
         self._text: dict[Value, str] = {}
         self._read: list[dict[tuple[object, ...], str]] = [{}]
@@ -100,7 +90,7 @@ class WgslExpressions:
         """
         if value.type in FLOATS:
             return self._hidden(value.attr, value.type)
-        name = self._names.number()
+        name = self.names.number()
         self._line(f"var {name} = {self._use(value)};")
         return name
 
@@ -128,19 +118,51 @@ class WgslExpressions:
                 if op == "eq" and value.args[0] is value.args[1]:
                     return f"(!{self._isnan(value, args)})"
                 args = self._guarded(value, args)
+            if value in self._alone:
+                return self._call("product_f32", args)
             text = f"({args[0]} {_INFIX[op]} {args[1]})"
             if op == "add" and value.type == "f32":
                 self._note_power(value, args, text)
-            return self._call("hide_f32", [text]) if value in self._alone else text
+            return text
         if op in _BUILTIN and (op, value.type) != ("round", "f64"):
             return f"{op}({bare(args[0])})"
         if op == "exp":
-            found = self._ranges.get(value.args[0])
+            found = self.ranges.get(value.args[0])
             if found is not None and found.high <= 0.0:
                 return self._call("exp_below_zero", args)
         if op in _WITH_HELPER:
             return self._call(f"{op}_{value.args[0].type}", args)
+        match op:
+            case "param":
+                name = self.params[value.attr]
+                return f"({name} != 0u)" if value.type == "bool" else name
+            case "position":
+                return self.positions[value.attr]
+            case "dim":
+                return self.dims[value.attr]
+            case "element":
+                return self.loaded[value.attr]
+            case "pixel":
+                argument, channel = value.attr
+                return self._channel(self.loaded[argument], argument, channel)
+            case "get":
+                return self._slots[value.attr]
+            case "neg":
+                return f"(0u - {args[0]})" if value.type == "u32" else f"(-{args[0]})"
+            case "not":
+                return f"(!{args[0]})" if value.type == "bool" else f"(~{args[0]})"
+            case "xor":
+                return f"({args[0]} {'!=' if value.type == 'bool' else '^'} {args[1]})"
+            case "shl" | "shr":
+                return f"({args[0]} {'<<' if op == 'shl' else '>>'} {_amount(value, args)})"
+            case "bits":
+                return f"bitcast<{WGSL_TYPE[value.type]}>({bare(args[0])})"
+            case "min" | "max":
+                return self._extreme(value, args)
         return str(getattr(self, f"_{op}")(value, args))
+
+    def _channel(self, pixel: str, argument: int, channel: int) -> str:
+        return pixel if self.program.args[argument].channels == 1 else f"{pixel}.{'xyzw'[channel]}"
 
     def _note_power(self, value: Value, args: list[str], text: str) -> None:
         """Remember a sum of 1 and an exponential, for a division by it."""
@@ -178,53 +200,19 @@ class WgslExpressions:
         """Return a read at computed indices; all channels of a pixel are read once per block."""
         if value.op == "array":
             indexes = ", ".join(passed(self._use(a)) for a in value.args)
-            return f"{self._readers[value.attr]}({indexes})"
+            return f"{self.readers[value.attr]}({indexes})"
         argument, channel = value.attr
-        one = self._program.args[argument].channels == 1
-        if self._near:
-            pixel = self._near[argument, value.args[0].attr, value.args[1].attr]
-            return pixel if one else f"{pixel}.{'xyzw'[channel]}"
+        if self.near:
+            pixel = self.near[argument, value.args[0].attr, value.args[1].attr]
+            return self._channel(pixel, argument, channel)
         dx, dy = (passed(self._use(a)) for a in value.args)
         key = (argument, *(a.attr if a.op == "const" else a for a in value.args))
         known = next((names[key] for names in self._read if key in names), None)
         if known is None:
-            known = self._read[-1][key] = self._names.number()
-            y, x = self._positions
-            self._line(f"let {known} = {self._readers[argument]}({x}, {y}, {dx}, {dy});")
-        return known if one else f"{known}.{'xyzw'[channel]}"
-
-    def _param(self, value: Value, args: list[str]) -> str:
-        name = self._params[value.attr]
-        return f"({name} != 0u)" if value.type == "bool" else name
-
-    def _position(self, value: Value, args: list[str]) -> str:
-        axis: int = value.attr
-        return self._positions[axis]
-
-    def _dim(self, value: Value, args: list[str]) -> str:
-        argument, axis = value.attr
-        return self._dims[argument, axis]
-
-    def _element(self, value: Value, args: list[str]) -> str:
-        return self._loaded[value.attr]
-
-    def _pixel(self, value: Value, args: list[str]) -> str:
-        argument, channel = value.attr
-        pixel = self._loaded[argument]
-        one = self._program.args[argument].channels == 1
-        return pixel if one else f"{pixel}.{'xyzw'[channel]}"
-
-    def _get(self, value: Value, args: list[str]) -> str:
-        return self._slots[value.attr]
-
-    def _neg(self, value: Value, args: list[str]) -> str:
-        return f"(0u - {args[0]})" if value.type == "u32" else f"(-{args[0]})"
-
-    def _not(self, value: Value, args: list[str]) -> str:
-        return f"(!{args[0]})" if value.type == "bool" else f"(~{args[0]})"
-
-    def _xor(self, value: Value, args: list[str]) -> str:
-        return f"({args[0]} {'!=' if value.type == 'bool' else '^'} {args[1]})"
+            known = self._read[-1][key] = self.names.number()
+            y, x = self.positions
+            self._line(f"let {known} = {self.readers[argument]}({x}, {y}, {dx}, {dy});")
+        return self._channel(known, argument, channel)
 
     def _ne(self, value: Value, args: list[str]) -> str:
         if value.args[0].type in FLOATS:  # drivers evaluate != as false for NaN
@@ -237,45 +225,36 @@ class WgslExpressions:
     def _isnan(self, value: Value, args: list[str]) -> str:
         return self._call(f"isnan_{value.args[0].type}", args[:1])
 
-    def _shl(self, value: Value, args: list[str]) -> str:
-        return f"({args[0]} << {_amount(value, args)})"
-
-    def _shr(self, value: Value, args: list[str]) -> str:
-        return f"({args[0]} >> {_amount(value, args)})"
-
     def _select(self, value: Value, args: list[str]) -> str:
         condition, then, otherwise = map(passed, args)
+        test, inside, limit = value.args
+        if test.op in ("gt", "lt") and value.type == "f32" and value in self.ranges:
+            tested, end = test.args
+            if tested is inside and end.op == limit.op == "const" and end.attr == limit.attr:
+                return f"{'max' if test.op == 'gt' else 'min'}({then}, {otherwise})"
         return f"select({otherwise}, {then}, {condition})"
 
-    def _min(self, value: Value, args: list[str]) -> str:
-        return self._extreme("min", value, args)
-
-    def _max(self, value: Value, args: list[str]) -> str:
-        return self._extreme("max", value, args)
-
-    def _extreme(self, op: str, value: Value, args: list[str]) -> str:
-        if value.type not in FLOATS or value in self._ranges:
+    def _extreme(self, value: Value, args: list[str]) -> str:
+        op = value.op
+        if value.type not in FLOATS or value in self.ranges:
             return f"{op}({passed(args[0])}, {passed(args[1])})"
         other = value.args[1]
         if other.op == "const" and not math.isnan(other.attr):
             a, b = args
             if not re.fullmatch(r"[\w.]+", a):
-                a = self._names.number()
+                a = self.names.number()
                 self._line(f"let {a} = {bare(args[0])};")
             # Mesa's OpenGL driver turns the plain form into its own min, which drops NaN.
             limit = self._hidden(other.attr, other.type)
             return f"select({a}, {b}, {a} {'<' if op == 'max' else '>'} {limit})"
         return self._call(f"{op}_{value.type}", args)
 
-    def _bits(self, value: Value, args: list[str]) -> str:
-        return f"bitcast<{WGSL_TYPE[value.type]}>({bare(args[0])})"
-
     def _byte(self, value: Value, args: list[str]) -> str:
-        ordinary = value.args[0] in self._ranges
+        ordinary = value.args[0] in self.ranges
         if self._exact:
             if value.attr == "unit":
-                args = [self._call("hide_f32", [f"({args[0]} * 255.0f)"])]
-            return self._call("byte_exact", args)
+                args = [self._call("product_f32", [args[0], "255.0f"])]
+            return self._call("byte_exact_of_number" if ordinary else "byte_exact", args)
         if value.attr == "unit":
             # Saturated before the product with 255: many GPUs need no operation for that.
             if ordinary:
@@ -308,13 +287,18 @@ class WgslExpressions:
 
 
 def _products_apart(program: Program) -> frozenset[Value]:
-    """Return the products that a compiler could fuse with a sum, or join with another factor."""
+    """Return the products that a compiler could fuse with a sum, or join with another factor.
+
+    Exact ones may be fused, but not joined.
+    """
     found: set[Value] = set()
     for s in statements(program.body):
         users = s.args if isinstance(s, Value) and s.op in _JOINING else ()
         if isinstance(s, SetSlot):
             users = (s.value,)
-        found.update(v for v in users if v.op == "mul" and v.type == "f32")
+        fused = isinstance(s, Value) and s.op in _SUMS
+        products = (v for v in users if v.op == "mul" and v.type == "f32")
+        found.update(v for v in products if not (fused and v.attr == "exact"))
     return frozenset(found)
 
 

@@ -9,12 +9,26 @@ import re
 from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
+from typing import Final
+
+#: Functions of f64 that are those of f32 with other types.
+_ALIKE: Final = ("min", "max", "sin", "cos", "tan")
 
 
 @cache
 def read_wgsl(name: str, package: str | None = __package__) -> str:
     """Return the text of a shader file, of this package by default."""
     return files(package or "").joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def wgsl_parts(name: str, package: str | None = __package__) -> dict[str, str]:
+    """Return the parts of a shader file by name: each begins at ``// --- name``.
+
+    Comments just above that line are about the part, and left out.
+    """
+    _, *found = re.split(r"^(?://(?! ---).*\n)*// --- (.+)\n", read_wgsl(name, package), flags=re.M)
+    return {name: text.rstrip("\n") for name, text in zip(found[::2], found[1::2], strict=True)}
 
 
 @cache
@@ -26,6 +40,9 @@ def _functions() -> dict[str, str]:
         match = re.search(r"^fn (\w+)\(", part, re.MULTILINE)
         if match:
             found[match[1]] = part.strip("\n") + "\n"
+    for name in _ALIKE:
+        text = found[f"{name}_f32"].replace("f32", "f64")
+        found[f"{name}_f64"] = re.sub(r"(\d)f\b", r"\1lf", text)
     return found
 
 

@@ -1,7 +1,7 @@
 // Functions that generated kernels call by name; a shader contains those that it uses. They exist
 // because WGSL leaves some results open (NaN, division by zero, conversions out of range, 64-bit
 // functions), and because drivers differ in the accuracy of others. A name is the operation and its
-// type: s32 is i32, s64 is i64.
+// type: s32 is i32, s64 is i64. Where a function of f64 differs in its types alone, it is derived.
 
 // bits ---------------------------------------------------------------------------------------------
 
@@ -48,14 +48,6 @@ fn max_f32(a: f32, b: f32) -> f32 {
     return select(a, b, a < b || isnan_f32(b));
 }
 
-fn min_f64(a: f64, b: f64) -> f64 {
-    return select(a, b, b < a || isnan_f64(b));
-}
-
-fn max_f64(a: f64, b: f64) -> f64 {
-    return select(a, b, a < b || isnan_f64(b));
-}
-
 // Round, halves to even. Mesa's llvmpipe rounds some halves of f64 down where the processor has no
 // AVX-512. From 2^52 on all f64 are whole; the sum with 2^52 rounds exactly as asked for.
 fn round_f64(x: f64) -> f64 {
@@ -88,7 +80,12 @@ fn byte_f32(x: f32) -> i32 {
 
 // The same by its definition, without an error for numbers next to a half.
 fn byte_exact(x: f32) -> i32 {
-    return i32(min(select(0.0f, x, x > 0.0f), 255.0f) + 0.5f);
+    return i32(u32(min(select(0.0f, x, x > 0.0f) + 0.5f, 255.5f)));
+}
+
+// The same for numbers that are not NaN.
+fn byte_exact_of_number(x: f32) -> i32 {
+    return i32(u32(clamp(x + 0.5f, 0.0f, 255.5f)));
 }
 
 // The same for numbers that are not NaN, and for 0 to 1.
@@ -101,8 +98,8 @@ fn byte_of_unit(x: f32) -> i32 {
 }
 
 fn pack_u8(bytes: vec4<i32>) -> u32 {
-    let b = vec4<u32>(bytes) << vec4<u32>(0u, 8u, 16u, 24u);
-    return (b.x | b.y) | (b.z | b.w);
+    let b = vec4<u32>(bytes);
+    return (b.x + (b.y << 8u)) + ((b.z << 16u) + (b.w << 24u));
 }
 
 // integers -----------------------------------------------------------------------------------------
@@ -204,41 +201,37 @@ fn div_f32(a: f32, b: f32) -> f32 {
     return (a / (b * k)) * k;
 }
 
+// The product, rounded, whatever is added to it: compilers join products and sums, but not this sum
+// with another one (p.zero is 0, so that -0 is added). GPUs compute it in one operation.
+fn product_f32(a: f32, b: f32) -> f32 {
+    return fma(a, b, bitcast<f32>(p.zero | 0x80000000u));
+}
+
 // The upper half of a number's digits. Products of halves are exact, fused or not.
 fn upper_f32(x: f32) -> f32 {
     return bitcast<f32>(bitcast<u32>(x) & 0xfffff000u);
 }
 
-// Rounded correctly: what is left of a after the driver's quotient corrects it.
+// Rounded correctly: what is left of a after an approximate quotient corrects it.
 fn exact_div_f32(a: f32, b: f32) -> f32 {
-    let q = hide_f32(div_f32(a, b));
+    let inverse = 1.0f / b;
+    let q = product_f32(a, inverse);
     let qh = upper_f32(q);
     let ql = q - qh;
     let bh = upper_f32(b);
     let bl = b - bh;
     let rest = ((a - qh * bh) - qh * bl - ql * bh) - ql * bl;
     let ordinary = abs(q) > 1e-25f && abs(q) < 1e25f && abs(b) > 1e-10f && abs(b) < 1e10f;
-    return select(q, q + rest / b, ordinary);
+    return select(q, q + rest * inverse, ordinary);
 }
 
 fn exact_sqrt_f32(x: f32) -> f32 {
-    let s = hide_f32(sqrt(x));
+    let inverse = inverseSqrt(x);
+    let s = product_f32(x, inverse);
     let high = upper_f32(s);
     let low = s - high;
     let rest = ((x - high * high) - 2.0f * (high * low)) - low * low;
-    return select(s, s + rest * (0.5f / s), x > 1e-20f && x < 1e20f);
-}
-
-// The exponential of programs of bytes: lang/exact/exponential.py, operation by operation.
-fn quick_exp_f32(x: f32) -> f32 {
-    let t = hide_f32(min(max(x, -87.0f), 88.0f) * 1.4426950408889634f);
-    let shifted = hide_f32(t + 12582912.0f);
-    let rest = t - (shifted - 12582912.0f);
-    var total = hide_f32(rest * 0.009582853183706542f) + 0.05590642514458512f;
-    total = hide_f32(total * rest) + 0.2402409861165368f;
-    total = hide_f32(total * rest) + 0.6931241933554522f;
-    total = hide_f32(total * rest) + 1.0f;
-    return total * bitcast<f32>((bitcast<u32>(shifted) << 23u) + 0x3f800000u);
+    return select(sqrt(x), s + rest * (0.5f * inverse), x > 1e-20f && x < 1e20f);
 }
 
 // x * 2^n, in two steps to cover the whole range.
@@ -458,11 +451,6 @@ fn atan2_f32(y: f32, x: f32) -> f32 {
     return bitcast<f32>(bitcast<u32>(r) | (bitcast<u32>(y) & 0x80000000u));
 }
 
-// The leading 12 bits: products of two such numbers are exact.
-fn head_f32(x: f32) -> f32 {
-    return bitcast<f32>(bitcast<u32>(x) & 0xfffff000u);
-}
-
 // x^y for finite x > 0 and finite y. The logarithm and its product with y are sums of two numbers,
 // else the error of the product would be magnified a hundredfold.
 fn pow_core_f32(x: f32, y: f32) -> f32 {
@@ -483,8 +471,8 @@ fn pow_core_f32(x: f32, y: f32) -> f32 {
     let sum = m + 1.0f;
     let inverse = 1.0f / sum;
     let s = f * inverse;
-    let sh = head_f32(s);
-    let th = head_f32(sum);
+    let sh = upper_f32(s);
+    let th = upper_f32(sum);
     let tl = m - hide_f32(th - 1.0f);
     let sl = (hide_f32(f - sh * th) - sh * tl) * inverse;
     let z = s * s;
@@ -495,9 +483,9 @@ fn pow_core_f32(x: f32, y: f32) -> f32 {
     let n = f32(e);
     let low = 6.2445681e-4f * sh + 2.88539008f * (sl + s * (q * z));
     let high = 2.884765625f * sh;
-    let t1 = head_f32((n + high) + low);
+    let t1 = upper_f32((n + high) + low);
     let t2 = (hide_f32(n - t1) + high) + low;
-    let y1 = head_f32(y);
+    let y1 = upper_f32(y);
     let wl = (y - y1) * t1 + y * t2;
     let wh = y1 * t1;
     // Beyond the bounds the scaled result is infinite or zero by itself.
@@ -657,28 +645,6 @@ fn cos_core_f64(r: f64) -> f64 {
     q = q * z - 1.38888888888741095749e-03lf;
     q = q * z + 4.16666666666666019037e-02lf;
     return 1.0lf + ((q * z) * z - 0.5lf * z);
-}
-
-fn sin_f64(x: f64) -> f64 {
-    let a = quadrant_f64(x);
-    let odd = a.y == 1.0lf || a.y == 3.0lf;
-    let y = select(sin_core_f64(a.x), cos_core_f64(a.x), odd);
-    return select(select(y, -y, a.y >= 2.0lf), x, x == 0.0lf);
-}
-
-fn cos_f64(x: f64) -> f64 {
-    let a = quadrant_f64(x);
-    let odd = a.y == 1.0lf || a.y == 3.0lf;
-    let y = select(cos_core_f64(a.x), sin_core_f64(a.x), odd);
-    return select(y, -y, a.y == 1.0lf || a.y == 2.0lf);
-}
-
-fn tan_f64(x: f64) -> f64 {
-    let a = quadrant_f64(x);
-    let s = sin_core_f64(a.x);
-    let c = cos_core_f64(a.x);
-    if (a.y == 1.0lf || a.y == 3.0lf) { return -c / s; }
-    return select(s / c, x, x == 0.0lf);
 }
 
 fn atan_f64(x: f64) -> f64 {

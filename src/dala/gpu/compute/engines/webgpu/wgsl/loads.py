@@ -7,11 +7,12 @@ from typing import Final
 
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Geometry
+from dala.gpu.compute.engines.unroll import has_loops
 from dala.gpu.compute.engines.webgpu.wgsl.joining import ALIGN, join_inputs
 from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, Names
 from dala.gpu.compute.engines.webgpu.wgsl.offsets import fixed_offsets, offset_names
 from dala.gpu.compute.engines.webgpu.wgsl.shader import MANY_BUFFERS, Metering, Pattern
-from dala.gpu.compute.lang.ir import LOADED, For, Program, statements, values
+from dala.gpu.compute.lang.ir import LOADED, Program, values
 
 #: Kinds of argument that are read by a function instead of passed to ``kernel``.
 READ_BY_FUNCTION: Final = frozenset({"image", "array"})
@@ -46,11 +47,17 @@ class Reading:
         #: Arguments and axes that the program uses.
         self.looked = {v.attr for v in used if v.op in ("element", "array")}
         self.looked |= {v.attr[0] for v in used if v.op in ("pixel", "image")}
+        #: Used arguments that are passed to ``kernel``.
+        self.passed = [
+            i
+            for i, arg in enumerate(program.args)
+            if i in self.looked and arg.kind not in READ_BY_FUNCTION
+        ]
         self.positions = {v.attr for v in used if v.op == "position"}
         self.offsets = (fixed_offsets(program) or {}) if self.pattern == "strips" else {}
         if any(v.op == "image" for v in used) and not self.offsets:
             self.positions |= {0, 1}
-        self.loops = any(isinstance(s, For) for s in statements(program.body))
+        self.loops = has_loops(program.body)
 
         self.names = Names()
         axes = ("y", "x") if program.rank == 2 else [f"at{k}" for k in range(program.rank)]
@@ -65,14 +72,14 @@ class Reading:
         #: Arguments with a binding of their own, and those that share one.
         self.bound, self.joined = join_inputs(program, free, buffers - own)
         self.shared = [self.names.new(f"joined_{k}") for k in range(len(self.joined))]
-        self._fetches: dict[int, str] = {}
         self.near = offset_names(self.names, self.values, self.offsets)
         self.helpers: set[str] = set()
         self.functions: list[str] = []
         #: Members of the uniform block by name: the WGSL type, and the function that computes the
         #: value from the geometry.
         self.members: dict[str, tuple[str, Callable[[Geometry], int]]] = {}
-        self._bytes: dict[int, str] = {}
+        #: Names of functions that read arguments.
+        self._made: dict[str, str] = {}
 
     # bindings
 
@@ -105,20 +112,26 @@ class Reading:
         """Return one element of an argument's binding, of the type that :meth:`stored` returns."""
         if i in self.bound or i in self.aliased:
             return f"{self.bindings[i]}[{index}]"
-        if i not in self._fetches:
-            name = self._fetches[i] = self.names.new(f"{self.values[i]}_joined")
+        stored = self.stored(i)
+
+        def joined() -> str:
             k = next(k for k, group in enumerate(self.joined) if i in group.args)
             group, program = self.joined[k], self.program
             place = group.args.index(i)
             start = self.member(
                 f"{self.values[i]}_start", lambda g: group.starts(program, g)[place] // ALIGN
             )
-            stored = self.stored(i)
-            self.functions.append(
-                f"fn {name}(i: u32) -> {stored} {{\n"
-                f"    return {group.fetch(self.shared[k], start, stored)};\n}}"
-            )
-        return f"{self._fetches[i]}({index})"
+            return group.fetch(self.shared[k], start, stored)
+
+        return f"{self.function(f'{self.values[i]}_joined', stored, joined)}({index})"
+
+    def function(self, wish: str, type_: str, value: Callable[[], str]) -> str:
+        """Return the name of a function of ``i: u32``; it is written on the first call."""
+        if wish not in self._made:
+            name = self._made[wish] = self.names.new(wish)
+            text = f"fn {name}(i: u32) -> {type_} {{\n    return {value()};\n}}"
+            self.functions.append(text)
+        return self._made[wish]
 
     # the uniform block
 
@@ -130,11 +143,7 @@ class Reading:
     def extent(self, argument: int, axis: int) -> str:
         """Return the size of an argument (-1: the output) along an axis, as ``dim`` defines it."""
         name = "out" if argument < 0 else self.values[argument]
-        return self.member(
-            f"{name}_dim_{axis}",
-            lambda g: (g.out_shape if argument < 0 else g.shapes[argument])[axis],
-            "i32",
-        )
+        return self.member(f"{name}_dim_{axis}", lambda g: g.extent(argument, axis), "i32")
 
     def size(self, i: int, axis: int) -> str:
         """Return the size of an image or array along an axis; 1 if it is empty."""
@@ -157,14 +166,11 @@ class Reading:
 
     def byte(self, i: int) -> str:
         """Return a function that reads one u8 of an argument."""
-        if i not in self._bytes:
-            name = self._bytes[i] = self.names.new(f"{self.values[i]}_byte")
-            word = self.fetch(i, "i >> 2u")
-            self.functions.append(
-                f"fn {name}(i: u32) -> i32 {{\n"
-                f"    return i32(({word} >> ((i & 3u) * 8u)) & 255u);\n}}"
-            )
-        return self._bytes[i]
+        return self.function(
+            f"{self.values[i]}_byte",
+            "i32",
+            lambda: f"i32(({self.fetch(i, 'i >> 2u')} >> ((i & 3u) * 8u)) & 255u)",
+        )
 
     def item(self, i: int, index: str) -> str:
         """Return one number of an argument that is not bound in quads."""
@@ -172,17 +178,24 @@ class Reading:
             return f"{self.byte(i)}({index})"
         return self.fetch(i, index)
 
+    def four(self, i: int, index: str) -> str:
+        """Return four numbers of an argument, which are one element of its binding."""
+        found = self.fetch(i, index)
+        return self.helped("unpack_u8", found) if self.program.args[i].dtype == "u8" else found
+
+    def helped(self, helper: str, argument: str) -> str:
+        """Return a call of a helper function."""
+        self.helpers.add(helper)
+        return f"{helper}({argument})"
+
     def pixel(self, i: int, index: str) -> str:
         """Return one pixel of an argument that is not bound in quads; ``index`` is a name."""
         arg = self.program.args[i]
         n = arg.channels
         if n == 1:
             return self.item(i, index)
-        if n == 4 and arg.dtype == "u8":
-            self.helpers.add("unpack_u8")
-            return f"unpack_u8({self.fetch(i, index)})"
-        if n == 4 and ITEMSIZE[arg.dtype] == 4:
-            return self.fetch(i, index)
+        if n == 4 and ITEMSIZE[arg.dtype] <= 4:
+            return self.four(i, index)
         parts = [self.item(i, f"{index} * {n}u + {c}u") for c in range(n)]
         return f"{vector(LOADED[arg.dtype], n)}({', '.join(parts)})"
 
@@ -232,10 +245,8 @@ class Reading:
         """Return lines that load the arguments of ``kernel`` at one position."""
         lines: list[str] = []
         walked: list[str] = []
-        for i, arg in enumerate(self.program.args):
-            if i not in self.looked or i in skip or arg.kind in READ_BY_FUNCTION:
-                continue
-            if arg.kind == "pixel":
+        for i in (i for i in self.passed if i not in skip):
+            if self.program.args[i].kind == "pixel":
                 lines.append(f"let {self.values[i]} = {self.pixel(i, linear)};")
                 continue
             if i in self.aliased or (self.axes == 1 and self.inner[i] == 1):

@@ -1,15 +1,17 @@
-"""WGSL identifiers and literals."""
+"""WGSL identifiers, literals and lines."""
 
 from __future__ import annotations
 
 import math
 import re
 import struct
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
 
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_names
+from dala.gpu.compute.lang.ir import Param
 
 #: The WGSL type of each type of the IR.
 WGSL_TYPE: Final = {
@@ -46,6 +48,30 @@ _MAIN_WORDS: Final = "group groups lane at e i q r row column tile strip result"
 _NUMBERED: Final = ("d", "e", "r", "up", "rest")
 
 
+def bindings(
+    read: Iterable[str], write: Iterable[str], block: str = "Block", first: int = 0
+) -> list[str]:
+    """Return the declarations of buffers ("name: type") and of the uniform block ``p``.
+
+    >>> bindings(["a: array<u32>"], [], "Numbers")[1]
+    '@group(0) @binding(1) var<uniform> p: Numbers;'
+    """
+    kinds = [f"<storage, read> {text}" for text in read]
+    kinds += [f"<storage, read_write> {text}" for text in write]
+    every = [*kinds, f"<uniform> p: {block}"]
+    return [f"@group(0) @binding({k}) var{text};" for k, text in enumerate(every, first)]
+
+
+def indented(lines: Iterable[str], depth: int = 1) -> list[str]:
+    """Return lines indented by some levels."""
+    return ["    " * depth + line for line in lines]
+
+
+def text_of(lines: Iterable[str], depth: int = 1) -> str:
+    """Return lines, indented by some levels, as text."""
+    return "\n".join(indented(lines, depth))
+
+
 class Names:
     """Generates unique WGSL identifiers."""
 
@@ -79,6 +105,13 @@ class Names:
         while f"t{self._count}" in self._taken:
             self._count += 1
         return f"t{self._count}"
+
+
+def param_member(param: Param, prefix: str) -> tuple[str, str]:
+    """Return a name for a parameter in the uniform block, and its type there."""
+    component = "" if param.component is None else f"_{param.component}"
+    kind = "u32" if param.type == "bool" else WGSL_TYPE[param.type]
+    return f"{prefix}_{param.name}{component}", kind
 
 
 def literal(number: int | float, type_: str, helpers: set[str]) -> str:

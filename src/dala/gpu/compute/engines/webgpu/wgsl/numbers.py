@@ -7,6 +7,7 @@ u32 and i64; bytes are u32. The shaders have a uniform block ``p`` with a member
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE
@@ -98,7 +99,7 @@ def neutral(kind: str, operation: str) -> str:
     return (least if operation == "max" else most)[kind]
 
 
-def fields(*names: str) -> str:
-    """Return the declaration of the uniform block: u32 numbers, ``zero`` last."""
+def declared(names: Sequence[str], *parts: str) -> str:
+    """Return the uniform block (u32 numbers, ``zero`` last) and the other parts that are not ""."""
     fields = "".join(f"    {n}: u32,\n" for n in (*names, "zero"))
-    return f"struct Block {{\n{fields}}}\n"
+    return "\n".join(filter(None, (f"struct Block {{\n{fields}}}\n", *parts)))

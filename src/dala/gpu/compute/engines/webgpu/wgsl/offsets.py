@@ -43,11 +43,17 @@ def offset_names(
 ) -> dict[tuple[int, int, int], str]:
     """Return a name for each neighbor by argument, dx and dy; ``called`` are argument names."""
     return {
-        (i, dx, dy): names.new(f"{called[i]}_{_side(dx)}_{_side(dy)}")
+        (i, dx, dy): names.new(f"{called[i]}{side(dx)}{side(dy)}")
         for i, pairs in offsets.items()
         for dx, dy in pairs
     }
 
 
-def _side(distance: int) -> str:
-    return f"m{-distance}" if distance < 0 else str(distance)
+def side(n: int) -> str:
+    """Return an offset as part of a name."""
+    return f"_m{-n}" if n < 0 else f"_{n}"
+
+
+def plus(n: int) -> str:
+    """Return the WGSL that adds an offset."""
+    return f"+ {n}i" if n >= 0 else f"- {-n}i"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dala.gpu.compute.engines.webgpu.rewrite.tables import copied_channels
-from dala.gpu.compute.engines.webgpu.wgsl.loads import READ_BY_FUNCTION, Reading, unravel, vector
+from dala.gpu.compute.engines.webgpu.wgsl.loads import Reading, unravel, vector
+from dala.gpu.compute.engines.webgpu.wgsl.names import indented, text_of
 from dala.gpu.compute.engines.webgpu.wgsl.shader import TABLE_QUADS
 from dala.gpu.compute.lang.ir import LOADED
 
@@ -26,15 +27,13 @@ class Quads(Reading):
 
     def signature(self) -> list[str]:
         """Return the parameters of ``kernel``: loaded arguments, neighbors, positions."""
-        loaded = [
-            f"{self.values[i]}: "
-            + vector(LOADED[arg.dtype], arg.channels if arg.kind == "pixel" else 1)
-            for i, arg in enumerate(self.program.args)
-            if i in self.looked and arg.kind not in READ_BY_FUNCTION
-        ]
-        for (i, _, _), name in self.near.items():
+        names = [(i, self.values[i]) for i in self.passed]
+        names += [(i, name) for (i, _, _), name in self.near.items()]
+        loaded = []
+        for i, name in names:
             arg = self.program.args[i]
-            loaded.append(f"{name}: {vector(LOADED[arg.dtype], arg.channels)}")
+            channels = 1 if arg.kind == "element" else arg.channels
+            loaded.append(f"{name}: {vector(LOADED[arg.dtype], channels)}")
         return loaded + [f"{name}: i32" for k, name in enumerate(self.at) if k in self.positions]
 
     def call(self, **named: str) -> str:
@@ -51,7 +50,7 @@ class Quads(Reading):
             "fn main(@builtin(workgroup_id) group: vec3<u32>,",
             "        @builtin(num_workgroups) groups: vec3<u32>,",
             "        @builtin(local_invocation_index) lane: u32) {",
-            *("    " + line for line in lines),
+            *indented(lines),
             "}",
         ]
 
@@ -67,8 +66,7 @@ class Quads(Reading):
     def store(self, index: str, value: str) -> list[str]:
         """Return lines that store one position's result."""
         if self.channels == 4 and self.program.out.dtype == "u8":
-            self.helpers.add("pack_u8")
-            return [f"output[{index}] = pack_u8({value});"]
+            return [f"output[{index}] = {self.helped('pack_u8', value)};"]
         if self.channels == 1 or self.stored(-1).startswith("vec4"):
             return [f"output[{index}] = {value};"]
         lines = [f"let result = {value};"]
@@ -90,8 +88,8 @@ class Quads(Reading):
     def main_bytes(self) -> list[str]:
         """Return lines for four u8 per invocation, loaded one by one."""
         lines = [*self.where("e"), *self.gather("e"), f"return {self.call()};"]
-        inside = "\n".join("    " + line for line in lines)
-        self.functions.append(f"fn at(e: u32) -> {self.result_type()} {{\n{inside}\n}}")
+        head = f"fn at(e: u32) -> {self.result_type()} {{"
+        self.functions.append(f"{head}\n{text_of(lines)}\n}}")
         if self.looped:
             results = self.results_in_loop([{}] * 4, [], "at(e + k)")
         else:
@@ -112,16 +110,11 @@ class Quads(Reading):
             sizes = [*(self.dim(k) for k in range(1, self.axes - 1)), row]
             lines += unravel("i", walked, sizes, "rest")
         calls: list[dict[str, str]] = [{}, {}, {}, {}]
-        for i, arg in enumerate(self.program.args):
-            if i not in self.looked or arg.kind in READ_BY_FUNCTION:
-                continue
+        for i in self.passed:
             name = self.values[i]
             if self.in_quads(i):
                 index = "i" if i in self.aliased else self.index(i, walked, 4)
-                load = self.fetch(i, index)
-                if arg.dtype == "u8":
-                    self.helpers.add("unpack_u8")
-                    load = f"unpack_u8({load})"
+                load = self.four(i, index)
                 parts = [f"{name}.{c}" for c in "xyzw"]
             elif self.inner[i] == 0:
                 load, parts = self.item(i, self.index(i, walked)), [name] * 4
@@ -142,18 +135,13 @@ class Quads(Reading):
         """Return lines of ``main`` for four pixels."""
         lines = self.begin_four()
         calls: list[dict[str, str]] = [{}, {}, {}, {}]
-        together = {
-            i for i in self.looked if self.kind(i) not in READ_BY_FUNCTION and self.in_quads(i)
-        }
+        together = {i for i in self.passed if self.in_quads(i)}
         for i in sorted(together):
             more, parts = self.four_pixels(i)
             lines += more
             for k in range(4):
                 calls[k][self.values[i]] = parts[k]
-        alone = [
-            i for i in self.looked if self.kind(i) not in READ_BY_FUNCTION and i not in together
-        ]
-        if not self.positions and not alone:
+        if not self.positions and len(together) == len(self.passed):
             return lines + self.results(calls) + self.store_four()
         if self.looped:  # load positions and arguments with other strides for each pixel
             each = ["let ek = e + k;", *self.where("ek"), *self.gather("ek", together)]
@@ -163,8 +151,7 @@ class Quads(Reading):
                 f"var r{k}: {self.result_type()};",
                 "{",
                 f"    let e{k} = min(e + {k}u, {self.count()} - 1u);",
-                *("    " + line for line in self.where(f"e{k}")),
-                *("    " + line for line in self.gather(f"e{k}", together)),
+                *indented([*self.where(f"e{k}"), *self.gather(f"e{k}", together)]),
                 f"    r{k} = {self.call(**calls[k])};",
                 "}",
             ]
@@ -177,8 +164,7 @@ class Quads(Reading):
         (i,) = self.looked
         quads = self.member("quads", lambda g: -(-g.count // 4))
         if self.channels == 4:
-            self.helpers.add("pack_u8")
-            entry = f"pack_u8({self.call(**{self.values[i]: 'vec4<i32>(i32(n))'})})"
+            entry = self.helped("pack_u8", self.call(**{self.values[i]: "vec4<i32>(i32(n))"}))
             value = f"vec4<u32>({', '.join(f'look_up(found.{c})' for c in 'xyzw')})"
         else:  # the same byte at all four places of a word
             entry = f"u32({self.call(**{self.values[i]: 'i32(n)'})}) * 0x01010101u"
@@ -194,8 +180,11 @@ class Quads(Reading):
             "// Each byte of a word by its entry; an entry has the results of all channels.\n"
             f"fn look_up(word: u32) -> u32 {{\n    return {' | '.join(parts)};\n}}"
         )
+        # Not in a loop of one turn, with which SwiftShader compiles `gamma` for 20 s.
+        turns = f"for (var n = lane; n < 256u; n += {self.workgroup}u)"
+        head = "{ let n = lane;" if self.workgroup == 256 else f"{turns} {{"
         return self.main([
-            f"for (var n = lane; n < 256u; n += {self.workgroup}u) {{ table[n] = {entry}; }}",
+            f"{head} table[n] = {entry}; }}",
             "workgroupBarrier();",
             f"let first = ({self.group()}) * {TABLE_QUADS * self.workgroup}u + lane;",
             f"for (var k = 0u; k < {TABLE_QUADS}u; k += 1u) {{",
@@ -243,7 +232,7 @@ class Quads(Reading):
             f"var r: array<{self.result_type()}, 4>;",
             f"let last = min(4u, {self.count()} - e);",
             "for (var k = 0u; k < last; k += 1u) {",
-            *("    " + line for line in each),
+            *indented(each),
             f"    r[k] = {call or self.call(**named)};",
             "}",
             *(f"let r{k} = r[{k}];" for k in range(4)),
@@ -253,17 +242,15 @@ class Quads(Reading):
         """Return lines that load four neighboring pixels of an argument, and their expressions."""
         arg, name = self.program.args[i], self.values[i]
         n = arg.channels
-        if arg.dtype == "u8":
-            self.helpers.add("unpack_u8")
-            if n == 4:
-                words = self.names.new(f"{name}_words")
-                pixels = [f"unpack_u8({words}.{c})" for c in "xyzw"]
-                return [f"let {words} = {self.fetch(i, 'i')};"], pixels
+        if arg.dtype == "u8" and n == 4:
+            words = self.names.new(f"{name}_words")
+            pixels = [self.helped("unpack_u8", f"{words}.{c}") for c in "xyzw"]
+            return [f"let {words} = {self.fetch(i, 'i')};"], pixels
         lines, numbers = [], []
         for k in range(n):
             four = name if n == 1 else self.names.new(f"{name}{k}")
-            load = self.fetch(i, "i" if n == 1 else f"i * {n}u + {k}u")
-            lines.append(f"let {four} = {f'unpack_u8({load})' if arg.dtype == 'u8' else load};")
+            load = self.four(i, "i" if n == 1 else f"i * {n}u + {k}u")
+            lines.append(f"let {four} = {load};")
             numbers += [f"{four}.{c}" for c in "xyzw"]
         if n == 1:
             return lines, numbers
@@ -273,17 +260,15 @@ class Quads(Reading):
     def store_four(self) -> list[str]:
         """Return lines that store r0 to r3; a vec4 beyond the end is not written."""
         n, u8 = self.channels, self.program.out.dtype == "u8"
-        if u8:
-            self.helpers.add("pack_u8")
-            if n == 4:
-                packed = ", ".join(f"pack_u8(r{k})" for k in range(4))
-                return [f"output[i] = vec4<u32>({packed});"]
+        if u8 and n == 4:
+            packed = ", ".join(self.helped("pack_u8", f"r{k}") for k in range(4))
+            return [f"output[i] = vec4<u32>({packed});"]
         numbers = [f"r{k}" if n == 1 else f"r{k}.{c}" for k in range(4) for c in "xyzw"[:n]]
         type_ = vector(LOADED[self.program.out.dtype], 4)
         lines = []
         for k in range(n):
             value = f"{type_}({', '.join(numbers[k * 4 : k * 4 + 4])})"
-            value = f"pack_u8({value})" if u8 else value
+            value = self.helped("pack_u8", value) if u8 else value
             place = "i" if n == 1 else f"i * {n}u + {k}u"
             line = f"output[{place}] = {value};"
             if k > 0:

@@ -23,7 +23,7 @@ Extents, strides and parameters are members of one uniform block, so new shapes 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -31,6 +31,7 @@ import numpy as np
 
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Geometry, Values
+from dala.gpu.compute.engines.unroll import wrap
 from dala.gpu.compute.engines.webgpu.rewrite.tables import MIN_LENGTH, maps_bytes
 from dala.gpu.compute.engines.webgpu.wgsl.joining import JoinedInputs
 from dala.gpu.compute.engines.webgpu.wgsl.offsets import fixed_offsets
@@ -72,7 +73,7 @@ _LENGTHS: Final = {
 _PLAIN, _BRANCH, _LOOP = 0.5, 6, 20
 
 #: The ``struct`` format of each WGSL type in the uniform block.
-PACK: Final = {"u32": "I", "i32": "i", "f32": "f", "f64": "d", "i64": "q"}
+_PACK: Final = {"u32": "I", "i32": "i", "f32": "f", "f64": "d", "i64": "q"}
 
 
 #: Values of the flag: a position has used up its iterations; the adapter ended a loop.
@@ -82,7 +83,7 @@ CUT: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Metering:
-    """How the loops of a shader are metered. Its workgroups may be dispatched in pieces."""
+    """The metering of loops in a shader, whose workgroups may be dispatched in pieces."""
 
     #: Iterations at a position, or None for any number.
     limit: int | None = None
@@ -108,14 +109,23 @@ class BlockLayout:
         """Return the geometry's numbers for :meth:`pack`."""
         return tuple(value(geometry) for value in self.statics)
 
+    def ordered(self, numbers: Values, params: Sequence[int | float]) -> Values:
+        """Return all numbers of the block in order; ``params`` are in the order of the block."""
+        return (*params[: self.wide], *numbers, *params[self.wide :])
+
     def pack(self, numbers: Values, params: Values) -> bytes:
         """Return the block of one dispatch."""
-        chosen = [params[i] for i, _ in self.params]
         try:
-            return self.packer.pack(*chosen[: self.wide], *numbers, *chosen[self.wide :])
+            return self.packer.pack(*self.ordered(numbers, [params[i] for i, _ in self.params]))
         except (struct.error, OverflowError, TypeError):  # a number does not fit its type
             fitted = [_fit(params[i], type_) for i, type_ in self.params]
-            return self.packer.pack(*fitted[: self.wide], *numbers, *fitted[self.wide :])
+            return self.packer.pack(*self.ordered(numbers, fitted))
+
+
+def block_packer(types: Iterable[str]) -> struct.Struct:
+    """Return the format of a block of these WGSL types, padded to whole vec4."""
+    form = "<" + "".join(_PACK[type_] for type_ in types)
+    return struct.Struct(form + "x" * (-struct.calcsize(form) % 16))
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +267,4 @@ def _fit(value: int | float, type_: str) -> int | float:
     if type_ == "f32":
         with np.errstate(over="ignore"):
             return float(np.float32(value))
-    bits = 64 if type_ == "i64" else 32
-    whole = int(value) & ((1 << bits) - 1)
-    return whole - (1 << bits) if type_ != "u32" and whole >> (bits - 1) else whole
+    return wrap(int(value), {"i64": "s64"}.get(type_, type_))

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import struct
-
 from dala.gpu.compute.engines.webgpu.rewrite.ranges import find_ranges
 from dala.gpu.compute.engines.webgpu.wgsl.body import WgslBody
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
 from dala.gpu.compute.engines.webgpu.wgsl.loads import READ_BY_FUNCTION
-from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE
-from dala.gpu.compute.engines.webgpu.wgsl.offsets import MAX_OFFSET
+from dala.gpu.compute.engines.webgpu.wgsl.names import bindings, indented, param_member
+from dala.gpu.compute.engines.webgpu.wgsl.offsets import MAX_OFFSET, plus
 from dala.gpu.compute.engines.webgpu.wgsl.quads import Quads
 from dala.gpu.compute.engines.webgpu.wgsl.shader import (
-    PACK,
     STRIP,
     TABLE_QUADS,
     TILE,
     BlockLayout,
+    Metering,
     Shader,
+    block_packer,
 )
-from dala.gpu.compute.lang.ir import Param, values
+from dala.gpu.compute.lang.ir import values
 
 
 class ShaderWriter(Quads):
@@ -35,8 +34,8 @@ class ShaderWriter(Quads):
         """
         self.looped = looped
         program = self.program
-        params = [self.names.new(_param_name(param)) for param in program.params]
-        types = ["u32" if p.type == "bool" else WGSL_TYPE[p.type] for p in program.params]
+        members = [param_member(param, "param") for param in program.params]
+        params, types = [self.names.new(wish) for wish, _ in members], [kind for _, kind in members]
         free = [
             i
             for i in sorted(self.looked)
@@ -52,9 +51,9 @@ class ShaderWriter(Quads):
             params=tuple(f"p.{name}" for name in params),
             dims={v.attr: self.extent(*v.attr) for v in values(program.body) if v.op == "dim"},
             near=self.near,
-            metering=self.metering,
+            metering=self.metering or Metering(),
             apart=apart,
-            ranges=find_ranges(program) if ordinary else None,
+            ranges=find_ranges(program) if ordinary else {},
         )
         if apart:
             self.member("once", lambda g: 1)
@@ -68,11 +67,12 @@ class ShaderWriter(Quads):
         helpers = helper_source(self.helpers) if self.helpers else ""
         if "p.zero" in helpers:
             self.member("zero", lambda g: 0)
+        struct, layout = self.block(params, types)
         return Shader(
             source="\n".join([
                 f"// {program.name}: {self.describe()}",
                 "",
-                *self.block_struct(params, types),
+                *struct,
                 "",
                 *self.bind(),
                 "",
@@ -87,7 +87,7 @@ class ShaderWriter(Quads):
             ]),
             pattern=self.pattern,
             bound=self.bound,
-            block=self.block_layout(types),
+            block=layout,
             workgroup=self.workgroup,
             joined=self.joined,
         )  # fmt: skip
@@ -104,29 +104,18 @@ class ShaderWriter(Quads):
             "strips": f"each invocation computes {STRIP} {what}s of a column",
         }[self.pattern]
 
-    def block_struct(self, params: list[str], types: list[str]) -> list[str]:
-        """Return the declaration of the uniform block."""
-        typed = [f"    {name}: {type_}," for name, type_ in zip(params, types, strict=True)]
-        wide = [line for line, type_ in zip(typed, types, strict=True) if type_ in ("f64", "i64")]
-        return [
-            "struct Block {",
-            *wide,
-            *(f"    {name}: {type_}," for name, (type_, _) in self.members.items()),
-            *(line for line in typed if line not in wide),
-            "}",
-        ]
-
-    def block_layout(self, types: list[str]) -> BlockLayout:
-        """Return the layout of the uniform block."""
+    def block(self, names: list[str], types: list[str]) -> tuple[list[str], BlockLayout]:
+        """Return the declaration of the uniform block with some parameters, and its layout."""
         params = sorted(enumerate(types), key=lambda item: item[1] not in ("f64", "i64"))
         wide = sum(type_ in ("f64", "i64") for type_ in types)
-        order = [type_ for _, type_ in params]
-        order[wide:wide] = [type_ for type_, _ in self.members.values()]
-        form = "<" + "".join(PACK[type_] for type_ in order)
-        form += "x" * (-struct.calcsize(form) % 16)
+        order = [(names[i], type_) for i, type_ in params]
+        order[wide:wide] = [(name, type_) for name, (type_, _) in self.members.items()]
         statics = tuple(value for _, value in self.members.values())
         first = list(self.members).index("first") if self.metering is not None else None
-        return BlockLayout(statics, tuple(params), wide, struct.Struct(form), first)
+        packer = block_packer(type_ for _, type_ in order)
+        lines = indented(f"{name}: {type_}," for name, type_ in order)
+        layout = BlockLayout(statics, tuple(params), wide, packer, first)
+        return ["struct Block {", *lines, "}"], layout
 
     def bind(self) -> list[str]:
         """Return the declarations of all bindings."""
@@ -135,18 +124,10 @@ class ShaderWriter(Quads):
             f"{name}: array<{group.element}>"
             for name, group in zip(self.shared, self.joined, strict=True)
         ]
-        n = len(read)
-        return [
-            *(f"@group(0) @binding({k}) var<storage, read> {text};" for k, text in enumerate(read)),
-            f"@group(0) @binding({n}) var<storage, read_write> output: array<{self.stored(-1)}>;",
-            *(
-                [f"@group(0) @binding({n + 1}) var<storage, read_write> over: atomic<u32>;"]
-                if self.metering is not None
-                else []
-            ),
-            f"@group(0) @binding({n + 1 + (self.metering is not None)}) var<uniform> p: Block;",
-            *(["var<private> left: i32;"] if self.metering is not None else []),
-        ]
+        write, private = [f"output: array<{self.stored(-1)}>"], []
+        if self.metering is not None:
+            write, private = [*write, "over: atomic<u32>"], ["var<private> left: i32;"]
+        return bindings(read, write) + private
 
     def main_single(self) -> list[str]:
         """Return lines for one position per invocation, in order."""
@@ -158,17 +139,26 @@ class ShaderWriter(Quads):
             *self.store("e", self.call()),
         ])  # fmt: skip
 
-    def main_tiles(self) -> list[str]:
-        """Return lines for one pixel per invocation; a workgroup is a rectangle of pixels."""
+    def tile(self, down: str, *more: str) -> tuple[str, str, list[str]]:
+        """Return width, height, and lines that compute an invocation's place in tiles of pixels."""
         width = self.member("width", lambda g: g.out_shape[1])
         height = self.member("height", lambda g: g.out_shape[0])
         across = self.member("tiles_across", lambda g: -(-g.out_shape[1] // TILE))
-        y, x = self.at
-        return self.main([
+        lines = [
             f"let tile = {self.group()};",
             f"let column = (tile % {across}) * {TILE}u + lane % {TILE}u;",
-            f"let row = (tile / {across}) * {self.workgroup // TILE}u + lane / {TILE}u;",
+            f"let {down} = (tile / {across}) * {self.workgroup // TILE}u + lane / {TILE}u;",
+            *more,
             f"if (column >= {width} || row >= {height}) {{ return; }}",
+        ]
+        return width, height, lines
+
+    def main_tiles(self) -> list[str]:
+        """Return lines for one pixel per invocation; a workgroup is a rectangle of pixels."""
+        width, _, lines = self.tile("row")
+        y, x = self.at
+        return self.main([
+            *lines,
             f"let e = row * {width} + column;",
             *([f"let {y} = i32(row);"] if 0 in self.positions else []),
             *([f"let {x} = i32(column);"] if 1 in self.positions else []),
@@ -180,15 +170,8 @@ class ShaderWriter(Quads):
 
     def main_strips(self) -> list[str]:
         """Return lines for one strip per invocation; the strips of a workgroup are side by side."""
-        width = self.member("width", lambda g: g.out_shape[1])
-        height = self.member("height", lambda g: g.out_shape[0])
-        across = self.member("tiles_across", lambda g: -(-g.out_shape[1] // TILE))
-        lines = [
-            f"let tile = {self.group()};",
-            f"let column = (tile % {across}) * {TILE}u + lane % {TILE}u;",
-            f"let strip = (tile / {across}) * {self.workgroup // TILE}u + lane / {TILE}u;",
-            f"let row = strip * {STRIP}u;",
-            f"if (column >= {width} || row >= {height}) {{ return; }}",
+        width, height, lines = self.tile("strip", f"let row = strip * {STRIP}u;")
+        lines += [
             "let e0 = row * p.width + column;",
             *(
                 f"let e{k} = min(row + {k}u, {height} - 1u) * {width} + column;"
@@ -209,33 +192,33 @@ class ShaderWriter(Quads):
         # Compute all results before storing any, so that the compiler can share common work.
         lines += [f"let r{k} = {self.call(**given)};" for k, given in enumerate(named)]
         for k in range(STRIP):
-            lines.append(f"if (row + {k}u < {height}) {{" if k else "{")
-            lines += ["    " + line for line in self.store(f"e{k}", f"r{k}")]
-            lines.append("}")
+            head = f"if (row + {k}u < {height}) {{" if k else "{"
+            lines += [head, *indented(self.store(f"e{k}", f"r{k}")), "}"]
         return self.main(lines)
 
     def load_near(self, lines: list[str]) -> dict[tuple[int, int, int], str]:
         """Add lines that load the neighbors of a strip; return names by argument, dx and row."""
         found: dict[tuple[int, int, int], str] = {}
+
+        def clamped(i: int, word: str, step: int, end: str) -> str:
+            name = self.names.new(f"{self.values[i]}_{word}_{step + MAX_OFFSET}")
+            lines.append(f"let {name} = u32(clamp(i32({word}) {plus(step)}, 0i, {end});")
+            return name
+
         for i, pairs in self.offsets.items():
             wanted = {(dy + k, dx) for dx, dy in pairs for k in range(STRIP)}
             across, down = self.size(i, 1), self.size(i, 0)
-            columns, rows = {}, {}
-            for dx in sorted({dx for _, dx in wanted}):
-                columns[dx] = self.names.new(f"{self.values[i]}_column_{dx + MAX_OFFSET}")
-                place = f"i32(column) + {dx}i" if dx >= 0 else f"i32(column) - {-dx}i"
-                lines.append(f"let {columns[dx]} = u32(clamp({place}, 0i, {across} - 1i));")
-            for dy in sorted({dy for dy, _ in wanted}):
-                rows[dy] = self.names.new(f"{self.values[i]}_row_{dy + MAX_OFFSET}")
-                place = f"i32(row) + {dy}i" if dy >= 0 else f"i32(row) - {-dy}i"
-                lines.append(f"let {rows[dy]} = u32(clamp({place}, 0i, {down} - 1i) * {across});")
+            columns = {
+                dx: clamped(i, "column", dx, f"{across} - 1i)")
+                for dx in sorted({dx for _, dx in wanted})
+            }
+            rows = {
+                dy: clamped(i, "row", dy, f"{down} - 1i) * {across}")
+                for dy in sorted({dy for dy, _ in wanted})
+            }
             for dy, dx in sorted(wanted):
                 place = self.names.new(f"{self.values[i]}_at")
                 name = found[i, dx, dy] = self.names.new(f"{self.values[i]}_here")
                 lines.append(f"let {place} = {rows[dy]} + {columns[dx]};")
                 lines.append(f"let {name} = {self.pixel(i, place)};")
         return found
-
-
-def _param_name(param: Param) -> str:
-    return f"param_{param.name}" + ("" if param.component is None else f"_{param.component}")

@@ -25,22 +25,27 @@ _KINDS: Final = {"f32": np.dtype("f4"), "s32": np.dtype("i4"), "bool": np.dtype(
 _Leaf: TypeAlias = Callable[[Value], NDArray | None]
 
 
-def kept_channel(v: Value, program: Program) -> tuple[int, int] | None:
+def kept_channels(result: tuple[Value, ...], program: Program) -> dict[int, tuple[int, int]]:
+    """Return the stored channels that always equal a channel of an argument at the same pixel."""
+    return {c: k for c, v in enumerate(result) if (k := _kept_channel(v, program)) is not None}
+
+
+def _kept_channel(v: Value, program: Program) -> tuple[int, int] | None:
     """Return the (argument, channel) that a stored value always equals at the same pixel."""
     if program.out.dtype != "u8":
-        same = _at_center(v) and program.args[v.attr[0]].dtype == program.out.dtype
+        same = at_center(v) and program.args[v.attr[0]].dtype == program.out.dtype
         return v.attr if same else None
     reads: list[Value] = []
 
     def leaf(v: Value) -> NDArray | None:
         if v.op not in ("pixel", "image"):
             return None
-        if not any(v.attr == r.attr for r in reads) or not _at_center(v):
+        if not any(v.attr == r.attr for r in reads) or not at_center(v):
             reads.append(v)
         return np.arange(256, dtype=np.int32)
 
     numbers = _evaluate(v, leaf, {})
-    if len(reads) != 1 or not _at_center(reads[0]) or not _is_identity(numbers):
+    if len(reads) != 1 or not at_center(reads[0]) or not _is_identity(numbers):
         return None
     argument, channel = reads[0].attr
     return (argument, channel) if program.args[argument].dtype == "u8" else None
@@ -61,7 +66,8 @@ def scaled_byte(v: Value, scaled: Callable[[Value], bool]) -> Value | None:
     return found[0] if len(found) == 1 and _is_identity(numbers) else None
 
 
-def _at_center(v: Value) -> bool:
+def at_center(v: Value) -> bool:
+    """Return whether a value reads its own pixel."""
     if v.op == "pixel":
         return True
     return v.op == "image" and all(a.op == "const" and a.attr == 0 for a in v.args)

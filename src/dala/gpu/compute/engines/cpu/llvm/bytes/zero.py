@@ -2,21 +2,26 @@
 
 Many filters add something times an amount. With an amount of 0, whole channels are often copies of
 the input, and what they would have needed is not computed. Row functions test this for every row;
-see ``rows/forms/zero_param.py``.
+see ``rows/forms/row_functions.py``.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from dala.gpu.compute.engines.cpu.llvm.bytes.values import kept_channel
+from dala.gpu.compute.engines.cpu.llvm.bytes.values import kept_channels
 from dala.gpu.compute.engines.cpu.llvm.weighted_sums import needed_values
-from dala.gpu.compute.lang.ir import FLOATS, Block, Program, Value
+from dala.gpu.compute.lang.ir import FLOATS, Block, Value
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
 
 #: Uniform factors of what is left out must not exceed 2 to this power: their product with 0 is 0.
 UNIFORM_BITS: Final = 10
+#: Operations whose result is bounded if their operands are.
+_SIZED: Final = frozenset({"add", "sub", "mul", "neg", "abs", "min", "max", "select"})
 #: Numbers up to 2 to this power are finite.
 _MOST_BITS: Final = 120
 
@@ -34,26 +39,21 @@ class ZeroVariant:
     guarded: list[Value]
 
 
-def find_zero_variant(
-    program: Program,
-    block: Block,
-    result: tuple[Value, ...],
-    varying: set[Value],
-    kept: dict[int, tuple[int, int]],
-) -> ZeroVariant | None:
+def find_zero_variant(analysis: ProgramAnalysis) -> ZeroVariant | None:
     """Return the variant that keeps more channels than the program itself, or None."""
-    if any(not isinstance(s, Value) or s.op == "get" for s in block.body):
+    program = analysis.program
+    if any(not isinstance(s, Value) or s.op == "get" for s in analysis.block.body):
         return None
     best: ZeroVariant | None = None
     for index, param in enumerate(program.params):
         if param.type != "f32":
             continue
-        folder = _Folder(index, varying)
-        made = tuple(folder.fold(v) for v in result)
-        found = {c: k for c, v in enumerate(made) if (k := kept_channel(v, program)) is not None}
-        if len(found) > len(kept if best is None else best.kept):
+        folder = _Folder(index, analysis.varying)
+        made = tuple(folder.fold(v) for v in analysis.result)
+        found = kept_channels(made, program)
+        if len(found) > len(analysis.kept if best is None else best.kept):
             needed = needed_values(made)  # LLVM drops what copied channels do not need
-            best = ZeroVariant(index, Block(list(needed)), made, found, folder.guarded)
+            best = ZeroVariant(index, Block([*needed]), made, found, folder.guarded)
     return best
 
 
@@ -113,9 +113,9 @@ class _Folder:
             return UNIFORM_BITS
         if v.op == "cast" and v.args[0].type in ("s32", "u32") and v.type in FLOATS:
             return 32.0
-        if v.type != "f32" or v.op not in ("add", "sub", "mul", "neg", "abs", "min", "max"):
+        if v.type != "f32" or v.op not in _SIZED:
             return math.inf
-        sizes = [self._size(a) for a in v.args]
+        sizes = [self._size(a) for a in v.args[v.op == "select" :]]
         if v.op == "mul":
             return sum(sizes)
         return max(sizes) + (1.0 if v.op in ("add", "sub") else 0.0)

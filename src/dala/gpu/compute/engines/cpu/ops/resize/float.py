@@ -12,6 +12,7 @@ from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     T,
+    Vector,
     f32,
     i32,
     i64,
@@ -34,7 +35,18 @@ def resize_nearest(
     """Resize rows [start, end) with nearest sampling."""
     for y in range(start, end):
         row = source[i64(first_y[y]) * width * channels :]
-        nearest_row(row, first_x, out[y * out_width * channels :], out_width, channels=channels)
+        nearest_row(row, first_x, out[y * out_width * channels :], out_width)
+
+
+@native(fast=True)
+def store_picked(
+    out: Array[f32], at: i64, plane: i64, pixel: Vector, finish: Array[f32],
+    *, pick: tuple[int, ...],
+) -> None:  # fmt: skip
+    """Store a pixel of a tensor; ``finish`` holds gains and then biases."""
+    for c in static(range(3)):
+        k = static(pick[c])
+        out[at + c * plane] = pixel[k] * finish[c] + finish[c + 3]
 
 
 @native(fast=True)
@@ -67,12 +79,9 @@ def resize_float(
             for x in range(begin, stop):
                 w = weights_x[x * taps_x : (x + 1) * taps_x]
                 at = (i64(first_x[x]) - base) * channels
-                v = sum_pixel(line, at, w, channels=channels, taps=unrolled_x)
+                v = sum_pixel(line, at, w, taps=unrolled_x)
                 if len(pick) > 0:
-                    step = 1 if plane > 1 else 3
-                    for c in static(range(len(pick))):
-                        k = static(pick[c])
-                        out[row + x * step + c * plane] = v[k] * finish[c] + finish[c + 3]
+                    store_picked(out, row + x * (1 if plane > 1 else 3), plane, v, finish)
                 else:
                     for c in static(range(channels)):
                         out[row + x * channels + c] = v[c]

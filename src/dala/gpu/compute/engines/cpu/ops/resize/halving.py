@@ -52,7 +52,7 @@ def neighbors(channels: int, which: int) -> tuple[int, ...]:
 @native
 def halve(
     source: Array[T], out: Array[T], width: i64, start: i64, end: i64,
-    *, T: type, whole: bool, channels: int, pixels: int,  # noqa: N803
+    *, T: type, channels: int, pixels: int,  # noqa: N803
     left: tuple[int, ...], right: tuple[int, ...],
 ) -> None:  # fmt: skip
     """Write rows [start, end) of the output; the last pixels of a row may be written twice."""
@@ -64,12 +64,9 @@ def halve(
             x = min(n * pixels, width - pixels) * channels
             a = load(above, x * 2, static(2 * pixels * channels))
             b = load(below, x * 2, static(2 * pixels * channels))
-            if whole:
-                s = u16(a) + u16(b)
-                total = shuffle(s, s, static(left)) + shuffle(s, s, static(right))
+            s = u16(a) + u16(b) if u8 == T else a + b
+            total = shuffle(s, s, left) + shuffle(s, s, right)
+            if u8 == T:
                 store(row, x, u8((total + u16(2)) >> 2))
             else:
-                t = a + b
-                store(
-                    row, x, (shuffle(t, t, static(left)) + shuffle(t, t, static(right))) * f32(0.25)
-                )
+                store(row, x, total * f32(0.25))

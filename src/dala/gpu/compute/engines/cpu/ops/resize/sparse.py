@@ -26,6 +26,7 @@ from dala.gpu.compute.engines.cpu.native.names import (
     u32,
     u64,
 )
+from dala.gpu.compute.engines.cpu.ops.resize.float import store_picked
 from dala.gpu.compute.engines.cpu.pixels.gather import weigh_corners
 
 #: Output pixels computed at a time; shorter rows are computed pixel by pixel.
@@ -75,26 +76,29 @@ def row_of_pixels(
         across = weights_x[x:]
         v = splat(f32(0), 4)
         if here + reach <= len(source):
-            v = one_pixel(
-                source, here, pitch, down, across, len(places),
-                channels=channels, taps_x=taps_x, taps_y=taps_y, last=False,
-            )  # fmt: skip
+            v = one_pixel(source, here, pitch, down, across, len(places), last=False)
         else:
-            v = one_pixel(
-                source, here, pitch, down, across, len(places),
-                channels=channels, taps_x=taps_x, taps_y=taps_y, last=True,
-            )  # fmt: skip
-        for c in static(range(3)):
-            k = static(pick[c])
-            out[row + x * step + c * plane] = v[k] * finish[c] + finish[c + 3]
+            v = one_pixel(source, here, pitch, down, across, len(places), last=True)
+        store_picked(out, row + x * step, plane, v, finish)
 
 
 @native
-def pixel_words(row: Array[u8], places: Array[i32], x: i64, *, offset: int) -> Vector:
-    """Return sixteen words of a source row, ``offset`` bytes after the given places."""
+def pixel_words(row: Array[u8], places: Array[i32], x: i64, *, channels: int) -> Vector:
+    """Return sixteen pixels of a source row at the given places, and those beside them."""
     a = gather(row, load(places, x, _HALF), u64)
     b = gather(row, load(places, x + _HALF, _HALF), u64)
-    return shuffle(u32(a >> static(8 * offset)), u32(b >> static(8 * offset)), _BOTH)
+    beside = shuffle(u32(a >> static(8 * channels)), u32(b >> static(8 * channels)), _BOTH)
+    return shuffle(u32(a), u32(b), _BOTH), beside
+
+
+@native(fast=True)
+def finished(
+    a: Vector, b: Vector, c: Vector, d: Vector, wa: Vector, wb: Vector, wc: Vector, wd: Vector,
+    finish: Array[f32], *, pick: tuple[int, ...], number: int,
+) -> Vector:  # fmt: skip
+    """Return one channel of sixteen pixels of the tensor."""
+    found = weigh_corners(a, b, c, d, wa, wb, wc, wd, channel=static(pick[number]))
+    return found * finish[number] + finish[number + 3]
 
 
 @native(fast=True)
@@ -108,22 +112,13 @@ def row_of_pairs(
     above, below = source[at:], source[at + pitch :]
     for n in range((width + LANES - 1) // LANES):
         x = min(n * LANES, width - LANES)
-        a, b = (
-            pixel_words(above, places, x, offset=0),
-            pixel_words(above, places, x, offset=channels),
-        )
-        c, d = (
-            pixel_words(below, places, x, offset=0),
-            pixel_words(below, places, x, offset=channels),
-        )
+        a, b = pixel_words(above, places, x)
+        c, d = pixel_words(below, places, x)
         left, right = load(weights_x, x, LANES), load(weights_x, width + x, LANES)
         wa, wb, wc, wd = left * down[0], right * down[0], left * down[1], right * down[1]
-        red = weigh_corners(a, b, c, d, wa, wb, wc, wd, channel=static(pick[0]))
-        green = weigh_corners(a, b, c, d, wa, wb, wc, wd, channel=static(pick[1]))
-        blue = weigh_corners(a, b, c, d, wa, wb, wc, wd, channel=static(pick[2]))
-        red = red * finish[0] + finish[3]
-        green = green * finish[1] + finish[4]
-        blue = blue * finish[2] + finish[5]
+        red = finished(a, b, c, d, wa, wb, wc, wd, finish, number=0)
+        green = finished(a, b, c, d, wa, wb, wc, wd, finish, number=1)
+        blue = finished(a, b, c, d, wa, wb, wc, wd, finish, number=2)
         if planes:
             store(out, row + x, red)
             store(out, row + plane + x, green)
@@ -153,12 +148,6 @@ def tensor_sparse(
         down = weights_y[y * taps_y : (y + 1) * taps_y]
         row = out_begin + y * out_pitch
         if pairs and at + pitch + i64(places[len(places) - 1]) + 8 <= len(source):
-            row_of_pairs(
-                source, out, at, pitch, row, plane, down, places, weights_x, finish,
-                channels=channels, pick=pick, planes=planes,
-            )  # fmt: skip
+            row_of_pairs(source, out, at, pitch, row, plane, down, places, weights_x, finish)
         else:
-            row_of_pixels(
-                source, out, at, pitch, row, plane, down, places, weights_x, finish,
-                channels=channels, taps_x=taps_x, taps_y=taps_y, pick=pick,
-            )  # fmt: skip
+            row_of_pixels(source, out, at, pitch, row, plane, down, places, weights_x, finish)

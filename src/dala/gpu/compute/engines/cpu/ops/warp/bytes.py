@@ -11,6 +11,7 @@ from typing import Final
 from dala.gpu.compute.engines.cpu.native import native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
+    T,
     Vector,
     hsum,
     i16,
@@ -19,7 +20,6 @@ from dala.gpu.compute.engines.cpu.native.names import (
     independent,
     load,
     local,
-    multiply_q15,
     saturate,
     shuffle,
     splat,
@@ -28,13 +28,16 @@ from dala.gpu.compute.engines.cpu.native.names import (
     u8,
     vec,
 )
-from dala.gpu.compute.engines.cpu.ops.resize.byte_rows import store_pixels
+from dala.gpu.compute.engines.cpu.ops.resize.byte_rows import store_pixel, store_pixels
 from dala.gpu.compute.engines.cpu.ops.warp.groups import (
+    BATCH,
     BILINEAR,
     CONSTANT,
     GROUP,
-    eight_pairs,
-    fold,
+    between,
+    bilinear_any,
+    fractions,
+    tap,
 )
 from dala.gpu.compute.engines.cpu.pixels.taps import PAIRS_OF_TAPS
 
@@ -44,9 +47,6 @@ _LEFT: Final = tuple(k + s for g in (0, 8, 16, 24) for s in (0, 32) for k in ran
 _RIGHT: Final = tuple(k + 4 for k in _LEFT)
 #: From two pixels of three channels to two of four.
 _SPREAD: Final = tuple(g + k for g in (0, 8, 16, 24) for k in (0, 1, 2, 2, 3, 4, 5, 5))
-_EVEN: Final = tuple(range(0, 16, 2))
-_ODD: Final = tuple(range(1, 16, 2))
-_EACH_TWICE: Final = tuple(k // 2 for k in range(16))
 _EACH_FOUR: Final = tuple(k // 4 for k in range(32))
 _EACH_EIGHT: Final = tuple(tuple(p for p in order for _ in range(8)) for order in PAIRS_OF_TAPS)
 _QUARTERS: Final = tuple(range(4)), tuple(range(4, 8)), tuple(range(8, 12)), tuple(range(12, 16))
@@ -57,22 +57,18 @@ _REPEAT_THREE: Final = (0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3)
 
 # groups of eight, bilinear ----------------------------------------------------------------------
 @native
-def weights(part: Array[i32], k: i64) -> Vector:
-    """Return the fractions of a group."""
-    return i16(load(part, k, GROUP))
-
-
-@native
 def four_pairs(
-    source: Array[u8], at: Array[i32], k: i64, more: i64, *, n: int, channels: int
-) -> Vector:
+    source: Array[T], at: Array[i32], k: i64, more: i64,
+    *, T: type, n: int, channels: int,  # noqa: N803
+) -> Vector:  # fmt: skip
     """Load two adjacent pixels for every second sample of a group."""
     order = static(PAIRS_OF_TAPS[n])
     p = load(source, i64(at[k + static(order[0])]) * channels + more, 8)
     q = load(source, i64(at[k + static(order[1])]) * channels + more, 8)
     r = load(source, i64(at[k + static(order[2])]) * channels + more, 8)
     s = load(source, i64(at[k + static(order[3])]) * channels + more, 8)
-    taken = i16(shuffle(shuffle(p, q, _SIXTEEN), shuffle(r, s, _SIXTEEN), _ALL)) << 7
+    found = shuffle(shuffle(p, q, _SIXTEEN), shuffle(r, s, _SIXTEEN), _ALL)
+    taken = i16(found) << 7 if u8 == T else found
     return shuffle(taken, taken, _SPREAD) if channels == 3 else taken
 
 
@@ -81,16 +77,16 @@ def mix_down(
     source: Array[u8], at: Array[i32], k: i64, pitch: i64, weight: Vector, *, n: int, channels: int
 ) -> Vector:
     """Interpolate between the rows of every second sample of a group."""
-    above = four_pairs(source, at, k, 0, n=n, channels=channels)
-    below = four_pairs(source, at, k, pitch, n=n, channels=channels)
-    return above + multiply_q15(below - above, shuffle(weight, weight, static(_EACH_EIGHT[n])))
+    above = four_pairs(source, at, k, 0)
+    below = four_pairs(source, at, k, pitch)
+    return between(above, below, shuffle(weight, weight, static(_EACH_EIGHT[n])), T=u8)
 
 
 @native
 def mix_across(even: Vector, odd: Vector, across: Vector) -> Vector:
     """Return the 32 bytes of a group from pairs of pixels that are mixed down."""
     left, right = shuffle(even, odd, _LEFT), shuffle(even, odd, _RIGHT)
-    value = left + multiply_q15(right - left, shuffle(across, across, _EACH_FOUR))
+    value = between(left, right, shuffle(across, across, _EACH_FOUR), T=u8)
     return u8((value + 64) >> 7)
 
 
@@ -100,23 +96,10 @@ def sample_byte_group(
     *, channels: int,
 ) -> Vector:  # fmt: skip
     """Return the 32 bytes of a group of samples that are all inside the picture."""
-    down = weights(part_y, k)
-    even = mix_down(source, at, k, pitch, down, n=0, channels=channels)
-    odd = mix_down(source, at, k, pitch, down, n=1, channels=channels)
-    return mix_across(even, odd, weights(part_x, k))
-
-
-@native
-def sample_gray_bytes(
-    source: Array[u8], at: Array[i32], part_x: Array[i32], part_y: Array[i32], k: i64, pitch: i64
-) -> Vector:
-    """Return the eight bytes of a group of samples of one channel."""
-    above = i16(eight_pairs(source, at, k, 0)) << 7
-    below = i16(eight_pairs(source, at, k, pitch)) << 7
-    down, across = weights(part_y, k), weights(part_x, k)
-    both = above + multiply_q15(below - above, shuffle(down, down, _EACH_TWICE))
-    left, right = shuffle(both, both, _EVEN), shuffle(both, both, _ODD)
-    return u8((left + multiply_q15(right - left, across) + 64) >> 7)
+    down = fractions(part_y, k)
+    even = mix_down(source, at, k, pitch, down, n=0)
+    odd = mix_down(source, at, k, pitch, down, n=1)
+    return mix_across(even, odd, fractions(part_x, k))
 
 
 # rows between the same two rows -----------------------------------------------------------------
@@ -135,35 +118,25 @@ def mix_byte_rows(
             above = i16(load(source, at + e, 32, n))
             below = i16(load(source, at + pitch + e, 32, n))
         above, below = above << 7, below << 7
-        store(mixed, e, above + multiply_q15(below - above, weight))
-
-
-@native
-def across_pairs(mixed: Array[i16], at: Array[i32], k: i64, *, n: int, channels: int) -> Vector:
-    """Load two adjacent pixels of a mixed row for every second sample of a group."""
-    order = static(PAIRS_OF_TAPS[n])
-    p, q = load(mixed, at[k + static(order[0])], 8), load(mixed, at[k + static(order[1])], 8)
-    r, s = load(mixed, at[k + static(order[2])], 8), load(mixed, at[k + static(order[3])], 8)
-    taken = shuffle(shuffle(p, q, _SIXTEEN), shuffle(r, s, _SIXTEEN), _ALL)
-    return shuffle(taken, taken, _SPREAD) if channels == 3 else taken
+        store(mixed, e, between(above, below, weight, T=u8))
 
 
 @native
 def sample_bytes_across(
     mixed: Array[i16], first: i64, whole_x: Array[i32], part_x: Array[i32], out: Array[u8],
-    count: i64, *, channels: int, batch: int,
+    count: i64, *, channels: int,
 ) -> None:  # fmt: skip
     """Sample a mixed row of pixels that begins at a column."""
-    at = local(i32, batch)
+    at = local(i32, BATCH)
     for i in independent(range(count)):
-        at[i] = (whole_x[i] - i32(first)) * channels
+        at[i] = whole_x[i] - i32(first)
     for i in range(count, (count + GROUP - 1) & ~(GROUP - 1)):
         at[i] = 0
     for k in range(0, count, GROUP):
-        even = across_pairs(mixed, at, k, n=0, channels=channels)
-        odd = across_pairs(mixed, at, k, n=1, channels=channels)
-        pixels = mix_across(even, odd, weights(part_x, k))
-        store_pixels(out, k * channels, pixels, count - k, channels=channels)
+        even = four_pairs(mixed, at, k, 0, n=0)
+        odd = four_pairs(mixed, at, k, 0, n=1)
+        pixels = mix_across(even, odd, fractions(part_x, k))
+        store_pixels(out, k * channels, pixels, count - k)
 
 
 # anywhere ---------------------------------------------------------------------------------------
@@ -176,20 +149,6 @@ def pixel(source: Array[u8], at: i64, *, channels: int) -> Vector:
         return vec(i32(source[at]), i32(source[at + 1]), i32(source[at + 2]), i32(0))
     else:
         return i32(load(source, at, 4))
-
-
-@native(inline=False)
-def tap(
-    source: Array[u8], x: i64, y: i64, width: i64, height: i64, fill: Vector,
-    *, channels: int, border: int,
-) -> Vector:  # fmt: skip
-    """Return the pixel at any position, inside or outside of the picture."""
-    at = (fold(y, height, border=border) * width + fold(x, width, border=border)) * channels
-    value = pixel(source, at, channels=channels)
-    if border == CONSTANT:
-        inside = x >= 0 and x < width and y >= 0 and y < height
-        value = value if inside else fill
-    return value
 
 
 @native
@@ -251,43 +210,25 @@ def bicubic_any(
     at = ((y - 1) * width + x - 1) * channels
     reach = 4 if channels == 1 else 16
     if inside and at + 3 * width * channels + reach <= len(source):
-        return bicubic_inside(source, at, width * channels, wx, wy, channels=channels)
+        return bicubic_inside(source, at, width * channels, wx, wy)
     total = fill * 0 + (1 << 19)
     for k in static(range(4)):
         line = fill * 0 + 128
         for j in static(range(4)):
-            one = tap(
-                source, x + k - 1, y + j - 1, width, height, fill, channels=channels, border=border
-            )
+            one = tap(source, x + k - 1, y + j - 1, width, height, fill, pixel=pixel)
             line += wy[j] * one
         total += wx[k] * (line >> 8)
     return total >> 20
 
 
 @native
-def bilinear_any(
-    source: Array[u8], x: i64, y: i64, part_x: i32, part_y: i32, width: i64, height: i64,
-    fill: Vector, *, channels: int, border: int,
-) -> Vector:  # fmt: skip
-    """Return a bilinear sample at any position."""
-    beyond = border == CONSTANT and (x < -1 or x >= width or y < -1 or y >= height)
-    if beyond:
-        return fill
-    nw = tap(source, x, y, width, height, fill, channels=channels, border=border)
-    ne = tap(source, x + 1, y, width, height, fill, channels=channels, border=border)
-    sw = tap(source, x, y + 1, width, height, fill, channels=channels, border=border)
-    se = tap(source, x + 1, y + 1, width, height, fill, channels=channels, border=border)
-    return mix_corners(nw, ne, sw, se, part_x, part_y)
-
-
-@native
 def sample_bytes(
     source: Array[u8], whole_x: Array[i32], part_x: Array[i32], whole_y: Array[i32],
     part_y: Array[i32], width: i64, height: i64, fill: Vector, out: Array[u8], begin: i64, end: i64,
-    *, channels: int, method: int, border: int, batch: int,
+    *, channels: int, method: int, border: int,
 ) -> None:  # fmt: skip
     """Sample pixels [begin, end) of a batch, at any position."""
-    wide = static(1 if method == BILINEAR else 4 * batch)
+    wide = static(1 if method == BILINEAR else 4 * BATCH)
     weights_x, weights_y = local(i32, wide), local(i32, wide)
     if method != BILINEAR:
         cubic_weights(part_x, weights_x, end)
@@ -297,25 +238,12 @@ def sample_bytes(
         if method == BILINEAR:
             v = bilinear_any(
                 source, x, y, part_x[i], part_y[i], width, height, fill,
-                channels=channels, border=border,
+                pixel=pixel, mix=mix_corners,
             )  # fmt: skip
-            store_bytes(out, i * channels, v, channels=channels)
+            store_pixel(out, i * channels, saturate(u8, v))
         else:
             v = bicubic_any(
                 source, x, y, width, height, fill, load(weights_x, 4 * i, 4),
-                load(weights_y, 4 * i, 4), channels=channels, border=border,
+                load(weights_y, 4 * i, 4)
             )  # fmt: skip
-            store_bytes(out, i * channels, v, channels=channels)
-
-
-@native
-def store_bytes(out: Array[u8], at: i64, value: Vector, *, channels: int) -> None:
-    """Store a pixel, clamped."""
-    whole = saturate(u8, value)
-    if channels == 1:
-        out[at] = whole
-    elif channels == 4:
-        store(out, at, whole)
-    else:
-        for c in static(range(3)):
-            out[at + c] = whole[c]
+            store_pixel(out, i * channels, saturate(u8, v))

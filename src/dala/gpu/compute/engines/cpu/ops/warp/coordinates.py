@@ -42,14 +42,14 @@ def stored_part(part: Vector, *, S: type) -> Vector:  # noqa: N803
 @native
 def affine(
     wholes: Array[u32], parts: Array[u32], begin: i64, row: i64, whole: Array[i32],
-    part: Array[S], count: i64, *, S: type, rounding: int,  # noqa: N803
+    part: Array[S], count: i64, *, rounding: int,
 ) -> None:  # fmt: skip
     """Write coordinates that are sums of a table's entries for the column and for the row."""
     row_whole, row_part = i32(wholes[row]), i32(parts[row]) + rounding
     for i in independent(range(count)):
         sum = i32(parts[begin + i]) + row_part
         whole[i] = i32(wholes[begin + i]) + row_whole + (sum >> BITS)
-        part[i] = stored_part(sum, S=S)
+        part[i] = stored_part(sum)
 
 
 @native
@@ -67,7 +67,7 @@ def mapped(
         if i32 == S:
             sum = in_range(i32, (v - low) * _UNITS) + rounding
             whole[i] = in_range(i32, low) + (sum >> BITS)
-            part[i] = stored_part(sum, S=S)
+            part[i] = stored_part(sum)
         else:
             whole[i] = in_range(i32, low)
             part[i] = v - low
@@ -91,9 +91,8 @@ def divided(u: f64, w: f64, back: f64) -> Vector:
 
 @native
 def placed(
-    u: f64, w: f64, back: f64, i: i64, whole: Array[i32], part: Array[S],
-    *, S: type, rounding: int,  # noqa: N803
-) -> None:  # fmt: skip
+    u: f64, w: f64, back: f64, i: i64, whole: Array[i32], part: Array[S], *, rounding: int
+) -> None:
     """Write one perspective coordinate."""
     q, r = divided(u, w, back)
     p, _ = divided(r * 65536.0, w, back)
@@ -101,13 +100,13 @@ def placed(
     away = select(w > 0.0, select(u < 0.0, f64(-AWAY), f64(AWAY)), f64(0))
     sum = (in_range(i32, select(inside, p, f64(0))) << (BITS - 16)) + rounding
     whole[i] = in_range(i32, select(inside, q, away)) + (sum >> BITS)
-    part[i] = stored_part(sum, S=S)
+    part[i] = stored_part(sum)
 
 
 @native
 def perspective(
     high: Array[f64], low: Array[f64], x: i64, y: f64, whole_x: Array[i32], part_x: Array[S],
-    whole_y: Array[i32], part_y: Array[S], count: i64, *, S: type, rounding: int,  # noqa: N803
+    whole_y: Array[i32], part_y: Array[S], count: i64, *, rounding: int,
 ) -> None:  # fmt: skip
     """Write perspective coordinates: rows of the matrix divided by the last row."""
     for i in independent(range(count)):
@@ -117,8 +116,8 @@ def perspective(
         sign = select(w < 0.0, f64(-1), f64(1))
         w = w * sign
         back = 1.0 / w
-        placed(u * sign, w, back, i, whole_x, part_x, rounding=rounding)
-        placed(v * sign, w, back, i, whole_y, part_y, rounding=rounding)
+        placed(u * sign, w, back, i, whole_x, part_x)
+        placed(v * sign, w, back, i, whole_y, part_y)
 
 
 @native

@@ -1,24 +1,29 @@
-"""Groups of eight samples: whether they are inside the picture, and samples of one channel."""
+"""Samples of warps for any dtype: pixels anywhere, and groups of eight inside the picture."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from dala.gpu.compute.engines.cpu.native import native
+from dala.gpu.compute.engines.cpu.native import NativeFunction, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
+    S,
     T,
     Vector,
     all_of,
-    f32,
+    i16,
     i32,
     i64,
     independent,
     load,
+    multiply_q15,
     shuffle,
+    u8,
     u32,
 )
 
+#: Pixels of a batch.
+BATCH: Final = 256
 #: Samples of a group.
 GROUP: Final = 8
 
@@ -45,6 +50,20 @@ def fold(i: i64, count: i64, *, border: int) -> i64:
         return min(r, period - r, count - 1)
     else:
         return min(max(i, 0), count - 1)
+
+
+@native(inline=False)
+def tap(
+    source: Array[T], x: i64, y: i64, width: i64, height: i64, fill: Vector,
+    *, pixel: NativeFunction, channels: int, border: int,
+) -> Vector:  # fmt: skip
+    """Return the pixel at any position, inside or outside; ``pixel`` loads one."""
+    at = (fold(y, height) * width + fold(x, width)) * channels
+    value = pixel(source, at)
+    if border == CONSTANT:
+        inside = x >= 0 and x < width and y >= 0 and y < height
+        value = value if inside else fill
+    return value
 
 
 @native
@@ -76,24 +95,58 @@ def group_outside(
 
 
 @native
+def fractions(part: Array[S], k: i64, *, S: type) -> Vector:  # noqa: N803
+    """Return the fractions of a group, of 16 bits for bytes."""
+    found = load(part, k, GROUP)
+    return i16(found) if i32 == S else found
+
+
+@native
 def eight_pairs(source: Array[T], at: Array[i32], k: i64, more: i64, *, T: type) -> Vector:  # noqa: N803
-    """Load two adjacent numbers for each sample of a group."""
+    """Load two adjacent numbers for each sample of a group; bytes in units of 1/128."""
     a, b = load(source, i64(at[k]) + more, 2), load(source, i64(at[k + 1]) + more, 2)
     c, d = load(source, i64(at[k + 2]) + more, 2), load(source, i64(at[k + 3]) + more, 2)
     e, f = load(source, i64(at[k + 4]) + more, 2), load(source, i64(at[k + 5]) + more, 2)
     g, h = load(source, i64(at[k + 6]) + more, 2), load(source, i64(at[k + 7]) + more, 2)
     left = shuffle(shuffle(a, b, _FOUR), shuffle(c, d, _FOUR), _EIGHT)
     right = shuffle(shuffle(e, f, _FOUR), shuffle(g, h, _FOUR), _EIGHT)
-    return shuffle(left, right, _SIXTEEN)
+    found = shuffle(left, right, _SIXTEEN)
+    return i16(found) << 7 if u8 == T else found
 
 
 @native(fast=True)
+def between(a: Vector, b: Vector, part: Vector, *, T: type) -> Vector:  # noqa: N803
+    """Interpolate; for bytes, in units of 1/128, with fractions in units of 2**-15."""
+    if u8 == T:
+        return a + multiply_q15(b - a, part)
+    return a + (b - a) * part
+
+
+@native
 def sample_gray_group(
-    source: Array[f32], at: Array[i32], part_x: Array[f32], part_y: Array[f32], k: i64, pitch: i64
-) -> Vector:
-    """Return a group of f32 samples of one channel that are all inside the picture."""
+    source: Array[T], at: Array[i32], part_x: Array[S], part_y: Array[S], k: i64, pitch: i64,
+    *, T: type,  # noqa: N803
+) -> Vector:  # fmt: skip
+    """Return a group of samples of one channel that are all inside the picture."""
     above, below = eight_pairs(source, at, k, 0), eight_pairs(source, at, k, pitch)
-    down, across = load(part_y, k, GROUP), load(part_x, k, GROUP)
-    both = above + (below - above) * shuffle(down, down, _EACH_TWICE)
-    left, right = shuffle(both, both, _EVEN), shuffle(both, both, _ODD)
-    return left + (right - left) * across
+    down, across = fractions(part_y, k), fractions(part_x, k)
+    both = between(above, below, shuffle(down, down, _EACH_TWICE))
+    value = between(shuffle(both, both, _EVEN), shuffle(both, both, _ODD), across)
+    return u8((value + 64) >> 7) if u8 == T else value
+
+
+# anywhere ---------------------------------------------------------------------------------------
+@native
+def bilinear_any(
+    source: Array[T], x: i64, y: i64, part_x: S, part_y: S, width: i64, height: i64, fill: Vector,
+    *, pixel: NativeFunction, mix: NativeFunction, channels: int, border: int,
+) -> Vector:  # fmt: skip
+    """Return a bilinear sample at any position; ``pixel`` loads one, ``mix`` interpolates."""
+    beyond = border == CONSTANT and (x < -1 or x >= width or y < -1 or y >= height)
+    if beyond:
+        return fill
+    nw = tap(source, x, y, width, height, fill)
+    ne = tap(source, x + 1, y, width, height, fill)
+    sw = tap(source, x, y + 1, width, height, fill)
+    se = tap(source, x + 1, y + 1, width, height, fill)
+    return mix(nw, ne, sw, se, part_x, part_y)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dala.gpu.compute.engines.cpu.native import native
+from dala.gpu.compute.engines.cpu.native import NativeFunction, native
 from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     S,
@@ -31,13 +31,11 @@ from dala.gpu.compute.engines.cpu.native.names import (
     u32,
     view,
 )
-from dala.gpu.compute.engines.cpu.ops.resize.byte_rows import store_pixels
+from dala.gpu.compute.engines.cpu.ops.resize.byte_rows import store_pixel, store_pixels
 from dala.gpu.compute.engines.cpu.ops.warp.bytes import (
     mix_byte_rows,
     sample_byte_group,
-    sample_bytes,
     sample_bytes_across,
-    sample_gray_bytes,
 )
 from dala.gpu.compute.engines.cpu.ops.warp.coordinates import (
     affine,
@@ -47,13 +45,10 @@ from dala.gpu.compute.engines.cpu.ops.warp.coordinates import (
     perspective_near,
 )
 from dala.gpu.compute.engines.cpu.ops.warp.floats import (
-    mix_float_rows,
-    sample_floats,
-    sample_floats_across,
     sample_gray_floats,
-    store_pixel,
 )
 from dala.gpu.compute.engines.cpu.ops.warp.groups import (
+    BATCH,
     BICUBIC,
     BILINEAR,
     CONSTANT,
@@ -69,8 +64,6 @@ from dala.gpu.compute.engines.cpu.pixels.gather import bilinear
 
 #: Kinds of warp.
 AFFINE, PERSPECTIVE, MAP = 0, 1, 2
-#: Pixels of a batch.
-BATCH: Final = 256
 #: The most pixels of a row that a batch reads, if rows are mixed first.
 SPAN: Final = 2 * BATCH
 #: How many rows of the output ahead pixels are prefetched: a rotated row reads a few pixels of each
@@ -83,8 +76,8 @@ MAX_PIXELS: Final = (1 << 31) - 1
 @native
 def copy_nearest(
     source: Array[T], whole_x: Array[i32], part_x: Array[S], whole_y: Array[i32],
-    part_y: Array[S], width: i64, height: i64, fill: Array[T], out: Array[T], count: i64,
-    *, T: type, S: type, channels: int, border: int,  # noqa: N803
+    part_y: Array[S], width: i64, height: i64, fill: Array[T], out: Array[T], count: i64, *,
+    S: type, channels: int, border: int,  # noqa: N803
 ) -> None:  # fmt: skip
     """Copy the nearest pixels of a batch."""
     half = static(16384 if i32 == S else 0.5)
@@ -92,7 +85,7 @@ def copy_nearest(
         for i in independent(range(count)):
             x = i64(whole_x[i]) + select(part_x[i] >= half, 1, 0)
             y = i64(whole_y[i]) + select(part_y[i] >= half, 1, 0)
-            value = source[fold(y, height, border=border) * width + fold(x, width, border=border)]
+            value = source[fold(y, height) * width + fold(x, width)]
             if border == CONSTANT:
                 inside = (x >= 0) & (x < width) & (y >= 0) & (y < height)
                 value = select(inside, value, fill[0])
@@ -101,7 +94,7 @@ def copy_nearest(
         for i in hinted(range(count), scalar=True):
             x = i64(whole_x[i]) + select(part_x[i] >= half, 1, 0)
             y = i64(whole_y[i]) + select(part_y[i] >= half, 1, 0)
-            at = (fold(y, height, border=border) * width + fold(x, width, border=border)) * channels
+            at = (fold(y, height) * width + fold(x, width)) * channels
             outside = x < 0 or x >= width or y < 0 or y >= height
             beyond = border == CONSTANT and outside
             if channels == 4:
@@ -161,7 +154,7 @@ def sample_groups(
     source: Array[T], whole_x: Array[i32], part_x: Array[S], whole_y: Array[i32],
     part_y: Array[S], width: i64, height: i64, fill: Vector, filled: Array[T], out: Array[T],
     count: i64, later: i64,
-    *, T: type, S: type, channels: int, border: int, foreseen: bool,  # noqa: N803
+    *, T: type, channels: int, method: int, border: int, foreseen: bool, anywhere: NativeFunction,  # noqa: N803
 ) -> None:  # fmt: skip
     """Sample a batch bilinearly; groups that cross the border, pixel by pixel.
 
@@ -179,66 +172,35 @@ def sample_groups(
         if whole and group_inside(whole_x, whole_y, k, width, height, pixels=pixels):
             for j in static(range(GROUP if foreseen else 0)):
                 prefetch(source, (i64(at[k + j]) + later) * channels)
-            if u8 == T and channels == 1:
-                store(out, k, sample_gray_bytes(source, at, part_x, part_y, k, pitch))
-            elif u8 == T:
-                found = sample_byte_group(source, at, part_x, part_y, k, pitch, channels=channels)
-                store_pixels(out, k * channels, found, GROUP, channels=channels)
-            elif channels == 1:
+            if channels == 1:
                 store(out, k, sample_gray_group(source, at, part_x, part_y, k, pitch))
+            elif u8 == T:
+                found = sample_byte_group(source, at, part_x, part_y, k, pitch)
+                store_pixels(out, k * channels, found, GROUP)
             else:
                 for i in range(k, end):
                     first = i64(at[i]) * channels
-                    v = bilinear(source, first, pitch, part_x[i], part_y[i], channels=channels)
-                    store_pixel(out, i * channels, v, channels=channels)
+                    v = bilinear(source, first, pitch, part_x[i], part_y[i])
+                    store_pixel(out, i * channels, v)
         elif border == CONSTANT and whole and group_outside(whole_x, whole_y, k, width, height):
             store(out, k * channels, load(filled, 0, static(GROUP * channels)))
         else:
-            sample_any(
-                source, whole_x, part_x, whole_y, part_y, width, height, fill, out, k, end,
-                channels=channels, method=BILINEAR, border=border,
-            )  # fmt: skip
+            anywhere(source, whole_x, part_x, whole_y, part_y, width, height, fill, out, k, end)
         k = end
 
 
 @native
-def sample_any(
-    source: Array[T], whole_x: Array[i32], part_x: Array[S], whole_y: Array[i32],
-    part_y: Array[S], width: i64, height: i64, fill: Vector, out: Array[T], begin: i64, end: i64,
-    *, T: type, S: type, channels: int, method: int, border: int,  # noqa: N803
-) -> None:  # fmt: skip
-    """Sample pixels [begin, end) of a batch, at any position."""
-    if u8 == T:
-        sample_bytes(
-            source, whole_x, part_x, whole_y, part_y, width, height, fill, out, begin, end,
-            channels=channels, method=method, border=border, batch=BATCH,
-        )  # fmt: skip
-    else:
-        sample_floats(
-            source, whole_x, part_x, whole_y, part_y, width, height, fill, out, begin, end,
-            channels=channels, method=method, border=border,
-        )  # fmt: skip
-
-
-@native
 def sample_level(
-    source: Array[T], whole_x: Array[i32], part_x: Array[S], y: i64, part_y: S, width: i64,
-    out: Array[T], count: i64, *, T: type, S: type, channels: int,  # noqa: N803
+    source: Array[u8], whole_x: Array[i32], part_x: Array[i32], y: i64, part_y: i32, width: i64,
+    out: Array[u8], count: i64, *, channels: int,
 ) -> None:  # fmt: skip
     """Sample a batch whose pixels are all between the same two rows: these are mixed first."""
     left = i64(min(whole_x[0], whole_x[count - 1]))
     wide = i64(max(whole_x[0], whole_x[count - 1])) - left + 2
     at, pitch = (y * width + left) * channels, width * channels
-    if u8 == T:
-        mixed = local(i16, (SPAN + 2) * 4 + 64)
-        mix_byte_rows(source, at, pitch, part_y, mixed, wide * channels)
-        sample_bytes_across(
-            mixed, left, whole_x, part_x, out, count, channels=channels, batch=BATCH
-        )
-    else:
-        lines = local(f32, (SPAN + 2) * 4)
-        mix_float_rows(source, at, pitch, part_y, lines, wide * channels)
-        sample_floats_across(lines, left, whole_x, part_x, out, 0, count, channels=channels)
+    mixed = local(i16, (SPAN + 2) * 4 + 64)
+    mix_byte_rows(source, at, pitch, part_y, mixed, wide * channels)
+    sample_bytes_across(mixed, left, whole_x, part_x, out, count)
 
 
 @native
@@ -246,55 +208,50 @@ def warp(
     source: Array[T], table: Array[u32], matrix: Array[f64], fill: Array[S], out: Array[T],
     width: i64, height: i64, out_width: i64, out_height: i64, start: i64, end: i64,
     *, T: type, S: type, channels: int, method: int, border: int, kind: int,  # noqa: N803
+    rounding: int, anywhere: NativeFunction,
 ) -> None:  # fmt: skip
     """Warp rows [start, end) of the output, a batch of pixels at a time.
 
     ``S`` is f32, or i32 for bytes. ``matrix`` has the matrix; behind it, for a perspective, the
-    upper and the lower parts of its integers.
+    upper and the lower parts of its integers. ``anywhere`` samples at any position.
     """
     beyond = fill[0] if channels == 1 else load(fill, 0, 4)
     given, entries = view(table, f32), out_width + out_height
     whole_x, part_x = local(i32, BATCH), local(S, BATCH)
     whole_y, part_y = local(i32, BATCH), local(S, BATCH)
     filled = local(T, GROUP * channels)
-    rounding = static(256 if u8 == T and method != NEAREST else 0)
-    level = static(kind == AFFINE and method == BILINEAR and channels > 1)
+    level = static(kind == AFFINE and method == BILINEAR and channels > 1 and u8 == T)
     for k in static(range(GROUP)):
         for c in static(range(channels)):
             filled[k * channels + c] = T(fill[c])
     for y in range(start, end):
-        begin = 0
-        while begin < out_width:
+        for begin in range(0, out_width, BATCH):
             count = min(BATCH, out_width - begin)
             first = y * out_width + begin
+            to = out[first * channels :]
             if kind == AFFINE:
                 row = out_width + y
-                affine(
-                    table, table[entries:], begin, row, whole_x, part_x, count, rounding=rounding
-                )
-                affine(
-                    table[2 * entries :], table[3 * entries :], begin, row, whole_y, part_y, count,
-                    rounding=rounding,
-                )  # fmt: skip
+                affine(table, table[entries:], begin, row, whole_x, part_x, count)
+                upper, lower = table[2 * entries :], table[3 * entries :]
+                affine(upper, lower, begin, row, whole_y, part_y, count)
             elif kind == MAP:
-                mapped(given[first * 2 :], whole_x, part_x, count, rounding=rounding)
-                mapped(given[first * 2 + 1 :], whole_y, part_y, count, rounding=rounding)
+                mapped(given[first * 2 :], whole_x, part_x, count)
+                mapped(given[first * 2 + 1 :], whole_y, part_y, count)
             else:
                 perspective(
-                    matrix[9:], matrix[18:], begin, f64(y), whole_x, part_x, whole_y, part_y, count,
-                    rounding=rounding,
-                )  # fmt: skip
-            if method != BILINEAR or kind == MAP:
-                prefetch_rows(source, whole_x, whole_y, width, height, count, channels=channels)
+                    matrix[9:], matrix[18:], begin, f64(y), whole_x, part_x, whole_y, part_y, count
+                )
+            if method == BILINEAR and kind == MAP:
+                prefetch_rows(source, whole_x, whole_y, width, height, count)
             if method == NEAREST and u8 == T and channels == 4:
                 copy_nearest(
                     view(source, u32), whole_x, part_x, whole_y, part_y, width, height,
-                    view(filled, u32), view(out, u32, first * 4), count, channels=1, border=border,
+                    view(filled, u32), view(to, u32), count, channels=1
                 )  # fmt: skip
             elif method == NEAREST:
                 copy_nearest(
                     source, whole_x, part_x, whole_y, part_y, width, height,
-                    filled, out[first * channels :], count, channels=channels, border=border,
+                    filled, to, count
                 )  # fmt: skip
             elif (
                 channels == 1
@@ -303,13 +260,11 @@ def warp(
                 and all_inside(whole_x, count, 1, i32(width - 2))
                 and all_inside(whole_y, count, 1, i32(height - 2))
             ):
-                sample_gray_floats(
-                    source, whole_x, part_x, whole_y, part_y, width, out[first:], count
-                )
+                sample_gray_floats(source, whole_x, part_x, whole_y, part_y, width, to, count)
             elif level and matrix[3] == 0.0 and mixable(whole_x, whole_y, count, width, height):
                 sample_level(
                     source, whole_x, part_x, i64(whole_y[0]), part_y[0], width,
-                    out[first * channels :], count, channels=channels,
+                    to, count
                 )  # fmt: skip
             elif method == BILINEAR and width * height <= MAX_PIXELS:
                 later = 0
@@ -322,13 +277,10 @@ def warp(
                     later = distance(across, down, width, height)
                 sample_groups(
                     source, whole_x, part_x, whole_y, part_y, width, height, beyond, filled,
-                    out[first * channels :], count, later,
-                    channels=channels, border=border, foreseen=kind != MAP,
+                    to, count, later, foreseen=kind != MAP
                 )  # fmt: skip
             else:
-                sample_any(
+                anywhere(
                     source, whole_x, part_x, whole_y, part_y, width, height, beyond,
-                    out[first * channels :], 0, count,
-                    channels=channels, method=method, border=border,
+                    to, 0, count
                 )  # fmt: skip
-            begin += BATCH

@@ -43,14 +43,16 @@ _ROOM: Final = BLOCK + LANES
 
 @native
 def interpolate_rows(
-    plane: Array[u8], near: i64, far: i64, out: Array[T], count: i64, middle: Vector,
-    *, T: type, step: int, bilinear: bool,  # noqa: N803
+    plane: Array[u8], near: i64, far: i64, into: Array[T], before: i64, count: i64, after: i64,
+    middle: Vector, *, T: type, step: int, bilinear: bool,  # noqa: N803
 ) -> None:  # fmt: skip
     """Write chroma samples minus the middle, three quarters of each from the nearer row.
 
-    Samples are ``step`` bytes apart. In fixed point they are multiplied by 64.
+    Samples are ``step`` bytes apart. In fixed point they are multiplied by 64. One on either side
+    is written too, that at the edge where there is none ``before`` or ``after``.
     """
-    for k in independent(range(count)):
+    near, far, out = (near - before) * step, (far - before) * step, into[1 - before :]
+    for k in independent(range(before + count + after)):
         if i16 == T and bilinear:
             a, b = i16(plane[near + k * step]), i16(plane[far + k * step])
             out[k] = (a * 3 + b - (middle << 2)) << 4
@@ -60,6 +62,10 @@ def interpolate_rows(
             out[k] = f32(plane[near + k * step]) * 0.75 + f32(plane[far + k * step]) * 0.25 - middle
         else:
             out[k] = f32(plane[near + k * step]) - middle
+    if before == 0:
+        into[0] = into[1]
+    if after == 0:
+        into[count + 1] = into[count]
 
 
 # bytes ----------------------------------------------------------------------------------------
@@ -95,18 +101,13 @@ def write_bytes(
     bias: i16, rv: i16, gu: i16, gv: i16, bu: i16, *, stored: int, bilinear: bool, centered: bool,
 ) -> None:  # fmt: skip
     """Write the pixels of ``count`` chroma samples as bytes, 64 pixels at a time."""
-    k = 0
-    while k < count:
+    for k in range(0, count, LANES // 2):
         n = min(2 * (count - k), LANES)
-        u = interpolate_columns(cu, k, bilinear=bilinear, centered=centered)
-        v = interpolate_columns(cv, k, bilinear=bilinear, centered=centered)
-        if n == LANES:
-            r, g, b = to_rgb(load(luma, 2 * k, LANES), u, v, gain, bias, rv, gu, gv, bu)
-            store_rgb(out, 2 * k * stored, r, g, b, LANES, stored=stored, whole=True)
-        else:
-            r, g, b = to_rgb(load(luma, 2 * k, LANES, n), u, v, gain, bias, rv, gu, gv, bu)
-            store_rgb(out, 2 * k * stored, r, g, b, n, stored=stored, whole=False)
-        k += LANES // 2
+        u = interpolate_columns(cu, k)
+        v = interpolate_columns(cv, k)
+        own = load(luma, 2 * k, LANES) if n == LANES else load(luma, 2 * k, LANES, n)
+        r, g, b = to_rgb(own, u, v, gain, bias, rv, gu, gv, bu)
+        store_rgb(out, 2 * k * stored, r, g, b, n)
 
 
 # floats ---------------------------------------------------------------------------------------
@@ -130,8 +131,8 @@ def write_floats(
     """Write the pixels of ``count`` chroma samples as f32."""
     for k in independent(range(count)):
         y0, y1 = f32(luma[2 * k]) * gain + bias, f32(luma[2 * k + 1]) * gain + bias
-        u0, u1 = pair(cu, k, bilinear=bilinear, centered=centered)
-        v0, v1 = pair(cv, k, bilinear=bilinear, centered=centered)
+        u0, u1 = pair(cu, k)
+        v0, v1 = pair(cv, k)
         at = 2 * k * stored
         out[at], out[at + 1], out[at + 2] = y0 + v0 * rv, y0 + u0 * gu + v0 * gv, y0 + u0 * bu
         at += stored
@@ -160,7 +161,6 @@ def decode(
     end: i64,
     *,
     T: type,  # noqa: N803
-    S: type,  # noqa: N803
     step: int,
     stored: int,
     bilinear: bool,
@@ -177,30 +177,17 @@ def decode(
     for y in range(start, end):
         j = y // 2
         other = max(min(j + y % 2 * 2 - 1, height // 2 - 1), 0)
-        at = 0
-        while at < half:
+        for at in range(0, half, BLOCK):
             count = min(half - at, BLOCK)
-            # With a sample on either side, repeated at the edges.
             before, after = min(at, 1), min(half - at - count, 1)
-            near, far = (j * half + at - before) * step, (other * half + at - before) * step
-            skip, total = 1 - before, count + before + after
-            interpolate_rows(u, near, far, cu[skip:], total, middle, step=step, bilinear=bilinear)
-            interpolate_rows(v, near, far, cv[skip:], total, middle, step=step, bilinear=bilinear)
-            if before == 0:
-                cu[0], cv[0] = cu[1], cv[1]
-            if after == 0:
-                cu[count + 1], cv[count + 1] = cu[count], cv[count]
+            near, far = j * half + at, other * half + at
+            interpolate_rows(u, near, far, cu, before, count, after, middle)
+            interpolate_rows(v, near, far, cv, before, count, after, middle)
             row, target = luma[y * width + 2 * at :], out[((y - first) * width + 2 * at) * stored :]
             if i16 == T:
-                write_bytes(
-                    row, cu, cv, target, count, gain, bias, rv, gu, gv, bu,
-                    stored=stored, bilinear=bilinear, centered=centered,
-                )  # fmt: skip
+                write_bytes(row, cu, cv, target, count, gain, bias, rv, gu, gv, bu)
             else:
-                write_floats(
-                    row, cu, cv, target, count, gain, bias, rv, gu, gv, bu,
-                    stored=stored, bilinear=bilinear, centered=centered,
-                )  # fmt: skip
+                write_floats(row, cu, cv, target, count, gain, bias, rv, gu, gv, bu)
             at += count
 
 

@@ -56,13 +56,9 @@ def encode_luma(
     second: bool,
 ) -> None:
     """Write the luma of a row, and store its colors in the sums; a ``second`` row is added."""
-    k = 0
-    while k < count:
+    for k in range(0, count, LANES):
         n = min(count - k, LANES)
-        if n == LANES:
-            r, g, b = load_rgb(rgb, k * channels, LANES, channels=channels, whole=True)
-        else:
-            r, g, b = load_rgb(rgb, k * channels, n, channels=channels, whole=False)
+        r, g, b = load_rgb(rgb, k * channels, n)
         wr, wg, wb = i16(r) << 7, i16(g) << 7, i16(b) << 7
         y = u8(weighted(wr, wg, wb, yr, yg, yb, black, lanes=LANES) >> 7)
         if n == LANES:
@@ -78,7 +74,6 @@ def encode_luma(
         store(sr, k + 1, wr)
         store(sg, k + 1, wg)
         store(sb, k + 1, wb)
-        k += LANES
 
 
 @native
@@ -123,30 +118,27 @@ def encode(
     half = width // 2
     first = start if rows else 0
     for j in range(start, end):
-        at = 0
-        while at < half:
+        for at in range(0, half, BLOCK):
             count = min(half - at, BLOCK)
             above = (2 * (j - first) * width + 2 * at) * channels
             place = 2 * j * width + 2 * at
             # The last column of the previous block precedes this one.
             left_r, left_g, left_b = sr[2 * BLOCK], sg[2 * BLOCK], sb[2 * BLOCK]
             encode_luma(
-                upper[above:], luma[place:], sr, sg, sb, black, yr, yg, yb, 2 * count,
-                channels=channels, second=False,
+                upper[above:], luma[place:], sr, sg, sb, black, yr, yg, yb, 2 * count, second=False
             )  # fmt: skip
             encode_luma(
                 lower[above:], luma[place + width :], sr, sg, sb, black, yr, yg, yb, 2 * count,
-                channels=channels, second=True,
+                second=True,
             )  # fmt: skip
             if at > 0:
                 sr[0], sg[0], sb[0] = left_r, left_g, left_b
             else:
                 sr[0], sg[0], sb[0] = sr[1], sg[1], sb[1]
-            k = 0
-            while k < count:
-                r = mean_around(sr, k, centered=centered)
-                g = mean_around(sg, k, centered=centered)
-                b = mean_around(sb, k, centered=centered)
+            for k in range(0, count, LANES // 2):
+                r = mean_around(sr, k)
+                g = mean_around(sg, k)
+                b = mean_around(sb, k)
                 wu = weighted(r, g, b, ur, ug, ub, i16(64), lanes=LANES // 2)
                 wv = weighted(r, g, b, vr, vg, vb, i16(64), lanes=LANES // 2)
                 cu, cv = byte_around_middle(wu), byte_around_middle(wv)
@@ -157,5 +149,3 @@ def encode(
                 else:
                     store(u, to, cu, n)
                     store(v, to, cv, n)
-                k += LANES // 2
-            at += count

@@ -70,71 +70,62 @@ def byte_around_middle(x: Vector) -> Vector:
 
 
 @native
+def store_some(out: Array[u8], at: i64, part: Vector, count: i64, *, number: int) -> None:
+    """Store one of several vectors, of which the first ``count`` bytes are wanted."""
+    store(out, at + min(count, number * LANES), part, count - number * LANES)
+
+
+@native
+def load_some(a: Array[u8], at: i64, count: i64, *, number: int) -> Vector:
+    """Load one of several vectors, of which the first ``count`` bytes are wanted."""
+    return load(a, at + min(count, number * LANES), LANES, count - number * LANES)
+
+
+@native
 def store_rgb(
-    out: Array[u8],
-    at: i64,
-    r: Vector,
-    g: Vector,
-    b: Vector,
-    count: i64,
-    *,
-    stored: int,
-    whole: bool,
+    out: Array[u8], at: i64, r: Vector, g: Vector, b: Vector, count: i64, *, stored: int
 ) -> None:
-    """Store 64 pixels of three or four bytes, or the first ``count`` of them."""
+    """Store the first ``count`` of 64 pixels of three or four bytes."""
     if stored == 3:
         one = shuffle(shuffle(r, g, _RG_1), b, _RGB_1)
         two = shuffle(shuffle(r, g, _RG_2), b, _RGB_2)
         three = shuffle(shuffle(r, g, _RG_3), b, _RGB_3)
-        if whole:
-            store(out, at, one)
-            store(out, at + LANES, two)
-            store(out, at + 2 * LANES, three)
-        else:
-            store(out, at, one, 3 * count)
-            store(out, at + min(3 * count, LANES), two, 3 * count - LANES)
-            store(out, at + min(3 * count, 2 * LANES), three, 3 * count - 2 * LANES)
     else:
         full = splat(u8(255), LANES)
         rg, ba = shuffle(r, g, _BYTES_1), shuffle(b, full, _BYTES_1)
         more_rg, more_ba = shuffle(r, g, _BYTES_2), shuffle(b, full, _BYTES_2)
         one, two = shuffle(rg, ba, _PAIRS_1), shuffle(rg, ba, _PAIRS_2)
         three, four = shuffle(more_rg, more_ba, _PAIRS_1), shuffle(more_rg, more_ba, _PAIRS_2)
-        if whole:
-            store(out, at, one)
-            store(out, at + LANES, two)
-            store(out, at + 2 * LANES, three)
+    if count == LANES:
+        store(out, at, one)
+        store(out, at + LANES, two)
+        store(out, at + 2 * LANES, three)
+        if stored == 4:
             store(out, at + 3 * LANES, four)
-        else:
-            store(out, at, one, 4 * count)
-            store(out, at + min(4 * count, LANES), two, 4 * count - LANES)
-            store(out, at + min(4 * count, 2 * LANES), three, 4 * count - 2 * LANES)
-            store(out, at + min(4 * count, 3 * LANES), four, 4 * count - 3 * LANES)
+    else:
+        store_some(out, at, one, stored * count, number=0)
+        store_some(out, at, two, stored * count, number=1)
+        store_some(out, at, three, stored * count, number=2)
+        if stored == 4:
+            store_some(out, at, four, stored * count, number=3)
 
 
 @native
-def load_rgb(rgb: Array[u8], at: i64, count: i64, *, channels: int, whole: bool) -> Vector:
-    """Return red, green and blue of 64 pixels, or of the first ``count`` of them."""
+def load_rgb(rgb: Array[u8], at: i64, count: i64, *, channels: int) -> Vector:
+    """Return red, green and blue of the first ``count`` of 64 pixels."""
+    if count == LANES:
+        a, b = load(rgb, at, LANES), load(rgb, at + LANES, LANES)
+        c = load(rgb, at + 2 * LANES, LANES)
+        d = load(rgb, at + 3 * LANES, LANES) if channels == 4 else c
+    else:
+        n = channels * count
+        a, b = load_some(rgb, at, n, number=0), load_some(rgb, at, n, number=1)
+        c = load_some(rgb, at, n, number=2)
+        d = load_some(rgb, at, n, number=3) if channels == 4 else c
     if channels == 3:
-        if whole:
-            a, b = load(rgb, at, LANES), load(rgb, at + LANES, LANES)
-            c = load(rgb, at + 2 * LANES, LANES)
-        else:
-            n = 3 * count
-            a, b = load(rgb, at, LANES, n), load(rgb, at + min(n, LANES), LANES, n - LANES)
-            c = load(rgb, at + min(n, 2 * LANES), LANES, n - 2 * LANES)
         r = shuffle(shuffle(a, b, _R_1), c, _R_2)
         g = shuffle(shuffle(a, b, _G_1), c, _G_2)
         return r, g, shuffle(shuffle(a, b, _B_1), c, _B_2)
-    else:
-        if whole:
-            a, b = load(rgb, at, LANES), load(rgb, at + LANES, LANES)
-            c, d = load(rgb, at + 2 * LANES, LANES), load(rgb, at + 3 * LANES, LANES)
-        else:
-            n = 4 * count
-            a, b = load(rgb, at, LANES, n), load(rgb, at + min(n, LANES), LANES, n - LANES)
-            c = load(rgb, at + min(n, 2 * LANES), LANES, n - 2 * LANES)
-            d = load(rgb, at + min(n, 3 * LANES), LANES, n - 3 * LANES)
-        r = shuffle(shuffle(a, b, _WORD_R), shuffle(c, d, _WORD_R), _BOTH)
-        g = shuffle(shuffle(a, b, _WORD_G), shuffle(c, d, _WORD_G), _BOTH)
-        return r, g, shuffle(shuffle(a, b, _WORD_B), shuffle(c, d, _WORD_B), _BOTH)
+    r = shuffle(shuffle(a, b, _WORD_R), shuffle(c, d, _WORD_R), _BOTH)
+    g = shuffle(shuffle(a, b, _WORD_G), shuffle(c, d, _WORD_G), _BOTH)
+    return r, g, shuffle(shuffle(a, b, _WORD_B), shuffle(c, d, _WORD_B), _BOTH)

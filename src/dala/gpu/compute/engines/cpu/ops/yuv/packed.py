@@ -28,22 +28,14 @@ def decode_pixels(
     start: i64, end: i64, *, stored: int,
 ) -> None:  # fmt: skip
     """Decode pixels, 64 at a time."""
-    k = start
-    while k < end:
+    for k in range(start, end, LANES):
         n = min(end - k, LANES)
-        if n == LANES:
-            y, u, v = load_rgb(yuv, k * 3, LANES, channels=3, whole=True)
-        else:
-            y, u, v = load_rgb(yuv, k * 3, n, channels=3, whole=False)
+        y, u, v = load_rgb(yuv, k * 3, n, channels=3)
         luma, cu, cv = (i32(y) - 128) * gain + bias, i32(u) - 128, i32(v) - 128
         r = around_middle((luma + cv * rv) >> 15)
         g = around_middle((luma + cu * gu + cv * gv) >> 15)
         b = around_middle((luma + cu * bu) >> 15)
-        if n == LANES:
-            store_rgb(out, k * stored, r, g, b, LANES, stored=stored, whole=True)
-        else:
-            store_rgb(out, k * stored, r, g, b, n, stored=stored, whole=False)
-        k += LANES
+        store_rgb(out, k * stored, r, g, b, n)
 
 
 @native
@@ -52,19 +44,11 @@ def encode_pixels(
     ub: i32, vr: i32, vg: i32, vb: i32, start: i64, end: i64, *, channels: int,
 ) -> None:  # fmt: skip
     """Encode pixels, 64 at a time."""
-    k = start
-    while k < end:
+    for k in range(start, end, LANES):
         n = min(end - k, LANES)
-        if n == LANES:
-            p, q, s = load_rgb(rgb, k * channels, LANES, channels=channels, whole=True)
-        else:
-            p, q, s = load_rgb(rgb, k * channels, n, channels=channels, whole=False)
+        p, q, s = load_rgb(rgb, k * channels, n)
         r, g, b = i32(p), i32(q), i32(s)
         y = around_middle(((r * yr + g * yg + b * yb + black) >> 16) - 128)
         u = around_middle((r * ur + g * ug + b * ub + 32768) >> 16)
         v = around_middle((r * vr + g * vg + b * vb + 32768) >> 16)
-        if n == LANES:
-            store_rgb(out, k * 3, y, u, v, LANES, stored=3, whole=True)
-        else:
-            store_rgb(out, k * 3, y, u, v, n, stored=3, whole=False)
-        k += LANES
+        store_rgb(out, k * 3, y, u, v, n, stored=3)

@@ -5,14 +5,14 @@ Other conversions of floats are lowered to the kernel language instead.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
+from dala.gpu.compute.engines.base import Engine, Runner, Task
+from dala.gpu.compute.engines.cpu.memory import Memory
 from dala.gpu.compute.engines.cpu.native import Native, NativeFunction, compile_native
 from dala.gpu.compute.engines.cpu.native.names import f32, i16, u8
 from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.shared import memories
+from dala.gpu.compute.engines.cpu.ops.shared import array_runner
 from dala.gpu.compute.engines.cpu.ops.yuv.decode import decode, float_coefficients
 from dala.gpu.compute.engines.cpu.ops.yuv.encode import encode
 from dala.gpu.compute.engines.cpu.ops.yuv.packed import decode_pixels, encode_pixels
@@ -34,24 +34,20 @@ def make_yuv_to_rgb(engine: Engine, task: Task) -> Runner | None:
     run_all = native.parallel(height, max(1, TILE // width))
     pairs = task["format"] == "nv12"
 
-    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        planes, out = memories(inputs, output)
-        run_all(*_planes([m.address for m in planes], height, width, pairs), out, *numbers)
+    def run(*held: Memory) -> None:
+        given = [m.address for m in held[:-1]]
+        run_all(*_planes(given, height, width, pairs), held[-1], *numbers)
 
-    return run
+    return array_runner(run)
 
 
 def _packed(task: Task, code: NativeFunction, **statics: Any) -> Runner | None:
     if task.inputs[0].dtype != "u8" or task.output.dtype != "u8":
         return None
     height, width = task.output.shape[:2]
-    run_all = compile_native(code, **statics).parallel(height * width, TILE)
-
-    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        (pixels,), out = memories(inputs, output)
-        run_all(pixels, out, *task["fixed"])
-
-    return run
+    return array_runner(
+        compile_native(code, **statics).parallel(height * width, TILE), *task["fixed"]
+    )
 
 
 def decode_rows(task: Task) -> tuple[Native, Arguments]:
@@ -97,13 +93,12 @@ def make_rgb_to_yuv(engine: Engine, task: Task) -> Runner | None:
     run_all = native.parallel(height // 2, max(1, TILE // width // 2))
     pairs, row = task["format"] == "nv12", width * channels
 
-    def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        (rgb,), out = memories(inputs, output)
+    def run(rgb: Memory, out: Memory) -> None:
         size = height * row
         both = (rgb.address, size), (rgb.address + row, size - row)
         run_all(*both, *_planes([out.address], height, width, pairs), *numbers)
 
-    return run
+    return array_runner(run)
 
 
 def encode_rows(task: Task) -> tuple[Native, Arguments]:

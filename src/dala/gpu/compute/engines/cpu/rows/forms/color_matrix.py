@@ -38,23 +38,28 @@ class ColorMatrixRow(NarrowRow):
         """Return a vector of pixels."""
         f, kind = self.f, self.words32
         words = self.pixels(0)
-        pairs = "splat (i32 16711935)"
-        first = f.let(f"and {kind} {words}, {pairs}")
-        second = f.let(f"and {kind} {f.let(f'lshr {kind} {words}, splat (i32 8)')}, {pairs}")
+        first, second = self.pairs(0)
         made = {}
         for row, (rb, g, bias) in self.weights.items():
             total = f.let(f"add {kind} {bias}, {self.times(first, rb)}")
             total = f.let(f"add {kind} {total}, {self.times(second, g)}")
-            total = self.shifted(total)
-            for rule, end in (("smax", 0), ("smin", 255)):
-                name = f.module.intrinsic(f"{rule}.v{self.lanes}i32", kind, kind, kind)
-                total = f.let(f"call {kind} {name}({kind} {total}, {kind} splat (i32 {end}))")
-            made[row] = total
-        result = made[self.scalars[0]]
-        for channel, row in enumerate(self.scalars[1:], 1):
-            moved = f.let(f"shl {kind} {made[row]}, splat (i32 {8 * channel})")
-            result = f.let(f"or {kind} {result}, {moved}")
-        if self.program.out.channels == 3:
-            return self.narrowed(result)
-        alpha = f.let(f"and {kind} {words}, splat (i32 -16777216)")
-        return f.let(f"or {kind} {result}, {alpha}")
+            made[row] = self.shifted(total)
+        colors = [made[row] for row in self.scalars]
+        alpha = f.let(f"lshr {kind} {words}, splat (i32 24)")
+        result = self.packed_words(*colors, alpha)
+        return self.narrowed(result) if self.program.out.channels == 3 else result
+
+    def packed_words(self, *channels: str) -> str:
+        """Return pixels of four channels, which saturate to bytes."""
+        f, size = self.f, self.vector
+        words = [
+            f.intrinsic(self.machine.to_words, self.words16, self.words32, *channels[i : i + 2])
+            for i in (0, 2)
+        ]
+        kind = f"<{size} x i8>"
+        made = f.intrinsic(self.machine.to_bytes, kind, self.words16, *words)
+        places = [
+            first + 4 * c + k for first in range(0, size, 16) for k in range(4) for c in range(4)
+        ]
+        mixed = f.shuffle(kind, made, "poison", places)
+        return f.let(f"bitcast {kind} {mixed} to {self.words32}")

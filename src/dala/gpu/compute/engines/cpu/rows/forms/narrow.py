@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
-from dala.gpu.compute.engines.cpu.rows.row import RowFunction, RowSpec, call_row
+from dala.gpu.compute.engines.cpu.rows.row import RowSpec, RowWithOther
 from dala.gpu.compute.lang.exact.fixed_point import NARROW_BITS
 from dala.gpu.compute.lang.ir import Value
 
 
-class NarrowRow(RowFunction):
+class NarrowRow(RowWithOther):
     """Emits a row function for 16-bit weights, and the plain one.
 
     Args:
@@ -25,18 +25,10 @@ class NarrowRow(RowFunction):
     """
 
     def __init__(self, spec: RowSpec, analysis: ProgramAnalysis, bits: Value) -> None:
-        super().__init__(replace(spec, analysis=analysis))
-        self.plain = replace(spec, name=f"{spec.name}.wide")
-        self.product = spec.machine.pair_product
+        super().__init__(replace(spec, analysis=analysis), replace(spec, name=f"{spec.name}.wide"))
         self.wanted_bits = bits
         #: The fraction bits in every lane of a vector of i32.
         self.bits = ""
-        self.words32 = f"<{self.vector // 4} x i32>"
-        self.words16 = f"<{self.vector // 2} x i16>"
-
-    def text(self) -> str:
-        """Return both functions."""
-        return RowFunction(self.plain).text() + "\n" + super().text()
 
     def begin(self) -> None:
         """Call the plain function, and return, unless weights fit 16 bits."""
@@ -44,10 +36,7 @@ class NarrowRow(RowFunction):
         bits = self.scalar(self.wanted_bits)
         fits = f.let(f"icmp sle i32 {bits}, {NARROW_BITS}")
         f.branch(fits, "narrow", "wide")
-        f.start("wide")
-        call_row(f, self.plain.name)
-        f.do("ret void")
-        f.start("narrow")
+        self.call_other("wide", "narrow")
         self.bits = self.splat(bits)
 
     def scalar(self, v: Value) -> str:
@@ -59,17 +48,11 @@ class NarrowRow(RowFunction):
         return self.f.splat("i32", number, self.vector // 4)
 
     def pair(self, low: str, high: str) -> str:
-        """Broadcast two 16-bit weights as one i32."""
+        """Broadcast two 16-bit weights."""
         f = self.f
         lower = f.let(f"and i32 {low}, 65535")
-        return self.splat(f.let(f"or i32 {lower}, {f.let(f'shl i32 {high}, 16')}"))
-
-    def times(self, a: str, b: str) -> str:
-        """Multiply 16-bit numbers of two vectors of i32, and add the products in pairs."""
-        f, kind, pairs = self.f, self.words32, self.words16
-        x, y = (f.let(f"bitcast {kind} {v} to {pairs}") for v in (a, b))
-        name = f.module.intrinsic(self.product, kind, pairs, pairs)
-        return f.let(f"call {kind} {name}({pairs} {x}, {pairs} {y})")
+        both = self.splat(f.let(f"or i32 {lower}, {f.let(f'shl i32 {high}, 16')}"))
+        return f.let(f"bitcast {self.words32} {both} to {self.words16}")
 
     def shifted(self, total: str) -> str:
         """Drop the fraction bits."""

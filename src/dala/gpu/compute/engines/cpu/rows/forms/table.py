@@ -13,11 +13,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
 from dala.gpu.compute.engines.cpu.llvm.emitter import Emitter, ValueReader, allocate_slots
 from dala.gpu.compute.engines.cpu.llvm.metering import LoopMeter
-from dala.gpu.compute.engines.cpu.llvm.text import TYPES, FunctionText, Module
-from dala.gpu.compute.engines.cpu.rows.row import RowFunction, RowSpec, row_writer
+from dala.gpu.compute.engines.cpu.rows.row import RowFunction, RowSpec, fourths_from, row_writer
+from dala.gpu.compute.engines.cpu.vector.text import TYPES, FunctionText
 from dala.gpu.compute.lang.ir import Value
 
 #: Entries of a table, a byte each.
@@ -34,8 +33,7 @@ def table_functions(spec: RowSpec) -> str:
         fill = _Fill(spec).text()
     else:
         fill = _fill_by_row(spec)
-    row = _LookupRow(spec.module, spec.name, spec.analysis, spec.machine.lookup)
-    return fill + "\n" + row.text()
+    return fill + "\n" + _LookupRow(spec).text()
 
 
 def _fill_writer(spec: RowSpec) -> FunctionText:
@@ -49,14 +47,15 @@ class _Fill(ValueReader):
     def __init__(self, spec: RowSpec) -> None:
         self.f = _fill_writer(spec)
         self.analysis = spec.analysis
-        self.words = spec.words
+        self.spec = spec
         self.byte = ""
 
     def text(self) -> str:
         """Return the finished function."""
         f, analysis = self.f, self.analysis
+        f.module.loops = True
         meter = LoopMeter(f, analysis.block)
-        emitter = Emitter(f, self, allocate_slots(f, analysis.block), of_bytes=True, meter=meter)
+        emitter = Emitter(f, self, allocate_slots(f, analysis.block), meter, of_bytes=True)
 
         def entry(i: str) -> None:
             mark = emitter.mark()
@@ -76,9 +75,9 @@ class _Fill(ValueReader):
         f = self.f
         if value.op == "param":
             kind = TYPES[self.analysis.program.params[value.attr].type]
-            return f.param(self.words.first_param + value.attr, kind, tail=_GROUP)
+            return f.param(self.spec.first_param + value.attr, kind, tail=_GROUP)
         if value.op == "dim":
-            return f.let(f"trunc i64 {f.word(self.words.dims(value.attr), tail=_GROUP)} to i32")
+            return f.let(f"trunc i64 {f.word(self.spec.dims(value.attr), tail=_GROUP)} to i32")
         return self.byte
 
 
@@ -86,8 +85,9 @@ def _fill_by_row(spec: RowSpec) -> str:
     """Return a ``fill`` that runs the program over a row of all bytes, which compiles faster."""
     analysis = replace(spec.analysis, alpha=None, scale=1, table=False)
     once = replace(
-        spec, name=f"{spec.name}.once", analysis=analysis, exact_args=[False], exact_out=False
-    )
+        spec, name=f"{spec.name}.once", analysis=analysis, exact_args=[False], exact_out=False,
+        far=(),
+    )  # fmt: skip
     row = RowFunction(once).text()
     spec.module.helpers["@bytes"] = (
         f"@bytes = private constant [{SIZE} x i8] "
@@ -104,30 +104,28 @@ def _fill_by_row(spec: RowSpec) -> str:
 class _LookupRow:
     """Emits the row function, with vector lookups where the CPU has them."""
 
-    def __init__(self, module: Module, name: str, analysis: ProgramAnalysis, lookup: str) -> None:
-        self.f = row_writer(module, name)
-        self.analysis = analysis
-        self.lookup = lookup
+    def __init__(self, spec: RowSpec) -> None:
+        self.f = row_writer(spec.module, spec.name)
+        self.analysis = spec.analysis
+        self.machine = machine = spec.machine
         self.table = self.source = ""
+        #: Bytes of a vector.
+        self.size = 64 if machine.lookup else machine.vector
+        self.kind = f"<{self.size} x i8>"
 
     def text(self) -> str:
         """Return the finished function."""
-        f = self.f
+        f, machine = self.f, self.machine
         self.source = f.let("load ptr, ptr %rows")
-        at = f.let("getelementptr ptr, ptr %rows, i64 1")
-        self.table = f.let(f"load ptr, ptr {at}")
+        self.table = f.let(f"load ptr, ptr {f.at('%rows', '1', 'ptr')}")
         numbers = f.let(f"mul i64 %count, {self.analysis.scale}")
-        done = "0"
-        if self.lookup:
-            quarters = []
-            for k in range(4):
-                at = f.let(f"getelementptr i8, ptr {self.table}, i64 {64 * k}")
-                quarters.append(f.let(f"load <64 x i8>, ptr {at}, align 1"))
-            done = f.let(f"and i64 {numbers}, -64")
-            with f.loop("0", done, 64) as x:
-                self.vector(x, quarters)
         unit = 1 if self.analysis.alpha is None else 4
-        if not self.lookup:
+        if machine.lookup or machine.shuffle:
+            parts = self.quarters() if machine.lookup else self.differences()
+            done = f.let(f"and i64 {numbers}, {-self.size}")
+            with f.loop("0", done, self.size) as x:
+                self.vector(x, parts)
+        else:
             some = unit * _UNROLLED
             done = f.let(f"and i64 {numbers}, {-some}")
             with f.loop("0", done, some) as x:
@@ -137,23 +135,63 @@ class _LookupRow:
         f.do("ret void")
         return f.text()
 
-    def vector(self, x: str, quarters: list[str]) -> None:
-        """Look up 64 bytes in both halves of the table and select the right half."""
-        f, kind = self.f, "<64 x i8>"
-        at = f.let(f"getelementptr i8, ptr {self.source}, i64 {x}")
-        old = f.let(f"load {kind}, ptr {at}, align 1")
-        name = f.module.intrinsic(self.lookup, kind, kind, kind, kind)
+    def quarters(self) -> list[str]:
+        """Load the table as four vectors."""
+        places = [self.f.at(self.table, str(64 * k)) for k in range(4)]
+        return [self.f.let(f"load {self.kind}, ptr {at}, align 1") for at in places]
+
+    def differences(self) -> list[str]:
+        """Load the table as sixteen vectors: parts of 16 entries, xored with the part before.
+
+        The first part of each half is itself.
+        """
+        f, found = self.f, []
+        before = ""
+        for k in range(16):
+            part = f.let(f"load <16 x i8>, ptr {f.at(self.table, str(16 * k))}, align 1")
+            made = f.let(f"xor <16 x i8> {part}, {before}") if k % 8 else part
+            lanes = [i % 16 for i in range(self.size)]
+            found.append(f.shuffle("<16 x i8>", made, "poison", lanes))
+            before = part
+        return found
+
+    def vector(self, x: str, parts: list[str]) -> None:
+        """Look up a vector of bytes."""
+        f, kind = self.f, self.kind
+        old = f.let(f"load {kind}, ptr {f.at(self.source, x)}, align 1")
+        value = self.selected(old, parts) if self.machine.lookup else self.added(old, parts)
+        if self.analysis.alpha is not None:
+            value = fourths_from(f, kind, value, old, self.size)
+        f.do(f"store {kind} {value}, ptr {f.at('%out', x)}, align 1")
+
+    def selected(self, old: str, quarters: list[str]) -> str:
+        """Look bytes up in both halves of the table and select the right half."""
+        f, kind = self.f, self.kind
         low, high = (
-            f.let(f"call {kind} {name}({kind} {a}, {kind} {old}, {kind} {b})")
+            f.intrinsic(self.machine.lookup, kind, kind, a, old, b)
             for a, b in (quarters[:2], quarters[2:])
         )
         upper = f.let(f"icmp slt {kind} {old}, zeroinitializer")
-        value = f.let(f"select <64 x i1> {upper}, {kind} {high}, {kind} {low}")
-        if self.analysis.alpha is not None:
-            places = ", ".join(f"i32 {64 + i if i % 4 == 3 else i}" for i in range(64))
-            value = f.let(f"shufflevector {kind} {value}, {kind} {old}, <64 x i32> <{places}>")
-        at = f.let(f"getelementptr i8, ptr %out, i64 {x}")
-        f.do(f"store {kind} {value}, ptr {at}, align 1")
+        return f.let(f"select <64 x i1> {upper}, {kind} {high}, {kind} {low}")
+
+    def added(self, old: str, parts: list[str]) -> str:
+        """Look bytes up in all parts up to theirs: the differences add up to the right entry.
+
+        A look-up of a negative byte is 0. Bytes become negative beyond their part, and those of the
+        other half are from the beginning; they saturate.
+        """
+        f, kind = self.f, self.kind
+        total = "zeroinitializer"
+        for k, part in enumerate(parts):
+            if k == 0:
+                index = old
+            elif k == 8:
+                index = f.let(f"xor {kind} {old}, splat (i8 -128)")
+            else:
+                index = f.intrinsic(f"ssub.sat.v{self.size}i8", kind, kind, index, "splat (i8 16)")
+            found = f.intrinsic(self.machine.shuffle, kind, kind, part, index)
+            total = f.let(f"xor {kind} {total}, {found}")
+        return total
 
     def bytes(self, x: str, count: int) -> None:
         """Look up a few bytes; all are loaded before the first is stored, so that loads overlap."""
@@ -161,13 +199,10 @@ class _LookupRow:
         found = []
         for k in range(count):
             place = f.let(f"add nsw i64 {x}, {k}") if k else x
-            pointer = f.let(f"getelementptr i8, ptr {self.source}, i64 {place}")
-            value = f.let(f"load i8, ptr {pointer}")
+            value = f.let(f"load i8, ptr {f.at(self.source, place)}")
             if self.analysis.alpha is None or k % 4 != 3:
-                index = f.let(f"zext i8 {value} to i64")
-                entry = f.let(f"getelementptr i8, ptr {self.table}, i64 {index}")
+                entry = f.at(self.table, f.let(f"zext i8 {value} to i64"))
                 value = f.let(f"load i8, ptr {entry}")
             found.append((place, value))
         for place, value in found:
-            pointer = f.let(f"getelementptr i8, ptr %out, i64 {place}")
-            f.do(f"store i8 {value}, ptr {pointer}")
+            f.do(f"store i8 {value}, ptr {f.at('%out', place)}")

@@ -12,7 +12,7 @@ from typing import Final
 
 from dala.gpu.compute.engines.cpu.llvm.weighted_sums import ByteRead, WeightedSum
 from dala.gpu.compute.engines.cpu.rows.forms.narrow import NarrowRow
-from dala.gpu.compute.engines.cpu.rows.row import RowSpec
+from dala.gpu.compute.engines.cpu.rows.row import RowSpec, interleave
 
 #: Bytes of the parts of a vector that processors interleave and pack within.
 _LANE: Final = 16
@@ -29,7 +29,6 @@ class WeightedSumRow(NarrowRow):
         )  # fmt: skip
         super().__init__(spec, analysis, total.bits)
         self.sum = total
-        self.machine = spec.machine
         #: The weights of each pair of groups.
         self.weights: list[str] = []
         self.bias = ""
@@ -46,15 +45,14 @@ class WeightedSumRow(NarrowRow):
         """Return a vector of bytes; even and odd ones are computed separately and interleaved."""
         f, kind, n = self.f, f"<{self.lanes} x i8>", _LANE // 2
         even, odd = self.totals()
-        both = self.packed_by(self.machine.to_bytes, kind, self.words16, even, odd)
+        both = f.intrinsic(self.machine.to_bytes, kind, self.words16, even, odd)
         places = [
             first + k + half * n
             for first in range(0, self.lanes, _LANE)
             for k in range(n)
             for half in (0, 1)
         ]
-        listed = ", ".join(f"i32 {p}" for p in places)
-        return f.let(f"shufflevector {kind} {both}, {kind} poison, <{self.lanes} x i32> <{listed}>")
+        return f.shuffle(kind, both, "poison", places)
 
     def totals(self) -> list[str]:
         """Return the sums for the even and for the odd bytes."""
@@ -67,17 +65,12 @@ class WeightedSumRow(NarrowRow):
             for i, weights in enumerate(self.weights):
                 for half in (0, 1):
                     first, second = groups[2 * i][odd], groups[2 * i + 1][odd]
-                    pairs = self.interleaved_half(first, second, half)
+                    n = self.vector // 2
+                    pairs = interleave(f, self.words16, first, second, n, _LANE // 2, half)
                     totals[half] = f.let(f"add {wide} {totals[half]}, {self.times(pairs, weights)}")
             low, high = (self.shifted(total) for total in totals)
-            found.append(self.packed_by(self.machine.to_words, self.words16, wide, low, high))
+            found.append(f.intrinsic(self.machine.to_words, self.words16, wide, low, high))
         return found
-
-    def packed_by(self, name: str, to: str, kind: str, a: str, b: str) -> str:
-        """Pack two vectors to half as many bits; numbers out of range saturate."""
-        f = self.f
-        full = f.module.intrinsic(name, to, kind, kind)
-        return f.let(f"call {to} {full}({kind} {a}, {kind} {b})")
 
     def added(self, reads: list[ByteRead]) -> tuple[str, str]:
         """Return the sums of the even and of the odd bytes of a group."""
@@ -92,18 +85,6 @@ class WeightedSumRow(NarrowRow):
             odd = f.let(f"add {kind} {odd}, {upper}")
         # Words are even bytes plus 256 times odd ones, and so are their sums, modulo 2^16.
         return f.let(f"sub {kind} {words}, {f.let(f'shl {kind} {odd}, splat (i16 8)')}"), odd
-
-    def interleaved_half(self, a: str, b: str, half: int) -> str:
-        """Return pairs of 16-bit numbers: the lower or the upper half of each part of a vector."""
-        f, kind, n, part = self.f, self.words16, self.vector // 2, _LANE // 2
-        places = []
-        for first in range(0, n, part):
-            for k in range(part // 2):
-                at = first + half * part // 2 + k
-                places += [f"i32 {at}", f"i32 {n + at}"]
-        listed = ", ".join(places)
-        made = f.let(f"shufflevector {kind} {a}, {kind} {b}, <{n} x i32> <{listed}>")
-        return f.let(f"bitcast {kind} {made} to {self.words32}")
 
     def halves(self, argument: int, dx: int, dy: int) -> tuple[str, str]:
         """Return a vector of bytes as 16-bit words, and its odd bytes as 16-bit numbers."""

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from dala.gpu.compute.engines.webgpu.wgsl.blur.sums import Sums, weight_numbers
+from dala.gpu.compute.engines.webgpu.wgsl.names import bindings
 from dala.gpu.compute.engines.webgpu.wgsl.offsets import Offset
 from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat
-from dala.gpu.compute.engines.webgpu.wgsl.shader import PACK, BlockLayout
+from dala.gpu.compute.engines.webgpu.wgsl.shader import BlockLayout, block_packer
 
 #: The most statements of programs that run on four pixels at once.
 MAX_STATEMENTS: Final = 200
 
 #: The function that returns where a row begins.
-DOWN: Final = """// Where a row begins; beyond the border it is the outermost one.
+_DOWN: Final = """// Where a row begins; beyond the border it is the outermost one.
 fn down(y: i32) -> u32 {
     return u32(clamp(y, 0i, p.height - 1i) * p.width);
 }
@@ -48,14 +48,25 @@ class Finish:
         """The largest offset."""
         return max(max(abs(dx), abs(dy)) for dx, dy in self.offsets)
 
-    def run(self, k: int, given: dict[str, str]) -> list[str]:
-        """Return lines that run the stages on pixel ``k``; the last result is ``s<calls>_<k>``."""
-        lines = []
-        for number, call in enumerate(self.calls, 1):
-            filled = re.sub(r"\{[^}]*\}", lambda found: given[found[0]], call)
-            given[f"{{{number}}}"] = f"s{number}_{k}"
-            lines.append(f"let s{number}_{k} = {filled};")
-        return lines
+    def run(
+        self, spots: Sequence[Offset], names: Mapping[Offset, str], x: str, y: str
+    ) -> tuple[list[str], list[str]]:
+        """Return lines that run the stages on pixels at ``spots``, and their results.
+
+        ``names`` are the blurred pixels by their place. ``x`` and ``y`` are WGSL with {k} (the
+        number of a pixel), {kx} and {ky} (its place); the pixel's index is ``e_<k>``.
+        """
+        lines, results = [], []
+        for k, (kx, ky) in enumerate(spots):
+            given = {f"{{{dx},{dy}}}": names[kx + dx, ky + dy] for dx, dy in self.offsets}
+            given |= {"{x}": x.format(k=k, kx=kx), "{y}": y.format(ky=ky), "{e}": f"e_{k}"}
+            result = names[kx, ky] if not self.calls else ""
+            for number, call in enumerate(self.calls, 1):
+                filled = re.sub(r"\{[^}]*\}", lambda found: given[found[0]], call)  # noqa: B023
+                given[f"{{{number}}}"] = result = f"s{number}_{k}"
+                lines.append(f"let {result} = {filled};")
+            results.append(result)
+        return lines, results
 
 
 @dataclass(frozen=True)
@@ -78,49 +89,47 @@ class BlurShader:
         return (*numbers, width, height, -(-width // self.width), 0)
 
 
-def block_members(radius: int, sums: Sums, finish: Finish) -> list[tuple[str, str]]:
-    """Return the names and types of the uniform block: the weights, sizes and parameters."""
+def blur_shader(
+    kind: str,
+    size: tuple[int, int, int],
+    sums: Sums,
+    finish: Finish,
+    memory: str,
+    workgroup: int,
+    head: Sequence[str],
+    body: Sequence[str],
+) -> BlurShader:
+    """Return the shader of a blur in "tiles" or "strips" of a radius, width and height.
+
+    ``memory`` is the output's element. ``head`` are declarations, ``body`` the lines of ``main``
+    after the number of the workgroup.
+    """
+    radius, width, height = size
     members = sums.members(radius)
     members += [("width", "i32"), ("height", "i32"), ("across", "u32"), ("zero", "u32")]
-    return members + list(finish.params)
-
-
-def block_layout(members: Sequence[tuple[str, str]], finish: Finish) -> BlockLayout:
-    """Return how the uniform block is packed."""
-    form = "<" + "".join(PACK[type_] for _, type_ in members)
-    form += "x" * (-struct.calcsize(form) % 16)
+    members += finish.params
     params = tuple((i, type_) for i, (_, type_) in enumerate(finish.params))
-    return BlockLayout((), params, 0, struct.Struct(form))
-
-
-def bindings(
-    picture: ImageFormat, finish: Finish, memory: str, members: Sequence[tuple[str, str]]
-) -> list[str]:
-    """Return the declarations of the buffers and the block; ``memory`` is the output's element."""
-    after = 1 + len(finish.inputs)
-    return [
+    reads = [("source", sums.picture.element), *finish.inputs]
+    arrays = [f"{name}: array<{type_}>" for name, type_ in reads]
+    text = [
+        f"// blur of radius {radius}: {kind} of {width} by {height}",
         "struct Block {",
         *(f"    {name}: {type_}," for name, type_ in members),
         "}",
-        f"@group(0) @binding(0) var<storage, read> source: array<{picture.element}>;",
-        *(
-            f"@group(0) @binding({k}) var<storage, read> {name}: array<{type_}>;"
-            for k, (name, type_) in enumerate(finish.inputs, 1)
-        ),
-        f"@group(0) @binding({after}) var<storage, read_write> output: array<{memory}>;",
-        f"@group(0) @binding({after + 1}) var<uniform> p: Block;",
-    ]
-
-
-def entry(workgroup: int) -> list[str]:
-    """Return the first lines of ``main``, up to the number of the workgroup."""
-    return [
+        *bindings(arrays, [f"output: array<{memory}>"]),
+        *head,
+        _DOWN,
         f"@compute @workgroup_size({workgroup})",
         "fn main(@builtin(workgroup_id) group: vec3<u32>,",
         "        @builtin(num_workgroups) groups: vec3<u32>,",
         "        @builtin(local_invocation_index) lane: u32) {",
         "    let number = group.y * groups.x + group.x;",
+        *body,
+        "}",
+        "",
     ]
+    layout = BlockLayout((), params, 0, block_packer(type_ for _, type_ in members))
+    return BlurShader("\n".join(text), sums.picture, width, height, layout)
 
 
 def store_one(out: ImageFormat, place: str, result: str, helpers: set[str] | None) -> list[str]:
@@ -164,13 +173,3 @@ def store_quad(
             f"(({c} >> 16u) & 0xffu) | ({d} << 8u)",
         ]
     return [f"output[{place}] = {word};" for place, word in zip(places, words, strict=True)]
-
-
-def plus(n: int) -> str:
-    """Return the WGSL that adds an offset."""
-    return f"+ {n}i" if n >= 0 else f"- {-n}i"
-
-
-def side(n: int) -> str:
-    """Return an offset as part of a name."""
-    return f"_m{-n}" if n < 0 else f"_{n}"

@@ -48,11 +48,7 @@ from functools import lru_cache
 from typing import Final
 
 from dala.gpu.compute.engines.webgpu.limits import WORKGROUP_MEMORY
-from dala.gpu.compute.engines.webgpu.wgsl.blur.finish import (
-    MAX_STATEMENTS,
-    BlurShader,
-    Finish,
-)
+from dala.gpu.compute.engines.webgpu.wgsl.blur.finish import MAX_STATEMENTS, BlurShader, Finish
 from dala.gpu.compute.engines.webgpu.wgsl.blur.strips import BlurStrip, choose_strip, write_strips
 from dala.gpu.compute.engines.webgpu.wgsl.blur.sums import Sums
 from dala.gpu.compute.engines.webgpu.wgsl.blur.tiles import BlurTile, choose_tile, write_tiles
@@ -76,7 +72,7 @@ SIZES: Final = (1 << 19, 3 << 19, 3 << 20)
 
 @dataclass(frozen=True)
 class BlurDevice:
-    """What the choice depends on: the invocations of a workgroup, its memory, and the adapter."""
+    """The facts for the choice: the invocations of a workgroup, its memory, and the adapter."""
 
     workgroup: int = 256
     room: int = WORKGROUP_BYTES

@@ -17,21 +17,17 @@ from functools import cache
 from typing import Final
 
 from dala.gpu.compute.engines.webgpu.wgsl.blur.finish import (
-    DOWN,
     BlurShader,
     Finish,
-    bindings,
-    block_layout,
-    block_members,
-    entry,
+    blur_shader,
     packed,
-    plus,
-    side,
     store_one,
     store_quad,
 )
 from dala.gpu.compute.engines.webgpu.wgsl.blur.sums import Sums
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
+from dala.gpu.compute.engines.webgpu.wgsl.names import indented
+from dala.gpu.compute.engines.webgpu.wgsl.offsets import plus, side
 from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat
 
 #: Rows between two barriers, and pixels that an invocation stores.
@@ -124,7 +120,7 @@ def choose_strip(
 ) -> BlurStrip | None:
     """Return the best strip for a device, or None if there is none for this image or radius."""
     sums = 2 * radius * colors(picture)
-    if picture.dtype != "u8" or sums > MAX_SUMS:
+    if picture.dtype != "u8" or not 0 < sums <= MAX_SUMS:
         return None
     for lanes, rows in shapes(radius, sums, size):
         strip = BlurStrip(radius, reach, lanes, rows)
@@ -147,44 +143,45 @@ def write_strips(
     last = _finish(strip, picture, finish, out, whole, helpers)
     quads = whole and out.dtype == "u8"
     memory = "vec4<u32>" if quads and not out.words else "u32" if out.words else out.element
-    members = block_members(strip.radius, sums, finish)
-    n = colors(picture)
+    middle = STEP * colors(picture) * strip.quads + 2 * strip.beside
     held = f"var<workgroup> held: array<vec4<u32>, {strip.kept * strip.quads}>;"
-    text = [
-        f"// blur of radius {strip.radius}: strips of {strip.width} by {strip.height}",
-        *bindings(picture, finish, memory, members),
-        f"var<workgroup> middle: array<vec4<u32>, {STEP * n * strip.quads + 2 * strip.beside}>;",
-        held if strip.kept else "",
-        "",
-        helper_source(helpers) if helpers else "",
-        picture.raw(),
-        picture.holding(),
-        finish.functions,
-        DOWN,
-        *entry(strip.workgroup),
-        f"    let left = i32(number % p.across) * {strip.width}i - {4 * strip.margin}i;",
-        f"    let top = i32(number / p.across) * {strip.height}i;",
-        f"    let first = top - {strip.radius + strip.reach}i;",
-        "    let x = u32(clamp(left + i32(lane), 0i, p.width - 1i));",
-        f"    let line = lane / {strip.quads}u;",
-        f"    let own = lane % {strip.quads}u;",
-        "    let column = left + i32(own) * 4i;",
-        f"    let inside = own >= {strip.margin}u && own < {strip.quads - strip.margin}u "
-        "&& column < p.width;",
-        *("    " + line for line in _down_columns(strip, sums)),
-        f"    let count = min({strip.height}i, p.height - top) + {2 * strip.reach}i;",
-        f"    for (var i = 0i; i < count; i += {STEP}i) {{",
-        *("        " + line for line in _four_rows(strip, sums, "i", middle=True)),
-        "        workgroupBarrier();",
-        *("        " + line for line in _along_row(strip, sums)),
-        *("        " + line for line in last),
-        *([] if strip.kept else ["        workgroupBarrier();"]),
-        "    }",
-        "}",
-        "",
-    ]
-    block = block_layout(members, finish)
-    return BlurShader("\n".join(text), picture, strip.width, strip.height, block)
+    return blur_shader(
+        "strips",
+        (strip.radius, strip.width, strip.height),
+        sums,
+        finish,
+        memory,
+        strip.workgroup,
+        [
+            f"var<workgroup> middle: array<vec4<u32>, {middle}>;",
+            held if strip.kept else "",
+            "",
+            helper_source(helpers),
+            picture.raw(),
+            sums.rounding(),
+            picture.holding(),
+            finish.functions,
+        ],
+        [
+            f"    let left = i32(number % p.across) * {strip.width}i - {4 * strip.margin}i;",
+            f"    let top = i32(number / p.across) * {strip.height}i;",
+            f"    let first = top - {strip.radius + strip.reach}i;",
+            "    let x = u32(clamp(left + i32(lane), 0i, p.width - 1i));",
+            f"    let line = lane / {strip.quads}u;",
+            f"    let own = lane % {strip.quads}u;",
+            "    let column = left + i32(own) * 4i;",
+            f"    let inside = own >= {strip.margin}u && own < {strip.quads - strip.margin}u "
+            "&& column < p.width;",
+            *indented(_down_columns(strip, sums)),
+            f"    let count = min({strip.height}i, p.height - top) + {2 * strip.reach}i;",
+            f"    for (var i = 0i; i < count; i += {STEP}i) {{",
+            *indented(_four_rows(strip, sums, middle=True), 2),
+            "        workgroupBarrier();",
+            *indented([*_along_row(strip, sums), *last], 2),
+            *([] if strip.kept else ["        workgroupBarrier();"]),
+            "    }",
+        ],
+    )
 
 
 def _down_columns(strip: BlurStrip, sums: Sums) -> list[str]:
@@ -197,13 +194,11 @@ def _down_columns(strip: BlurStrip, sums: Sums) -> list[str]:
     alone = before % STEP
     for k in range(alone):
         lines += ["{", f"    let t = color(raw(down(first + {k}i) + x));"]
-        lines += ["    " + line for line in _add(strip.radius, sums)]
-        lines += ["}"]
+        lines += [*indented(_add(strip.radius, sums)), "}"]
     lines += [f"var n{k} = raw(down(first + {alone + k}i) + x);" for k in range(STEP)]
     if before > alone:
         lines.append(f"for (var i = {alone - before}i; i < 0i; i += {STEP}i) {{")
-        lines += ["    " + line for line in _four_rows(strip, sums, "i", middle=False)]
-        lines.append("}")
+        lines += [*indented(_four_rows(strip, sums, middle=False)), "}"]
     return lines
 
 
@@ -213,19 +208,19 @@ def _add(radius: int, sums: Sums) -> list[str]:
     return [*lines, f"a{2 * radius - 1} = t * p.w{radius} + {sums.start(True)};"]
 
 
-def _four_rows(strip: BlurStrip, sums: Sums, i: str, *, middle: bool) -> list[str]:
-    """Return lines that add four rows to the sums, and store what is complete if ``middle``."""
+def _four_rows(strip: BlurStrip, sums: Sums, *, middle: bool) -> list[str]:
+    """Return lines that add four rows to the sums, and store complete ones if ``middle``."""
     n, radius = colors(sums.picture), strip.radius
     lines = []
     for k in range(STEP):
         lines += [
             "{",
             f"    let t = color(n{k});",
-            f"    n{k} = raw(down(first + {i} + {2 * radius + STEP + k}i) + x);",
+            f"    n{k} = raw(down(first + i + {2 * radius + STEP + k}i) + x);",
         ]
         if middle:
             lines.append(f"    let v = {sums.middle(f'a0 + t * p.w{radius}')};")
-        lines += ["    " + line for line in _add(radius, sums)]
+        lines += indented(_add(radius, sums))
         for c in range(n if middle else 0):
             place = f"(lane >> 2u) + {(k * n + c) * strip.quads + strip.beside}u"
             lines.append(
@@ -275,7 +270,7 @@ def _finish(
     """Return lines that hold the pixels, run the programs on four and store the results."""
     reach = strip.reach
     pixels = [f"h{k}" for k in range(4)]
-    lines = []
+    alpha = []
     if picture.channels == 4:
         alpha = [f"let below = down(top + i + i32(line) {plus(-reach)});"]
         if whole:
@@ -286,10 +281,8 @@ def _finish(
         for k in range(4):
             alpha.append(f"let g{k} = h{k} | (source[{places[k]}] & 0xff000000u);")
         pixels = [f"g{k}" for k in range(4)]
-    else:
-        alpha = []
     if reach:
-        lines += alpha
+        lines = alpha
         if not whole:  # pixels beyond the border are equal to the outermost one
             for k in range(1, 4):
                 inside = f"column + {k}i < p.width"
@@ -300,18 +293,16 @@ def _finish(
             f"held[(j % {strip.kept}u) * {strip.quads}u + own] = vec4<u32>({', '.join(pixels)});",
             "workgroupBarrier();",
         ]
-    lines.append(f"let y = top + i + i32(line) {plus(-2 * reach)};")
-    condition = "inside && y >= top && y < p.height" if reach else "inside && y < p.height"
-    held = _held(strip, finish) if reach else []
-    if reach:
+        inner, condition = _held(strip, finish), "inside && y >= top && y < p.height"
         names = {
             (k + dx, dy): f"n{side(k + dx)}{side(dy)}"
             for k in range(4)
             for dx, dy in finish.offsets
         }
     else:
+        lines, inner, condition = [], alpha, "inside && y < p.height"
         names = {(k, 0): pixels[k] for k in range(4)}
-    inner = held if reach else alpha
+    lines.append(f"let y = top + i + i32(line) {plus(-2 * reach)};")
     if finish.calls:
         if picture.channels > 1:
             helpers.add("unpack_u8")
@@ -322,14 +313,9 @@ def _finish(
         spot = f"column + {k}i"
         inner.append(f"let x_{k} = {spot if whole or not k else f'min({spot}, p.width - 1i)'};")
         inner.append(f"let e_{k} = u32(y * p.width + x_{k});")
-    results = []
-    for k in range(4):
-        given = {f"{{{dx},{dy}}}": names[k + dx, dy] for dx, dy in finish.offsets}
-        given |= {"{x}": f"x_{k}", "{y}": "y", "{e}": f"e_{k}"}
-        inner += finish.run(k, given)
-        results.append(f"s{len(finish.calls)}_{k}" if finish.calls else names[k, 0])
-    inner += _store(out, results, whole, helpers if finish.calls else None)
-    return [*lines, f"if ({condition}) {{", *("    " + line for line in inner), "}"]
+    more, results = finish.run([(k, 0) for k in range(4)], names, "x_{k}", "y")
+    inner += [*more, *_store(out, results, whole, helpers if finish.calls else None)]
+    return [*lines, f"if ({condition}) {{", *indented(inner), "}"]
 
 
 def _held(strip: BlurStrip, finish: Finish) -> list[str]:

@@ -1,9 +1,13 @@
-"""How a blur sums and rounds taps, as WGSL.
+"""The sums of taps of a blur and their rounding, as WGSL.
 
 A blur of u8 is defined in integers (``sampling.gauss``), and no float operation here rounds. Sums
 of columns are floats: integers below 2**24, on which GPUs are faster. Sums of rows are integers of
 32 bits. Sums of columns contain the rounding of the result, half a step, as all weights add up to
 one. The samples of a coarse grid of u8 (dtype "u32") are integers in both passes.
+
+Finished sums of columns become integers without conversions, which are slow: they are the bits of
+a float above 2**23, so that they have 16 bits with 0x4b00 above them. As weights add up to 2**16,
+what is above vanishes from sums of rows.
 """
 
 from __future__ import annotations
@@ -37,8 +41,7 @@ class Sums:
             return "32768u"
         if self.picture.dtype == "f32" or self.box or not first:
             return f"0{'.0f' if self.number(first) == 'f32' else 'u'}"
-        half, step = 1 << (MIDDLE_SHIFT - 1), 1 << (RESULT_SHIFT - 17 + MIDDLE_SHIFT)
-        return f"{half + step}.0f"
+        return f"{1 << (RESULT_SHIFT - 17 + MIDDLE_SHIFT)}.0f"
 
     def begin(self, first: bool) -> str:
         """Return a sum without taps."""
@@ -48,10 +51,27 @@ class Sums:
         """Return a finished sum of columns, as the numbers of the intermediate picture."""
         if self.picture.dtype == "f32":
             return total
-        if self.picture.dtype == "u8":
-            total = self._color(False, total)
-        shift = {"u8": 0 if self.box else MIDDLE_SHIFT, "u32": 16}[self.picture.dtype]
-        return self._shifted(total, shift) if shift else total
+        if self.picture.dtype == "u32":
+            return self._shifted(total, 16)
+        return self._color(False, total) if self.box else f"rounded({total})"
+
+    def rounding(self) -> str:
+        """Return the function ``rounded`` if :meth:`middle` calls it: halves are rounded up.
+
+        A sum with 2**23 rounds halves to even numbers, with 2**23 + 1 to odd ones.
+        """
+        if self.picture.dtype != "u8" or self.box:
+            return ""
+        # A blur of radius 0 has one weight, just below 2**16. Of colors, tiles keep 16 bits anyway.
+        mask = " & 65535u" if self.picture.channels == 1 else ""
+        given, made = (self._color(first, "").removesuffix("()") for first in (True, False))
+        return (
+            f"fn rounded(total: {given}) -> {made} {{\n"
+            f"    let steps = total * {0.5**MIDDLE_SHIFT}f;\n"
+            f"    let even = bitcast<{made}>(steps + 8388608.0f);\n"
+            f"    let odd = bitcast<{made}>(steps + 8388609.0f);\n"
+            f"    return max(even, odd - 1u){mask};\n}}\n"
+        )
 
     def result(self, total: str, count: str) -> str:
         """Return a finished sum of rows; a box has ``count`` pixels."""

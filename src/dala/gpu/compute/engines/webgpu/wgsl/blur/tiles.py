@@ -17,22 +17,17 @@ from functools import cache
 from typing import Final
 
 from dala.gpu.compute.engines.webgpu.wgsl.blur.finish import (
-    DOWN,
     MAX_STATEMENTS,
     BlurShader,
     Finish,
-    bindings,
-    block_layout,
-    block_members,
-    entry,
-    plus,
-    side,
+    blur_shader,
     store_one,
     store_quad,
 )
 from dala.gpu.compute.engines.webgpu.wgsl.blur.sums import Sums
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
-from dala.gpu.compute.engines.webgpu.wgsl.offsets import Offset
+from dala.gpu.compute.engines.webgpu.wgsl.names import indented
+from dala.gpu.compute.engines.webgpu.wgsl.offsets import Offset, plus, side
 from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat
 
 #: Pixels that an invocation stores if the programs are not long.
@@ -123,36 +118,37 @@ def write_tiles(
     quads = out.words and not apart
     helpers = set(finish.helpers)
     last = _finish(tile, picture, finish, out, quads, helpers, workgroup)
-    members = block_members(tile.radius, sums, finish)
     middle, held = picture.middle, picture.held
-    reads = tile.middle_pitch * tile.rows, tile.held_pitch * tile.rows
-    text = [
-        f"// blur of radius {tile.radius}: tiles of {tile.width} by {tile.height}",
-        *bindings(picture, finish, "u32" if apart else out.element, members),
-        f"var<workgroup> middle: array<{middle[0]}, {reads[0]}>;",
-        f"var<workgroup> held: array<{held[0]}, {reads[1]}>;",
-        "",
-        helper_source(helpers) if helpers else "",
-        picture.fetch(),
-        picture.middles(),
-        picture.holding(),
-        finish.functions,
-        _turning("turn_middle", middle[1]),
-        _turning("turn_held", held[1]),
-        DOWN,
-        *entry(workgroup),
-        f"    let left = i32(number % p.across) * {tile.width}i;",
-        f"    let top = i32(number / p.across) * {tile.height}i;",
-        *_down_columns(tile, sums, workgroup),
-        "    workgroupBarrier();",
-        *_along_rows(tile, sums, workgroup),
-        "    workgroupBarrier();",
-        *last,
-        "}",
-        "",
-    ]
-    block = block_layout(members, finish)
-    return BlurShader("\n".join(text), picture, tile.width, tile.height, block)
+    return blur_shader(
+        "tiles",
+        (tile.radius, tile.width, tile.height),
+        sums,
+        finish,
+        "u32" if apart else out.element,
+        workgroup,
+        [
+            f"var<workgroup> middle: array<{middle[0]}, {tile.middle_pitch * tile.rows}>;",
+            f"var<workgroup> held: array<{held[0]}, {tile.held_pitch * tile.rows}>;",
+            "",
+            helper_source(helpers),
+            picture.fetch(),
+            sums.rounding(),
+            picture.middles(),
+            picture.holding(),
+            finish.functions,
+            _turning("turn_middle", middle[1]),
+            _turning("turn_held", held[1]),
+        ],
+        [
+            f"    let left = i32(number % p.across) * {tile.width}i;",
+            f"    let top = i32(number / p.across) * {tile.height}i;",
+            *_down_columns(tile, sums, workgroup),
+            "    workgroupBarrier();",
+            *_along_rows(tile, sums, workgroup),
+            "    workgroupBarrier();",
+            *last,
+        ],
+    )
 
 
 def _turning(name: str, size: int) -> str:
@@ -178,9 +174,9 @@ def _each(items: int, workgroup: int, lines: list[str]) -> list[str]:
     """Return lines that run for each ``item``: a loop if there are more items than invocations."""
     if items > workgroup:
         head = f"    for (var item = lane; item < {items}u; item += {workgroup}u) {{"
-        return [head, *("        " + line for line in lines), "    }"]
+        return [head, *indented(lines, 2), "    }"]
     head = f"    if (lane < {items}u) {{" if items < workgroup else "    {"
-    return [head, "        let item = lane;", *("        " + line for line in lines), "    }"]
+    return [head, *indented(["let item = lane;", *lines], 2), "    }"]
 
 
 def _down_columns(tile: BlurTile, sums: Sums, workgroup: int) -> list[str]:
@@ -266,12 +262,8 @@ def _finish(
         row = f"min(y + {ky}i, p.height - 1i)" if ky else "y"
         lines.append(f"let e_{k} = u32({row} * p.width + x + {kx}i);")
     # Compute all results before storing any, so that the compiler can share common work.
-    results = []
-    for k, (kx, ky) in enumerate(spots):
-        given = {f"{{{dx},{dy}}}": names[kx + dx, ky + dy] for dx, dy in finish.offsets}
-        given |= {"{x}": f"x + {kx}i", "{y}": f"min(y + {ky}i, p.height - 1i)", "{e}": f"e_{k}"}
-        lines += finish.run(k, given)
-        results.append(f"s{len(finish.calls)}_{k}" if finish.calls else names[kx, ky])
+    more, results = finish.run(spots, names, "x + {kx}i", "min(y + {ky}i, p.height - 1i)")
+    lines += more
     packing = helpers if finish.calls else None
     if quads:
         lines += store_quad(out, "(e_0 / 4u)", results, packing)
@@ -283,5 +275,5 @@ def _finish(
         f"let x = left + i32(item % {across}u){' * 4i' if quads else ''};",
         f"let y = top + i32(item / {across}u){'' if quads else f' * {strip}i'};",
     ]
-    inside = ["if (x < p.width && y < p.height) {", *("    " + line for line in lines), "}"]
+    inside = ["if (x < p.width && y < p.height) {", *indented(lines), "}"]
     return _each(across * tile.height // (1 if quads else strip), workgroup, head + inside)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
 from dala.gpu.compute.engines.cpu.rows.forms.blur.rows import RowBlur
+from dala.gpu.compute.engines.cpu.rows.row import interleave
 from dala.gpu.compute.engines.sampling.gauss import MIDDLE_SHIFT, RESULT_SHIFT, byte_steps
 
 #: What is added to the sums of columns: half a unit, and half a step of the result.
@@ -45,9 +46,7 @@ class ByteBlur(RowBlur):
     """The row function of a blur of u8."""
 
     sum: ClassVar[str] = "i16"
-    sum_bytes: ClassVar[int] = 2
     stored: ClassVar[str] = "i8"
-    item: ClassVar[int] = 1
 
     @property
     def narrow(self) -> bool:
@@ -65,9 +64,9 @@ class ByteBlur(RowBlur):
         return self.radius // 2 + 1
 
     def blocks(self) -> tuple[int, int]:
-        if self.machine.pair_product:
-            return (4, 4) if self.looped else (2, 2)
-        return (4, 4) if self.looped else (1, 1)
+        one = 2 if self.machine.pair_product else 1
+        down = 4 if self.looped else one
+        return down, 4 if self.summed < self.channels else down
 
     def load_weights(self) -> list[str]:
         if self.looped:
@@ -95,7 +94,7 @@ class ByteBlur(RowBlur):
                 found += self._added(*given) if self.paired else [self._widened(*given)]
             return found
 
-        sums = self._sum("down", terms, _ROUNDING, MIDDLE_SHIFT)
+        sums = self._sum("down", terms, self.block, _ROUNDING, MIDDLE_SHIFT)
         if not self.paired:
             return [f.let(f"trunc <{self.lanes} x i32> {s} to {self.kind}") for s in sums]
         n, kind = self.lanes, self.kind
@@ -107,7 +106,7 @@ class ByteBlur(RowBlur):
                     (i // 16) * 8 + i % 8 + (n if i % 16 >= 8 else 0)
                     for i in range(first, first + n)
                 ]
-                ordered.append(self._shuffle(kind, low, high, places))
+                ordered.append(self.f.shuffle(kind, low, high, places))
         return ordered
 
     def sum_along(self, x: str) -> list[str]:
@@ -120,36 +119,56 @@ class ByteBlur(RowBlur):
             both = zip(self.load_sums(x, before), self.load_sums(x, after), strict=True)
             return [f.let(f"add {kind} {a}, {b}") for a, b in both]
 
-        sums = self._sum("across", terms, 0, RESULT_SHIFT)
+        count = self.block * self.summed // self.channels
+        sums = self._sum("across", terms, count, 0, RESULT_SHIFT)
         if not self.paired:
             return [f.let(f"trunc <{n} x i32> {s} to <{n} x i8>") for s in sums]
         pixels = f"<{2 * n} x i8>"
-        name = f.module.intrinsic(self.machine.to_bytes, pixels, kind, kind)
+        packed = [
+            f.intrinsic(self.machine.to_bytes, pixels, kind, sums[k], sums[min(k + 1, count - 1)])
+            for k in range(0, count, 2)
+        ]
+        if self.summed < self.channels:
+            return self._spread(*packed)
         places = [(i % n // 8) * 16 + i // n * 8 + i % 8 for i in range(2 * n)]
+        return [self.f.shuffle(pixels, v, "poison", places) for v in packed]
+
+    def _spread(self, first: str, second: str) -> list[str]:
+        """Return two vectors of RGBA, alpha undefined, from the packed colors of their pixels."""
+        f, n = self.f, self.lanes
+        words, pixels = f"<{n // 2} x i32>", f"<{2 * n} x i8>"
+        first, second = (f.let(f"bitcast {pixels} {v} to {words}") for v in (first, second))
+        # Where each four colors are: packing has put together halves of two vectors.
+        fours = [k // 2 * 4 + k % 2 + h for h in (0, 2, n // 2) for k in range(n // 4)]
+        inside = [p + 3 * (k // 4) + k % 4 for p in range(0, 2 * n, 16) for k in range(16)]
         found = []
-        for k in range(0, self.block, 2):
-            packed = f.let(f"call {pixels} {name}({kind} {sums[k]}, {kind} {sums[k + 1]})")
-            found.append(self._shuffle(pixels, packed, "poison", places))
+        for begin in (0, 3 * n // 8):
+            places = [fours[begin + 3 * (k // 4) + min(k % 4, 2)] for k in range(n // 2)]
+            moved = self.f.shuffle(words, first, second, places)
+            moved = f.let(f"bitcast {words} {moved} to {pixels}")
+            found.append(self.f.shuffle(pixels, moved, "poison", inside))
         return found
 
     # sums ---------------------------------------------------------------------------------------
-    def _sum(self, name: str, terms: _Terms, rounding: int, shift: int) -> list[str]:
-        """Return weighted sums of all terms plus ``rounding``, shifted.
+    def _sum(self, name: str, terms: _Terms, count: int, rounding: int, shift: int) -> list[str]:
+        """Return ``count`` weighted sums of all terms plus ``rounding``, shifted.
 
         They are vectors of 16 bits, or of 32 where pairs are not multiplied at once.
         """
         f, n = self.f, self.lanes
         kind = f"<{n // 2 if self.paired else n} x i32>"
-        count = self.block * (2 if self.paired else 1)
+        count *= 2 if self.paired else 1
         alone = self.radius % 2 == 0  # the last term, whose partner is a constant
         whole = self.groups - alone
+        # Averages of packed sums round half as many vectors.
+        averaged = self.paired and rounding > 0 and not alone
 
         def add(g: str | int, sums: list[str]) -> list[str]:
             first = 2 * g if isinstance(g, int) else f.let(f"shl nuw nsw i64 {g}, 1")
             other = 2 * g + 1 if isinstance(g, int) else f.let(f"add nuw nsw i64 {first}, 1")
             return self._add_group(g, terms(first), terms(other), sums)
 
-        sums = [f"splat (i32 {0 if alone else rounding})"] * count
+        sums = [f"splat (i32 {0 if alone or averaged else rounding})"] * count
         if self.looped and whole > 1:
             sums = add(0, sums)
             sums = self.taps(f.label(f"{name}.taps"), sums, whole - 1, add, kind)
@@ -160,14 +179,17 @@ class ByteBlur(RowBlur):
             last = terms(self.radius)
             constant = f"splat (i16 {2 if rounding else 0})"
             sums = self._add_group(whole, last, [constant] * len(last), sums)
-        sums = [f.let(f"lshr {kind} {s}, splat (i32 {shift})") for s in sums]
+        sums = [f.let(f"lshr {kind} {s}, splat (i32 {shift - averaged})") for s in sums]
         if not self.paired:
             return sums
-        pack = f.module.intrinsic(self.machine.to_words, self.kind, kind, kind)
-        return [
-            f.let(f"call {self.kind} {pack}({kind} {sums[k]}, {kind} {sums[k + 1]})")
+        packed = [
+            f.intrinsic(self.machine.to_words, self.kind, kind, *sums[k : k + 2])
             for k in range(0, count, 2)
         ]
+        if not averaged:
+            return packed
+        half, kind = f"splat (i16 {rounding >> shift << 1})", self.kind
+        return [f.intrinsic(self.machine.average, kind, kind, v, half) for v in packed]
 
     def _add_group(
         self, g: str | int, ones: list[str], twos: list[str], sums: list[str]
@@ -189,12 +211,11 @@ class ByteBlur(RowBlur):
                 found.append(s)
             return found
         wide = f"<{n // 2} x i32>"
-        name = f.module.intrinsic(self.machine.pair_product, wide, kind, kind)
         weight = f.let(f"bitcast {wide} {weight} to {kind}")
         for k, (a, b) in enumerate(zip(ones, twos, strict=True)):
             for half in (0, 1):
-                both = self._interleave(kind, a, b, n, 8, 4 * half)
-                product = f.let(f"call {wide} {name}({kind} {both}, {kind} {weight})")
+                both = interleave(f, kind, a, b, n, 8, half)
+                product = f.intrinsic(self.machine.pair_product, wide, kind, both, weight)
                 found.append(f.let(f"add {wide} {sums[2 * k + half]}, {product}"))
         return found
 
@@ -212,19 +233,10 @@ class ByteBlur(RowBlur):
         f, kind, pixels = self.f, self.kind, f"<{2 * self.lanes} x i8>"
         name = f.module.intrinsic(self.machine.byte_product, kind, pixels, pixels)
         found = []
-        for half in (0, 8):
-            both = self._interleave(pixels, a, b, 2 * self.lanes, 16, half)
+        for half in (0, 1):
+            both = interleave(f, pixels, a, b, 2 * self.lanes, 16, half)
             if b == "zeroinitializer":
                 found.append(f.let(f"bitcast {pixels} {both} to {kind}"))
             else:
                 found.append(f.let(f"call {kind} {name}({pixels} {both}, {pixels} splat (i8 1))"))
         return found
-
-    def _interleave(self, kind: str, a: str, b: str, n: int, group: int, half: int) -> str:
-        """Interleave half of the elements of two vectors, within groups."""
-        each = [p + half + i for p in range(0, n, group) for i in range(group // 2)]
-        return self._shuffle(kind, a, b, [place for i in each for place in (i, n + i)])
-
-    def _shuffle(self, kind: str, a: str, b: str, places: Sequence[int]) -> str:
-        listed = ", ".join(f"i32 {p}" for p in places)
-        return self.f.let(f"shufflevector {kind} {a}, {kind} {b}, <{len(places)} x i32> <{listed}>")

@@ -28,9 +28,7 @@ class FloatBlur(RowBlur):
     """The row function of a blur of f32."""
 
     sum: ClassVar[str] = "float"
-    sum_bytes: ClassVar[int] = 4
     stored: ClassVar[str] = "float"
-    item: ClassVar[int] = 4
 
     def blocks(self) -> tuple[int, int]:
         return (_VECTORS, _VECTORS) if self.looped else (1, 1)
@@ -83,5 +81,4 @@ class FloatBlur(RowBlur):
         both = f.let(f"fadd {kind} {a}, {b}")
         twice = f.let(f"fadd {kind} {middle}, {middle}")
         apart = f.let(f"fsub {kind} {both}, {twice}")
-        name = f.module.intrinsic(f"fmuladd.v{self.lanes}f32", kind, kind, kind, kind)
-        return f.let(f"call {kind} {name}({kind} {apart}, {kind} {weight}, {kind} {s})")
+        return f.intrinsic(f"fmuladd.v{self.lanes}f32", kind, kind, apart, weight, s)

@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar, Final
 
-from dala.gpu.compute.engines.cpu.llvm.text import Module
 from dala.gpu.compute.engines.cpu.rows.copies import (
     OUTPUT,
     ROWS_AHEAD,
@@ -20,40 +19,42 @@ from dala.gpu.compute.engines.cpu.rows.copies import (
     whole_and_rest,
 )
 from dala.gpu.compute.engines.cpu.rows.machine import Machine
-from dala.gpu.compute.engines.cpu.rows.plan import RowStage, blur_radius
-from dala.gpu.compute.engines.cpu.rows.row import row_writer
-
-#: The largest radius whose taps are unrolled.
-_UNROLLED: Final = 12
+from dala.gpu.compute.engines.cpu.rows.plan import UNROLLED_RADIUS, RowStage, blur_radius
+from dala.gpu.compute.engines.cpu.rows.row import fourths_from, row_writer
+from dala.gpu.compute.engines.cpu.vector.text import Module
 
 #: The number of the image among the memory that ends with its last element.
 _IMAGE: Final = 0
+_BYTES: Final = {"i8": 1, "i16": 2, "float": 4}
 
 
 class RowBlur(ABC):
     """Writes the row function of a blur; subclasses write the sums."""
 
-    #: The types of a sum between the passes and of a stored number, and their bytes.
+    #: The types of a sum between the passes and of a stored number.
     sum: ClassVar[str]
-    sum_bytes: ClassVar[int]
     stored: ClassVar[str]
-    item: ClassVar[int]
 
     def __init__(
-        self, module: Module, name: str, stage: RowStage, weights: int, width: int,
-        machine: Machine, exact_out: bool,
-    ) -> None:  # fmt: skip
+        self, module: Module, name: str, stage: RowStage, weights: int, width: int, machine: Machine
+    ) -> None:
+        """Begin a function; ``weights`` and ``width`` are words of the job block."""
         assert stage.blur is not None
         self.f = row_writer(module, name)
         self.machine = machine
+        self.sum_bytes, self.item = _BYTES[self.sum], _BYTES[self.stored]
         self.radius = blur_radius(stage.blur)
         self.sigma = float(stage.blur["sigma"])
         self.channels = stage.channels
+        #: Channels that are summed; without alpha if the rows have none.
+        self.summed = stage.channels - (len(stage.sources) - 1)
         self.weights = weights
         self.width = width
         self.direct = stage.sources[0].stage is None
-        self.exact_out = exact_out
-        self.looped = self.radius > _UNROLLED
+        #: Whether alpha is read from the caller's memory.
+        self.direct_alpha = stage.sources[-1].stage is None
+        self.exact_out = not stage.ring
+        self.looped = self.radius > UNROLLED_RADIUS
         #: Elements of a vector of sums, and vectors of an iteration: down the columns, and along.
         self.lanes = machine.vector // self.sum_bytes
         self.block = 1
@@ -80,9 +81,10 @@ class RowBlur(ABC):
 
     def text(self) -> str:
         """Return the finished function."""
-        f, r, c = self.f, self.radius, self.channels
+        f, r, c = self.f, self.radius, self.summed
         self.middle = self.row(str(r))
-        at = f.let(f"getelementptr ptr, ptr %rows, i64 {2 * r + 1}")
+        image = self.middle if c == self.channels else self.row(str(2 * r + 1))
+        at = f.let(f"getelementptr ptr, ptr %rows, i64 {2 * r + 1 + self.channels - c}")
         self.sums = f.let(f"load ptr, ptr {at}", "sums")
         self.splats = self.load_weights()
         self.pointers = [] if self.looped else [self.row(str(i)) for i in range(2 * r + 1)]
@@ -97,17 +99,17 @@ class RowBlur(ABC):
             # The sums start a radius before the row and end a radius after it.
             wide = f.let(f"add i64 {self.numbers}, {2 * r * c}")
             self.along("down", "0", self.rounded(wide), lambda x: self.down(x, str(-r * c), "0"))
-        self.block = across
+        self.block, self.numbers = across, f.let(f"mul i64 %count, {self.channels}")
         exact = {OUTPUT: ("%out", self.item)} if self.exact_out else {}
-        if self.direct and c == 4:  # alpha is read from the caller's memory
-            exact[_IMAGE] = (self.middle, self.item)
+        if self.direct_alpha and self.channels == 4:
+            exact[_IMAGE] = (image, self.item)
         if exact:
             with whole_and_rest(f, self.numbers, self.step, exact) as (begin, stop, pointers):
-                out, image = pointers.get(OUTPUT, "%out"), pointers.get(_IMAGE, self.middle)
-                self.along("across", begin, stop, lambda x: self.across(x, out, image))
+                out, alpha = pointers.get(OUTPUT, "%out"), pointers.get(_IMAGE, image)
+                self.along("across", begin, stop, lambda x: self.across(x, out, alpha))
         else:
             whole = self.rounded(self.numbers)
-            self.along("across", "0", whole, lambda x: self.across(x, "%out", self.middle))
+            self.along("across", "0", whole, lambda x: self.across(x, "%out", image))
         f.do("ret void")
         return f.text()
 
@@ -138,7 +140,7 @@ class RowBlur(ABC):
 
     def before_and_after(self, i: str | int) -> tuple[str, str]:
         """Return the offsets of the sums ``i`` pixels before and after that of a pixel."""
-        f, r, c = self.f, self.radius, self.channels
+        f, r, c = self.f, self.radius, self.summed
         if isinstance(i, int):
             return str((r - i) * c), str((r + i) * c)
         offset = f.let(f"mul nsw i64 {i}, {c}")
@@ -233,10 +235,7 @@ class RowBlur(ABC):
     def with_alpha(self, value: str, image: str, at: str, k: int, lanes: int) -> str:
         """Replace every fourth element of vector ``k`` by that of the image."""
         old = self.loaded(image, at, k, lanes)
-        places = ", ".join(f"i32 {lanes + i if i % 4 == 3 else i}" for i in range(lanes))
-        kind = f"<{lanes} x {self.stored}>"
-        text = f"shufflevector {kind} {value}, {kind} {old}, <{lanes} x i32> <{places}>"
-        return self.f.let(text)
+        return fourths_from(self.f, f"<{lanes} x {self.stored}>", value, old, lanes)
 
     # memory -------------------------------------------------------------------------------------
     def weight_word(self, index: str, kind: str) -> str:
@@ -255,11 +254,13 @@ class RowBlur(ABC):
         return f.let(f"load <{lanes} x {self.stored}>, ptr {at}, align 1")
 
     def load_sums(self, x: str, offset: str) -> list[str]:
-        """Load a block of the sums between the passes."""
-        f = self.f
+        """Load the sums between the passes for a block that begins with element ``x``."""
+        f, block = self.f, self.block
+        if self.summed < self.channels:
+            x, block = f.let(f"sub nsw i64 {x}, {f.let(f'lshr i64 {x}, 2')}"), block * 3 // 4
         at = f.let(f"add nsw i64 {x}, {offset}")
         found = []
-        for k in range(self.block):
+        for k in range(block):
             place = f.let(f"add nsw i64 {at}, {k * self.lanes}") if k else at
             pointer = f.let(f"getelementptr {self.sum}, ptr {self.sums}, i64 {place}")
             found.append(f.let(f"load {self.kind}, ptr {pointer}, align {self.sum_bytes}"))

@@ -1,13 +1,12 @@
-"""Which blurs have a row function, their weights in the job block, and the function's text."""
+"""Which blurs have a row function, their weights in the job block, and what writes the function."""
 
 from __future__ import annotations
 
 from dala.gpu.compute.engines.base import Task
-from dala.gpu.compute.engines.cpu.llvm.text import Module
 from dala.gpu.compute.engines.cpu.rows.forms.blur.bytes import ByteBlur, byte_weights, is_narrow
 from dala.gpu.compute.engines.cpu.rows.forms.blur.floats import FloatBlur, float_weights
-from dala.gpu.compute.engines.cpu.rows.machine import Machine
-from dala.gpu.compute.engines.cpu.rows.plan import RowStage, blur_radius
+from dala.gpu.compute.engines.cpu.rows.forms.blur.rows import RowBlur
+from dala.gpu.compute.engines.cpu.rows.plan import blur_radius
 from dala.gpu.compute.engines.sampling.gauss import EXACT_RADIUS, byte_steps
 
 
@@ -35,20 +34,6 @@ def blur_weights(task: Task) -> bytes:
     return pack(blur_radius(task), float(task["sigma"]))
 
 
-def blur_row(
-    module: Module, name: str, stage: RowStage, weights: int, width: int, machine: Machine,
-    exact_out: bool,
-) -> str:  # fmt: skip
-    """Return the row function of a blur, as LLVM IR.
-
-    Args:
-        module: Receives helper functions.
-        name: Name of the function.
-        stage: The stage.
-        weights: The word of the first weight in the job block.
-        width: The word of the image's width.
-        machine: The CPU.
-        exact_out: Whether the output's rows end with their last pixel.
-    """
-    form = ByteBlur if stage.out.dtype == "u8" else FloatBlur
-    return form(module, name, stage, weights, width, machine, exact_out).text()
+def row_blur(task: Task) -> type[RowBlur]:
+    """Return the class that writes the row function of a blur."""
+    return ByteBlur if task.output.dtype == "u8" else FloatBlur

@@ -1,0 +1,1 @@
+"""Loop nests that several operations share, and how their work is divided."""

@@ -1,0 +1,1 @@
+"""Elementary functions, written once for the engines that compute them from operations."""
