@@ -150,3 +150,29 @@ def test_graph_model_of_two_convolutions():
     assert np.allclose(got[0], wanted, atol=1e-4)
     with pytest.raises(dala.ModelError):
         convert_tfjs(json.dumps(model).encode(), data[:-8])
+
+
+def test_graph_model_with_numbers_that_are_computed():
+    """NumPy makes scalars of arrays without dimensions."""
+    numbers = {"a": 3.0, "b": 4.0}
+
+    def end(name):
+        return {name: {"name": name, "tensorShape": {"dim": [{"size": "2"}]}}}
+
+    model = {
+        "modelTopology": {
+            "node": [
+                {"name": "x", "op": "Placeholder", "attr": {}},
+                {"name": "sum", "op": "AddV2", "input": ["a", "b"]},
+                {"name": "square", "op": "Mul", "input": ["sum", "sum"]},
+                {"name": "y", "op": "Mul", "input": ["x", "square"]},
+            ]
+        },
+        "weightsManifest": [
+            {"weights": [{"name": k, "shape": [], "dtype": "float32"} for k in numbers]}
+        ],
+        "signature": {"inputs": end("x:0"), "outputs": end("y:0")},
+    }
+    made = convert_tfjs(json.dumps(model).encode(), np.array([*numbers.values()], "<f4").tobytes())
+    (got,) = onnxruntime.InferenceSession(made).run(None, {"x:0": np.array([1, -2], np.float32)})
+    assert got.tolist() == [49.0, -98.0]

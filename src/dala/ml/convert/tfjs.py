@@ -19,13 +19,12 @@ from dala.ml.convert import damaged
 from dala.ml.convert.builder import (
     GraphBuilder,
     GraphNode,
-    GraphValue,
     Json,
     Operand,
     unsupported,
 )
 from dala.ml.convert.keras import convert_layers
-from dala.ml.convert.tfjs_ops import HANDLERS
+from dala.ml.convert.tfjs_ops import HANDLERS, outputs
 from dala.typing import NDArray
 
 #: What reading a damaged file raises.
@@ -149,8 +148,7 @@ def _added(builder: GraphBuilder, node: Json, inputs: Sequence[Operand]) -> Sequ
     if op not in HANDLERS:
         raise unsupported(f"operator {op!r} at {node['name']!r}")
     attributes = {key: _attribute(found) for key, found in (node.get("attr") or {}).items()}
-    made = HANDLERS[op](GraphNode(builder, op, attributes, inputs))
-    return [made] if isinstance(made, GraphValue | np.ndarray) else made
+    return outputs(GraphNode(builder, op, attributes, inputs))
 
 
 def _attribute(found: Json) -> Any:

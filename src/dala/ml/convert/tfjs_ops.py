@@ -292,3 +292,10 @@ HANDLERS: Final[dict[str, Handler]] = {
     "SparseToDense": _sparse,
     "Transpose": _transpose,
 }
+
+
+def outputs(node: GraphNode) -> list[Operand]:
+    """Add a node, and return its outputs. A single number that was computed is an array too."""
+    made = HANDLERS[node.op](node)
+    each = [made] if isinstance(made, GraphValue | np.ndarray | np.generic) else made
+    return [np.asarray(one) if isinstance(one, np.generic) else one for one in each]

@@ -13,8 +13,8 @@ import numpy as np
 
 from dala.errors import ModelError
 from dala.ml.convert import damaged
-from dala.ml.convert.builder import GraphBuilder, GraphNode, GraphValue, Operand
-from dala.ml.convert.tfjs_ops import HANDLERS, activated
+from dala.ml.convert.builder import GraphBuilder, GraphNode, Operand
+from dala.ml.convert.tfjs_ops import activated, outputs
 from dala.ml.convert.tflite_file import Network, Op, Table, read_tflite
 
 #: What converting a damaged network raises.
@@ -102,8 +102,7 @@ def _added(
         inputs.append(np.array(options.number(0)))
     elif rule.op == "Reshape":
         inputs[1:] = [np.array(network.tensors[op.outputs[0]].shape)]
-    made = HANDLERS[rule.op](node)
-    assert isinstance(made, GraphValue | np.ndarray)  # each has one output
+    (made,) = outputs(node)
     activation = _ACTIVATIONS[attributes.get("activation", 0)]
     return activated(node, activation, builder.settled(made)) if activation else made
 
