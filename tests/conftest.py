@@ -132,6 +132,19 @@ def trim() -> None:
         trim(0)
 
 
+@pytest.fixture(autouse=True)
+def kernels_of_one_test() -> Iterator[None]:
+    """Forget the kernels that a test registers: what the next one finds is the same in any order."""
+    kernels = sys.modules.get("dala.gpu.compute.kernel")
+    if kernels is None:
+        yield
+        return
+    before = set(kernels._custom)
+    yield
+    for name in set(kernels._custom) - before:
+        kernels._custom.remove(name)
+
+
 @pytest.fixture
 def unsanitized(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory is reused and native code is unchecked, also with DALA_SANITIZE=1."""
