@@ -134,7 +134,7 @@ def trim() -> None:
 
 @pytest.fixture(autouse=True)
 def kernels_of_one_test() -> Iterator[None]:
-    """Forget the kernels that a test registers: what the next one finds is the same in any order."""
+    """Forget the kernels that a test registers: the next one finds the same in any order."""
     kernels = sys.modules.get("dala.gpu.compute.kernel")
     if kernels is None:
         yield
