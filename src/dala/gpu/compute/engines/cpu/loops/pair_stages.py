@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from dala.gpu.compute.engines.base import Link, Task
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
-from dala.gpu.compute.engines.cpu.rows.neighbor_stages import (
+from dala.gpu.compute.engines.cpu.loops.neighbor_stages import (
     Split,
     Stage,
     rest_program,
@@ -85,7 +85,7 @@ def add_pair_stages(
 
     def split(i: int, work: Program | Task) -> Split | None:
         found = analysis[i]
-        if found is None or not found.program.exact or found.form != "packed":
+        if found is None or not found.program.exact or found.form.name != "packed":
             return None
         block, result = unroll(found.block, found.result, limit=_UNROLL_LIMIT)
         pairs = _pairs(block, result)
