@@ -178,7 +178,7 @@ def rows() -> list[Row]:
             target=2.5,
         ),
         Row(
-            [("resize", {"size": (720, 1280), "method": "area"}), soft, crisp, rich],
+            [("resize", {"size": (1280, 720), "method": "area"}), soft, crisp, rich],
             {"opencv": [s.resize(), blur, sharpen, s.matrix(0.2)]},
             size=(720, 1280),
         ),

@@ -31,7 +31,7 @@ def grain(px: Pixel, *, amount: f32 = 0.3):
     return rgba(px.rgb * (1.0 - amount) + vec3(noise, px.b * noise, exp(-noise)) * amount, px.a)
 """
 CHAIN = [
-    ("resize", {"size": (90, 62), "method": "lanczos"}), ("blur", {"radius": 3}),
+    ("resize", {"size": (62, 90), "method": "lanczos"}), ("blur", {"radius": 3}),
     ("sharpen", {"amount": 1.5}), ("contrast", {"value": 0.2}), "denoise", ("hue", {"degrees": 40}),
     ("gamma", {"value": 1.7}), (KERNEL, {"amount": 0.4}), ("vignette", {}), "clahe",
 ]  # fmt: skip

@@ -266,7 +266,7 @@ def photos(tmp_path_factory) -> Path:
 def test_pictures(photos, tmp_path):
     (photos / "broken.png").write_bytes(b"no")
     try:
-        chain = [("resize", {"size": (3, 4)})]
+        chain = [("resize", {"size": (4, 3)})]
         job = batch.images(f"{photos}/**/*.png", out=f"{tmp_path}/{{path}}.webp", chain=chain,
                            quality=80, device="cpu")  # fmt: skip
         report = run_inline(job, InlineRunner())

@@ -77,16 +77,16 @@ def test_position_of_filters(source, tmp_path, arguments):
 
 @pytest.mark.parametrize(("option", "call"), [
     (["--brightness", "-0.2"], lambda p: gpu.brightness(p, value=-0.2, device="cpu")),
-    (["--resize", "size=20x10"], lambda p: gpu.resize(p, size=(10, 20), device="cpu")),
-    (["--resize", "20x10"], lambda p: gpu.resize(p, size=(10, 20), device="cpu")),
-    (["--resize", "20x"], lambda p: gpu.resize(p, size=(15, 20), device="cpu")),
-    (["--resize", "x60"], lambda p: gpu.resize(p, size=(60, 80), device="cpu")),
+    (["--resize", "size=20x10"], lambda p: gpu.resize(p, size=(20, 10), device="cpu")),
+    (["--resize", "20x10"], lambda p: gpu.resize(p, size=(20, 10), device="cpu")),
+    (["--resize", "20x"], lambda p: gpu.resize(p, size=(20, 15), device="cpu")),
+    (["--resize", "x60"], lambda p: gpu.resize(p, size=(80, 60), device="cpu")),
     (["--resize", "20x20,fit=cover"],
      lambda p: gpu.resize(p, size=(20, 20), fit="cover", device="cpu")),
     (["--resize", "20x20,fit=letterbox"],
      lambda p: gpu.resize(p, size=(20, 20), fit="pad", device="cpu")),
     (["--thumbnail", "16"], lambda p: gpu.thumbnail(p, size=16, device="cpu")),
-    (["--thumbnail", "16x9"], lambda p: gpu.thumbnail(p, size=(9, 16), device="cpu")),
+    (["--thumbnail", "16x9"], lambda p: gpu.thumbnail(p, size=(16, 9), device="cpu")),
     (["--blur", "2"], lambda p: gpu.blur(p, radius=2, device="cpu")),
     (["--sharpen", "0.3"], lambda p: gpu.sharpen(p, amount=0.3, device="cpu")),
     (["--chroma_key", "key=0:0:1,threshold=0.2"],
@@ -96,7 +96,7 @@ def test_position_of_filters(source, tmp_path, arguments):
     (["--curves", "master=0:0.2:1:0.8"],
      lambda p: effects.curves(p, master=[(0, 0.2), (1, 0.8)], device="cpu")),
     (["--resize", "size=20x10,method=nearest,antialias=false"],
-     lambda p: gpu.resize(p, size=(10, 20), method="nearest", antialias=False, device="cpu")),
+     lambda p: gpu.resize(p, size=(20, 10), method="nearest", antialias=False, device="cpu")),
 ])  # fmt: skip
 def test_parameters(source, tmp_path, option, call):
     works(source, tmp_path / "out.png", *option)

@@ -256,9 +256,9 @@ def test_labels_where_the_file_does_not_say_how_many(tmp_path):
     path = saved(
         tmp_path, "any", (1, 3, "h", "w"), lambda g, x: g.node("Flatten", x, axis=1), (1, "classes")
     )
-    model = load_model(path, task="classify", size=(4, 6), labels=["a", "b"])
+    model = load_model(path, task="classify", size=(6, 4), labels=["a", "b"])
     check_error(dala.ParameterError, ["labels must be 72 names", "2"], model.predict, RED)
-    named = load_model(path, task="classify", size=(4, 6), labels=[str(k) for k in range(72)])
+    named = load_model(path, task="classify", size=(6, 4), labels=[str(k) for k in range(72)])
     assert named.predict(RED).shape == (72,)
 
 

@@ -22,7 +22,7 @@ def test_custom_file_as_classifier(tiny):
         assert info["provider"] == "cpu"
         assert info["inputs"] == ["pixels (any, 3, 4, 6) float32"]
         assert info["size"] == tiny.stat().st_size
-        assert model.preprocess["size"] == (4, 6)
+        assert model.preprocess["size"] == (6, 4)
 
 
 def test_preprocess_parameters(tiny):

@@ -19,7 +19,7 @@ PICTURE = np.random.default_rng(5).integers(0, 256, (40, 70, 3), np.uint8)
 
 
 def test_repeated_calls():
-    wanted = np.array(get("preprocess")(from_array(PICTURE), size=(9, 17), mean=0.25).numpy())
+    wanted = np.array(get("preprocess")(from_array(PICTURE), size=(17, 9), mean=0.25).numpy())
     for _ in range(3):
         made = preprocess(PICTURE, (9, 17), mean=0.25)
         np.testing.assert_array_equal(made.numpy(), wanted)
@@ -48,10 +48,10 @@ def test_out():
 @pytest.mark.parametrize(
     ("fine", "wrong", "words"),
     [
-        ({"size": (1, 1)}, {"size": (True, True)}, "size must be 2 ints"),
-        ({"size": (4, 4)}, {"size": (4, 4, 4)}, "size must be 2 ints"),
-        ({"size": (4, 4)}, {"size": (4,)}, "size must be 2 ints"),
-        ({"size": (4, 4)}, {"size": (4, 4.5)}, "size must be 2 ints"),
+        ({"size": (1, 1)}, {"size": (True, True)}, r"size must be \(width, height\)"),
+        ({"size": (4, 4)}, {"size": (4, 4, 4)}, r"size must be \(width, height\)"),
+        ({"size": (4, 4)}, {"size": (4,)}, r"size must be \(width, height\)"),
+        ({"size": (4, 4)}, {"size": (4, 4.5)}, r"size must be \(width, height\)"),
         ({"keep": 1.0}, {"keep": True}, "keep must be a number"),
         ({"pad": (1.0, 1.0, 1.0)}, {"pad": (True, True, True)}, "pad must be a number or 3"),
         ({"normalize": True}, {"normalize": 1}, "normalize must be one of"),
@@ -72,7 +72,7 @@ def test_cached_parameters_do_not_accept_similar_values(fine, wrong, words):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"size": (0, 4)}, "preprocess: size must be 2 ints from 1"),
+        ({"size": (0, 4)}, r"preprocess: size must be \(width, height\), ints from 1"),
         ({"fit": "fill"}, "preprocess: fit must be one of"),
         (
             {"out": buffer_zeros((3, 5, 5), device="cpu")},

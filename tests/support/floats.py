@@ -61,7 +61,7 @@ def operations() -> Iterator[tuple[str, list[Any], dict[str, Any]]]:
         image = numbers(61, 83, channels) if channels > 1 else numbers(61, 83)
         for method in ("bilinear", "bicubic", "lanczos", "area"):
             for size in ((120, 90), (40, 31), (41, 30), (166, 122), (7, 5)):
-                yield "resize", [image], {"method": method, "size": size}
+                yield "resize", [image], {"method": method, "size": size[::-1]}
         for method in ("bilinear", "bicubic"):
             yield "warp_affine", [image], {"matrix": TURN, "method": method}
             yield "warp_perspective", [image], {"matrix": LEAN, "method": method}
@@ -72,7 +72,7 @@ def operations() -> Iterator[tuple[str, list[Any], dict[str, Any]]]:
             given = np.random.default_rng(channels).integers(0, 256, image.shape, np.uint8)
             for size in ((224, 224), (40, 31), (9, 7)):
                 for method in ("bilinear", "bicubic", "area"):
-                    yield "preprocess", [given], {"size": size, "method": method}
+                    yield "preprocess", [given], {"size": size[::-1], "method": method}
             for method in ("tetrahedral", "trilinear"):
                 yield "lut_apply", [image, numbers(9, 9, 9, 3)], {"method": method}
 

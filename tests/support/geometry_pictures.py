@@ -51,7 +51,7 @@ def resize_down() -> np.ndarray:
 
 def warp_affine() -> np.ndarray:
     """Rotate with each border."""
-    photo = apply("resize", pictures.photo(), size=(100, 160))
+    photo = apply("resize", pictures.photo(), size=(160, 100))
     matrix = [n * (0.5 if k % 3 == 2 else 1.0) for k, n in enumerate(TURNED)]
     borders = ("constant", "clamp", "reflect", "wrap")
     turned = [apply("warp_affine", photo, matrix=matrix, border=b) for b in borders]

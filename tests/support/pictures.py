@@ -225,7 +225,7 @@ def _show_call(name: str, given: dict[str, np.ndarray]) -> np.ndarray:
         made[:, :half] = before[:, :half]
         made[:, half - 1 : half + 1] = 255
     if made.shape[0] > 200 or made.shape[1] > 320:
-        made = gpu.resize(made, size=(200, 320), fit="contain")
+        made = gpu.resize(made, size=(320, 200), fit="contain")
     left, top = 320 - made.shape[1], 200 - made.shape[0]
     around = (left // 2, top // 2, left - left // 2, top - top // 2)
     return np.ascontiguousarray(on_checks(gpu.pad(made, padding=around))[..., :3])

@@ -96,11 +96,11 @@ def _cases(op: str) -> Iterator[Case]:
                 for method in METHODS:
                     for antialias in (True, False):
                         name = f"{source} to {size}, {channels} channels, {method}, {antialias}"
-                        params = {"size": size, "method": method, "antialias": antialias}
+                        params = {"size": size[::-1], "method": method, "antialias": antialias}
                         yield Case(name, op, (image,), params)
             image = picture(20, 30, channels, 1)
             for fit in ("cover", "pad"):
-                params = {"size": (31, 17), "fit": fit, "fill": (0.3, 0.5, 0.1, 0.9)}
+                params = {"size": (17, 31), "fit": fit, "fill": (0.3, 0.5, 0.1, 0.9)}
                 yield Case(f"{fit}, {channels} channels", op, (image,), params)
             continue
         for source in ((61, 83), (1, 1), (7, 2)):
@@ -114,7 +114,7 @@ def _cases(op: str) -> Iterator[Case]:
                         continue
                     named = list((AFFINE if op == "warp_affine" else PERSPECTIVE).items())
                     for title, matrix in named if source[0] > 9 else named[:1]:
-                        full = {**params, "matrix": matrix, "size": (27, 290)}
+                        full = {**params, "matrix": matrix, "size": (290, 27)}
                         yield Case(f"{title}, {name}", op, (image,), full)
 
 

@@ -61,10 +61,10 @@ def show(name: str, given: dict[str, np.ndarray]) -> np.ndarray:
 
 def _modes(image: np.ndarray) -> np.ndarray:
     """Return the sixteen blend modes as small pictures, in reading order."""
-    small = gpu.resize(image, size=(80, 128), method="area")
-    over = gpu.resize(title(), size=(80, 128), method="area")
+    small = gpu.resize(image, size=(128, 80), method="area")
+    over = gpu.resize(title(), size=(128, 80), method="area")
     over[..., 3] //= 2
-    screen = gpu.resize(green_screen(), size=(80, 128), method="area")
+    screen = gpu.resize(green_screen(), size=(128, 80), method="area")
     over = gpu.overlay_alpha(np.ascontiguousarray(screen), over)
     cells = [gpu.blend(small, over, mode=mode) for mode in MODES]
     rows = [np.hstack(cells[i : i + 4]) for i in range(0, 16, 4)]

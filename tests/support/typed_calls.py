@@ -36,7 +36,7 @@ def mistakes(array: NDArray, frame: Frame, data: bytes) -> None:
     gpu.blur(array, raduis=3)  # type: ignore[call-overload]
     gpu.blur(array, radius="x")  # type: ignore[call-overload]
     gpu.blur(data)  # type: ignore[call-overload]
-    gpu.resize(array)  # type: ignore[call-overload]
+    gpu.thumbnail(array)  # type: ignore[call-overload]
     gpu.blur(frame, out=array)  # type: ignore[call-overload]
     gpu.warp_affine(array, matrix=(1, 0, 0, 0, 1, 0), method="cubic")  # type: ignore[call-overload]
 

@@ -103,7 +103,7 @@ def example(name: str) -> dict[str, object]:
     if name == "crop":
         given = {"box": (5, 3, 40, 30)}
     if name == "resize":
-        given = {"size": (30, 50)}
+        given = {"size": (50, 30)}
     if name == "thumbnail":
         given = {"size": 24}
     if name in ("blur", "box_blur"):

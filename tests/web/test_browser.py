@@ -23,7 +23,7 @@ CHAINS: dict[str, list[Any]] = {
     "fused": [("blur", {"radius": 1, "sigma": 0.8}), ("sharpen", {"amount": 0.3}), "grayscale"],
     "histogram": ["equalize"],
     "resize": [
-        ("resize", {"size": (20, None), "method": "bicubic"}),
+        ("resize", {"size": (None, 20), "method": "bicubic"}),
         ("saturation", {"value": 0.5}),
     ],
     "rotate": [("rotate", {"angle": 20.0, "expand": True})],
@@ -145,7 +145,7 @@ def png(picture: np.ndarray) -> str:
 
 def test_exact_bytes_of_pictures(web: WebPage) -> None:
     """Straight alpha and sRGB bytes arrive as they are: blobs, bitmaps, ImageData, odd sizes."""
-    dala.web.export([("crop", {"size": (11, 7)})], web.folder / "crop")
+    dala.web.export([("crop", {"size": (7, 11)})], web.folder / "crop")
     picture = noise(11, 7, seed=8)
     picture[..., 3] = np.maximum(picture[..., 3], 1)  # nothing is hidden, half is transparent
     text = png(picture)

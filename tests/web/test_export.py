@@ -29,7 +29,7 @@ STATIC = ROOT / "src" / "dala" / "web" / "static"
     "chain",
     [
         [("blur", {"radius": 2, "sigma": 1.5}), ("sharpen", {"amount": 0.3})],
-        [("resize", {"size": (90, None), "method": "lanczos"})],
+        [("resize", {"size": (None, 90), "method": "lanczos"})],
         [("rotate", {"angle": 33.0})],
         [("clahe", {"clip_limit": 3.0, "tiles": (2, 3)})],
         [("pixelate", {"block": 7})],

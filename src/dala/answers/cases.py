@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
 from dala.answers import material, scenes
 from dala.answers.settings import STORED, Settings, settings
 from dala.gpu.compute.kernels.filter import FilterParam, FilterSpec
+from dala.gpu.compute.params import PixelSize
 from dala.media.filters.calls import call
 from dala.media.filters.declarations import declared, module_of
 from dala.media.filters.plans import FilterValue
@@ -103,7 +104,11 @@ class Row:
 
     def parameters(self) -> dict[str, FilterValue]:
         """Return the parameters without inputs."""
-        return dict(_settings(self.name)[self.setting])
+        given: dict[str, Any] = dict(_settings(self.name)[self.setting])
+        for p in declared()[self.name].parameters:
+            if p.type == "size" and p.name in given:
+                given[p.name] = PixelSize(*given[p.name])
+        return given
 
 
 @cache

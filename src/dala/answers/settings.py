@@ -61,7 +61,7 @@ ENDS: Final[dict[str, dict[str, Ends | None]]] = {
     "edge_detect": {"amount": (-1.0, 4.0)},
     "denoise": {"sigma_space": (0.001, 50.0), "sigma_color": (0.001, 2.0)},
     "emboss": {"amount": (-2.0, 4.0)},
-    "resize": {"size": ((1, 1), (70, 90), (19, 28))},
+    "resize": {"size": ((1, 1), (90, 70), (28, 19))},
     "bicubic_scale": {"scale": (0.05, 2.5, 1.7)},
     "warp_affine": {
         "matrix": (
@@ -69,7 +69,7 @@ ENDS: Final[dict[str, dict[str, Ends | None]]] = {
             (1.6, 0.5, 12.5, 0.4, 1.5, 9.75),
             (0.9, 0.2, 3.25, -0.15, 1.1, 2.5),
         ),
-        "size": ((1, 1), (50, 70)),
+        "size": ((1, 1), (70, 50)),
     },
     "warp_perspective": {
         "matrix": (
@@ -77,7 +77,7 @@ ENDS: Final[dict[str, dict[str, Ends | None]]] = {
             (1.6, 0.5, 12.5, 0.4, 1.5, 9.75, 0.005, 0.004, 1.1),
             (0.9, 0.2, 3.25, -0.15, 1.1, 2.5, 0.002, -0.001, 1.0),
         ),
-        "size": ((1, 1), (50, 70)),
+        "size": ((1, 1), (70, 50)),
     },
     "crop": {"box": ((0, 0, 8, 5), (3, 2, 18, 7), (2, 1, 16, 6)), "size": None},
     "pad": {"padding": ((0, 0, 0, 0), (11, 9, 14, 6), (3, 5, 2, 4))},
@@ -111,7 +111,7 @@ ENDS: Final[dict[str, dict[str, Ends | None]]] = {
     "auto_contrast": {"cutoff": ((0.0, 0.0), (40.0, 30.0))},
     "white_balance": {"color": None, "temperature": (2000.0, 25000.0)},
     "rotate": {"angle": (-200.0, 330.0, 30.0), "center": ((-3.0, 2.5), (40.0, 30.25))},
-    "thumbnail": {"size": ((1, 1), (33, 50), (16, 24))},
+    "thumbnail": {"size": ((1, 1), (50, 33), (24, 16))},
     "pixelate": {"block": (1, 30)},
     "motion_blur": {"length": (1.0, 61.0), "angle": (-100.0, 250.0)},
     "unsharp_mask": {"radius": (0.01, 30.0), "amount": (-2.0, 5.0)},
@@ -125,7 +125,7 @@ ENDS: Final[dict[str, dict[str, Ends | None]]] = {
 STORED: Final = "stored"
 #: Settings of parameters that exclude others, and of inputs that may be left out.
 MORE: Final[dict[str, Settings]] = {
-    "crop": {"centered": {"size": (5, 11)}},
+    "crop": {"centered": {"size": (11, 5)}},
     "curves": {
         "all": {"master": ((0.0, 0.1), (0.3, 0.2), (1.0, 0.9))},
         "each": {
@@ -199,7 +199,7 @@ def _ends(name: str, p: FilterParam) -> tuple[Value, Value] | None:
         return None
     if p.low is None or p.high is None or max(abs(p.low), abs(p.high)) > _FAR:
         raise LookupError(f"answers: {name}.{p.name} has no finite range. Add it to ENDS.")
-    kind = int if p.type in ("int", "ints") else float
+    kind = int if p.whole else float
     low, high = kind(p.low), kind(p.high)
     if p.size and not p.spread:
         return (low,) * p.size, (high,) * p.size
@@ -216,8 +216,9 @@ def _random(
     for p, (low, high) in ranges.items():
         seed = f"{name}/{setting}/{p.name}"
         if isinstance(low, tuple) and isinstance(high, tuple):
-            pairs = enumerate(zip(low, high, strict=True))
-            made[p.name] = tuple(_between(a, b, f"{seed}/{n}") for n, (a, b) in pairs)
+            turn = -1 if p.type == "size" else 1  # the height of a size is drawn first
+            pairs = enumerate(zip(low[::turn], high[::turn], strict=True))
+            made[p.name] = tuple(_between(a, b, f"{seed}/{n}") for n, (a, b) in pairs)[::turn]
         elif isinstance(low, int | float) and isinstance(high, int | float):
             drawn = _between(low, high, seed)
             made[p.name] = int(drawn) | 1 if (name, p.name) in _ODD else drawn

@@ -6,9 +6,9 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Final, Unpack, cast
+from typing import TYPE_CHECKING, ClassVar, Unpack, cast
 
-from dala.batch.chains import Assets
+from dala.batch.chains import VERSION, Assets, with_turned_sizes
 from dala.batch.display import Display
 from dala.batch.driver import Driver, Step
 from dala.batch.environment import environment, processor_text, resumed_environment
@@ -26,9 +26,6 @@ from dala.options import takes
 
 if TYPE_CHECKING:
     from dala.batch.keywords import RunKeywords
-
-#: The version of the folder of a job.
-_VERSION: Final = 1
 
 
 class BatchJob(ABC):
@@ -91,7 +88,7 @@ class BatchJob(ABC):
     def header(self) -> JsonObject:
         """Return what must be the same for a job to be resumed."""
         fixed: JsonObject = {**self.environment}
-        return {"version": _VERSION, **self._what(), "environment": fixed}
+        return {"version": VERSION, **self._what(), "environment": fixed}
 
     def task(
         self,
@@ -163,6 +160,8 @@ class BatchJob(ABC):
             FileNotFoundError: no file matches.
         """
         options = RunOptions.checked("Job.run", given)
+        if options.resume:
+            self._find_older()
         resources = replace(
             self.resources(), workers=options.workers, gpus=options.gpus, cpus=options.cpus,
             memory=cast("int | None", options.memory),  # as it is after the check
@@ -177,6 +176,15 @@ class BatchJob(ABC):
             raise
         report.on = f"{runner.name} ({where})"
         return report
+
+    def _find_older(self) -> None:
+        """Go on in the folder that an older version made for this job, if only that is there."""
+        older = with_turned_sizes(self._what())
+        folder = join(self.out.root, STATE, digest(json.dumps(older, sort_keys=True)))
+        if folder != self.work and Manifest(self.work).header() is None:
+            before, now = Manifest(folder).header(), self.header()
+            if before is not None and all(before.get(k) == now[k] for k in ("version", *older)):
+                self.work = folder
 
     def _driven(
         self, runner: Runner, manifest: Manifest, options: RunOptions

@@ -23,6 +23,7 @@ import numpy as np
 
 from dala import forks
 from dala.batch import storage
+from dala.batch.chains import newest
 from dala.batch.tasks import JsonObject, Result, json_object
 from dala.errors import BatchError, ParameterError
 from dala.typing import NDArray
@@ -63,7 +64,7 @@ class Manifest:
     def header(self) -> JsonObject | None:
         """Return the plan that the folder was made for; None if there is none."""
         try:
-            return json_object(storage.read_bytes(self.file("plan.json")), "plan.json")
+            return newest(json_object(storage.read_bytes(self.file("plan.json")), "plan.json"))
         except FileNotFoundError:
             return None
         except ParameterError as error:

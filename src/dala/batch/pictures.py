@@ -88,7 +88,7 @@ def images(
     Example::
 
         batch.images("photos/**/*.jpg", out="small/{path}.webp",
-                     chain=[("resize", {"size": (360, 640)})]).run()
+                     chain=[("resize", {"size": (640, 360)})]).run()
     """
     from dala.gpu.command import color_to_rgba
 

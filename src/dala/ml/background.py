@@ -13,6 +13,7 @@ from dala.arguments import Flag, Quantity, Text
 from dala.errors import ModelError, ParameterError, did_you_mean
 from dala.gpu.compute import Buffer, buffer_zeros, run_kernel
 from dala.gpu.compute.kernel import get as get_kernel
+from dala.gpu.compute.params import PixelSize
 from dala.media.effects import virtual_background
 from dala.media.filters.plans import Filter
 from dala.media.frame import PLANAR, Frame
@@ -253,7 +254,7 @@ class Background(Closing):
         if self._behind is None or self._behind[0] != key:
             source = read(back, None, None, "Background").buffer(key[2])
             if source.shape[:2] != key[:2]:
-                source = get_kernel("resize")(source, size=key[:2])
+                source = get_kernel("resize")(source, size=PixelSize(*key[1::-1]))
             self._behind = key, source
         return self._behind[1]
 

@@ -188,7 +188,7 @@ def _colored(luma: NDArray, pixels: NDArray) -> NDArray:
     size = luma.shape[:2]
     if tint.shape[:2] != size:
         # Filters take 0 to 1, and differences lie between -1 and 1.
-        tint = gpu.resize(tint / 2 + 0.5, size=size, method="bicubic") * 2 - 1
+        tint = gpu.resize(tint / 2 + 0.5, *size[::-1], method="bicubic") * 2 - 1
     made: NDArray = luma + tint
     return made
 

@@ -26,6 +26,7 @@ from dala.errors import (
     did_you_mean,
 )
 from dala.gpu.compute import Buffer
+from dala.gpu.compute.params import report_order
 from dala.ml.convert.tfjs import convert_tfjs_file
 from dala.ml.custom import custom_spec
 from dala.ml.enhance import ImageModel
@@ -103,6 +104,8 @@ def load_model(
     options = ModelOptions.checked("load_model", {"provider": provider, "decode": decode, **given})
     spec = find_model(model) if isinstance(model, str) else None
     size, threads = options.size, options.threads
+    if size is not None:
+        report_order("load_model", *size)
     if spec is not None:
         custom = [name for name in options.changed() if name in _OF_FILES]
         if custom:

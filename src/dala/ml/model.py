@@ -19,7 +19,7 @@ from dala.errors import (
 )
 from dala.forks import cached_property
 from dala.gpu.compute import Buffer
-from dala.gpu.compute.params import CheckedParams
+from dala.gpu.compute.params import CheckedParams, PixelSize, rows_first
 from dala.media.frame import Frame
 from dala.ml.labels import Labels, check_labels, read_labels
 from dala.ml.prepare import Placement, as_input, kernel, prepared
@@ -166,7 +166,7 @@ class Model(Closing, Generic[R]):
         """Parameters of ``dala.ml.preprocess`` for its input; {} if it does not take pictures."""
         if self._size is None:
             return {}
-        return {**self.spec.prepare, "size": self._size, "layout": self._layout}
+        return {**self.spec.prepare, "size": PixelSize(*self._size[::-1]), "layout": self._layout}
 
     @cached_property
     def _params(self) -> CheckedParams:
@@ -390,7 +390,7 @@ def _laid_out(
 ) -> tuple[str, tuple[int, int] | None, int]:
     """Return the layout, (height, width) and channels of a model's input.
 
-    The size is None if the input is not a picture.
+    ``size`` is (width, height). The height and width are None if the input is not a picture.
     """
     if port is None or len(port.shape) != 4:
         return "nchw", None, 3
@@ -402,12 +402,14 @@ def _laid_out(
     axes = (2, 3) if layout == "nchw" else (1, 2)
     declared = tuple(port.shape[a] for a in axes)
     if size is None:
-        size = (declared[0], declared[1]) if None not in declared else (224, 224)  # type: ignore[assignment]
-    elif any(n is not None and n != m for n, m in zip(declared, size, strict=True)):
+        found = (declared[0], declared[1]) if None not in declared else (224, 224)
+        return layout, found, channels  # type: ignore[return-value]
+    if any(n is not None and n != m for n, m in zip(declared, rows_first(size), strict=True)):
         raise ShapeError(
-            f"load_model: size must match the model's input {port}, got {size}. Leave it out."
+            f"load_model: size must match the model's input {port}, got a width and height of "
+            f"{size}. Leave it out."
         )
-    return layout, size, channels
+    return layout, rows_first(size), channels
 
 
 def _own_labels(metadata: Mapping[str, str]) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ class ModelOptions(Options):
             "keypoints" (heatmaps, or rows of x, y and score), "image" (super-resolution and other
             models from pictures to pictures) or "raw"; derived from the outputs by default.
         labels: the names of the classes, or "imagenet", "coco" or "voc".
-        size: (height, width), for models with a variable input size.
+        size: (width, height), for models with a variable input size.
         layout: "nchw" or "nhwc", if it cannot be derived from the input shape.
         preprocess: parameters of ``dala.ml.preprocess``, such as normalize, mean, std or fit.
         decode: a function from the outputs of one picture, a dict of arrays, to the result.
@@ -39,7 +39,7 @@ class ModelOptions(Options):
     task: str | None = option(Fitting())
     labels: Sequence[str] | str | None = option(Fitting())
     size: tuple[int, int] | None = option(
-        Size(1, 1 << 31, "(height, width), two ints of at least 1")
+        Size(1, 1 << 31, "(width, height), two ints of at least 1")
     )
     layout: str | None = option(Selection("nchw", "nhwc", expected="'nchw' or 'nhwc'"))
     preprocess: Params | None = option(Fitting())

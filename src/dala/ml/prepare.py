@@ -55,7 +55,7 @@ def preprocess(
 
     Args:
         image: an array, Frame, Pillow image or Buffer, or bytes with ``width`` and ``height``.
-        size: (height, width) of the tensor.
+        size: (width, height) of the tensor.
         model: one of ``available_models()``, or a loaded model. It decides the other parameters,
             from ``size`` to ``antialias``: leave them out.
         normalize: "imagenet" (or True), "unit" (0 to 1), "signed" (-1 to 1), or "raw" (or False; 0
@@ -174,8 +174,8 @@ def _params(size: ParamValue, given: tuple[ParamValue, ...]) -> Params:
 
 
 @lru_cache(maxsize=256, typed=True)
-def _settled(height: int, width: int, *given: ParamValue) -> CheckedParams:
-    return kernel().settle(_params((height, width), given))
+def _settled(width: int, height: int, *given: ParamValue) -> CheckedParams:
+    return kernel().settle(_params((width, height), given))
 
 
 @cache

@@ -97,7 +97,7 @@ class ModelSpec:
     #: Parameters of the kernel "preprocess", without size and layout.
     prepare: Params
     decode: Decode
-    #: (height, width) and layout of the input of the known file; of others they are read from it.
+    #: (width, height) and layout of the input of the known file; of others they are read from it.
     size: tuple[int, int] = (0, 0)
     layout: str = ""
     #: Options of ``predict`` and their defaults.

@@ -262,10 +262,8 @@ class StudioWidget:
 
     def _shown(self, pixels: NDArray) -> bytes:
         made = rgba8(pixels)
-        height, width = made.shape[:2]
-        if width > self._width:
-            size = max(round(height * self._width / width), 1), self._width
-            made = np.asarray(gpu.resize(made, size=size, device=self._pipeline.device))
+        if made.shape[1] > self._width:
+            made = np.asarray(gpu.resize(made, width=self._width, device=self._pipeline.device))
         return jpeg(np.ascontiguousarray(made))
 
     def close(self) -> None:

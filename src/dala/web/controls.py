@@ -117,14 +117,14 @@ def control(
     numbers = _numbers(value, 0 if p.spread else p.size)
     if numbers is None:
         return None
-    whole = p.type in ("int", "ints")
+    whole = p.whole
     if whole:
         numbers = tuple(int(n) for n in numbers)
     low, high = _range(p, numbers, ranges)
     symbols = (
         (symbol,) if len(numbers) == 1 else tuple(f"{symbol}.{k}" for k in range(len(numbers)))
     )
-    kind = p.type if len(numbers) > 1 else ("int" if whole else "float")
+    kind = ("int" if whole else "float") + ("s" if len(numbers) > 1 else "")
     made = replace(made, type=kind, symbols=symbols, values=numbers, low=low, high=high)
     made = made.fixed(_why(p, ranges))
     if whole:
@@ -160,7 +160,7 @@ def _range(p: FilterParam, numbers: Sequence[float], ranges: Ranges) -> tuple[fl
     if p.name in _COLORS:
         return 0.0, 1.0
     most = max(abs(n) for n in numbers)
-    whole = p.type in ("int", "ints")
+    whole = p.whole
     low = None if p.low is None or p.low <= -_FAR else p.low
     high = None if p.high is None or p.high >= _FAR else p.high
     reach = max(2 * most, 16 if whole else 1.0)

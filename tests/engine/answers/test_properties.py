@@ -41,7 +41,7 @@ CHAINS = {
     # Of the gray picture a window has one column more than a whole number of vectors.
     "later window": ["invert", ("blur", {"radius": 2})],
     "sizes": [
-        ("resize", {"size": (31, 45)}),
+        ("resize", {"size": (45, 31)}),
         ("contrast", {"value": 0.3}),
         ("blur", {"radius": 1}),
     ],
@@ -156,7 +156,7 @@ for name in names():
             show(name, Large(name, "default", kind, "random").run("cpu"))
 for name, given in {
     "blur": {"radius": 5}, "box_blur": {"radius": 30}, "gaussian_blur": {"sigma": 30.0},
-    "median": {"radius": 2}, "erode": {"radius": 3}, "resize": {"size": (300, 411)},
+    "median": {"radius": 2}, "erode": {"radius": 3}, "resize": {"size": (411, 300)},
     "contrast": {"value": 0.3}, "gamma": {"value": 2.0}, "rotate": {"angle": 17.0},
     "hue": {"degrees": 40.0}, "rgb_to_yuv": {"format": "yuv444"},
 }.items():

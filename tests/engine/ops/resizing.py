@@ -14,5 +14,6 @@ def noise(shape, low=0, high=256, seed=1):
     return np.random.default_rng(seed).integers(low, high, shape, dtype=np.uint8)
 
 
-def resize(image, size, **params):
-    return np.array(get("resize")(from_array(image), size=size, **params).numpy())
+def resize(image, shape, **params):
+    """Resize an array to a shape (height, width)."""
+    return np.array(get("resize")(from_array(image), size=shape[::-1], **params).numpy())

@@ -71,7 +71,7 @@ def test_channels_tiles_and_threads_do_not_matter(engine_id):
     """RGB equals RGBA, one channel equals its part, a crop equals its part of the whole."""
     image = sampling_cases.picture(90, 130, 4, 1)
     for op, params in (
-        ("resize", {"size": (61, 77), "method": "lanczos"}),
+        ("resize", {"size": (77, 61), "method": "lanczos"}),
         ("warp_affine", {"matrix": sampling_cases.AFFINE["turned"], "method": "bicubic"}),
         ("warp_affine", {"matrix": sampling_cases.AFFINE["level"]}),
         ("warp_perspective", {"matrix": sampling_cases.PERSPECTIVE["leaning"]}),
@@ -85,7 +85,7 @@ def test_channels_tiles_and_threads_do_not_matter(engine_id):
     a, b, c, d, e, f = 0.5, -0.25, 6.25, 0.125, 0.75, 2.5
     whole = get("warp_affine")(from_array(image), matrix=(a, b, c, d, e, f)).numpy()
     moved = (a, b, c + 16 * a + 8 * b, d, e, f + 16 * d + 8 * e)
-    tile = get("warp_affine")(from_array(image), matrix=moved, size=(30, 40)).numpy()
+    tile = get("warp_affine")(from_array(image), matrix=moved, size=(40, 30)).numpy()
     np.testing.assert_array_equal(tile, whole[8:38, 16:56])
 
 
@@ -195,7 +195,7 @@ def test_warps_are_near_the_real_values(method, border):
         a, b, c, d, e, f = 0.61, -0.17, 3.37, 0.2, 0.53, -5.1
         at = np.stack([a * x + b * y + c, d * x + e * y + f], axis=-1).astype(np.float32)
         with dala.device("reference"):
-            size = (90, 170)
+            size = (170, 90)
             made = {
                 "affine": (
                     get("warp_affine")(

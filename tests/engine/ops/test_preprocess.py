@@ -72,7 +72,7 @@ def test_normalize(engine_id):
     image = noise((6, 5, 3))
     values = image.transpose(2, 0, 1)[None] / 255
     mean, std = MEAN[:, None, None], STD[:, None, None]
-    given = {"size": (6, 5)}
+    given = {"size": (5, 6)}
     near = partial(np.testing.assert_allclose, rtol=1e-5, atol=3e-6)
     near(preprocess(image, **given), (values - mean) / std)
     near(preprocess(image, normalize=True, **given), (values - mean) / std)
@@ -88,7 +88,7 @@ def test_normalize(engine_id):
 
 def test_channels(engine_id):
     image = noise((6, 5, 4))
-    given = {"size": (6, 5), "normalize": "unit", "mean": (0, 0.1, 0.2)}
+    given = {"size": (5, 6), "normalize": "unit", "mean": (0, 0.1, 0.2)}
     rgb = preprocess(image, **given)
     assert_close(preprocess(image, order="bgr", **given), rgb[:, ::-1].copy(), engine_id)
     assert_close(preprocess(image[..., :3].copy(), **given), rgb, engine_id)
@@ -146,7 +146,7 @@ def test_any_preprocess(engine_id, source, size, channels, dtype, params):
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_sparse_tensors(engine_id, size, times, channels, dtype, params):
-    image = noise((*(math.ceil(n * t) for n, t in zip(size, times, strict=True)), channels))
+    image = noise((*(math.ceil(n * t) for n, t in zip(size[::-1], times, strict=True)), channels))
     image = image if dtype == "u8" else (image / 255).astype("f4")
     got = preprocess(image, size=size, antialias=False, **params)
     with dala.device("reference"):
@@ -183,7 +183,7 @@ def test_sparse_code_stays_in_bounds(channels, planes, columns):
 @pytest.mark.parametrize(
     ("out", "params", "error", "words"),
     [
-        ((1, 3, 8, 8), {"size": (8, 9)}, dala.ShapeMismatch, r"\(1, 3, 8, 9\)"),
+        ((1, 3, 8, 8), {"size": (9, 8)}, dala.ShapeMismatch, r"\(1, 3, 8, 9\)"),
         ((1, 8, 8, 3), {}, dala.ShapeMismatch, r"\(1, 3, height, width\)"),
         ((2, 3, 8, 8), {}, dala.ShapeMismatch, "with or without the 1"),
         ((8, 8), {}, dala.ShapeMismatch, r"got \(8, 8\)"),

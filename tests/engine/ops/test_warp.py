@@ -45,7 +45,7 @@ def test_opencv(engine_id, method, border):
     """
     stored, image = opencv_goldens.load(), opencv_goldens.picture()
     params = {"method": method, "border": border, "fill": FILL}
-    size = {"size": (26, 40)}
+    size = {"size": (40, 26)}
     found = {
         "affine": warp("warp_affine", image, matrix=opencv_goldens.AFFINE, **size, **params),
         "perspective": warp(
@@ -126,7 +126,7 @@ def test_values(engine_id, method, border, channels):
         ]
     )
     got = warp(
-        "warp_affine", image, matrix=matrix, size=(11, 14), method=method, border=border, fill=FILL
+        "warp_affine", image, matrix=matrix, size=(14, 11), method=method, border=border, fill=FILL
     )
     assert_close(got, expected.astype(np.float32), "webgpu", "program")
 
@@ -151,7 +151,7 @@ def test_coordinates_are_precise_far_from_the_corner(engine_id):
     """A ramp of 1 per pixel, 30000 pixels wide, sampled to a thousandth of a pixel."""
     image = np.arange(30000, dtype=np.float32)[None].repeat(2, axis=0)
     matrix = (1.001, 0.0, 0.0, 0.0, 1.0, 0.0)
-    got = warp("warp_affine", image, matrix=matrix, size=(1, 29000))
+    got = warp("warp_affine", image, matrix=matrix, size=(29000, 1))
     assert np.abs(got[0] - np.arange(29000) * 1.001).max() <= 0.004  # two ulps of f32 there
 
 
@@ -176,7 +176,7 @@ def test_perspective_formula(engine_id):
         for x in range(18):
             u, v, w = matrix @ (x, y, 1)
             expected[y, x] = at(image, u / w, v / w, "bilinear", "reflect", FILL)
-    got = warp("warp_perspective", image, matrix=matrix, size=(15, 18), border="reflect")
+    got = warp("warp_perspective", image, matrix=matrix, size=(18, 15), border="reflect")
     assert np.abs(got - expected).max() <= 2e-5  # coordinates in f32 on some devices
 
 
@@ -200,7 +200,7 @@ def test_nan_and_infinite_coordinates(engine_id):
 
 @given(
     source=st.tuples(st.integers(1, 30), st.integers(1, 30)),
-    size=st.tuples(st.integers(1, 40), st.integers(1, 40)),
+    shape=st.tuples(st.integers(1, 40), st.integers(1, 40)),
     channels=st.sampled_from([None, 1, 3, 4]),
     dtype=st.sampled_from(["u8", "f32"]),
     method=st.sampled_from(METHODS),
@@ -210,18 +210,18 @@ def test_nan_and_infinite_coordinates(engine_id):
 @settings(
     max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_any_warp(engine_id, source, size, channels, dtype, method, border, seed):
+def test_any_warp(engine_id, source, shape, channels, dtype, method, border, seed):
     image = noise(source if channels is None else (*source, channels), seed)
     image = image if dtype == "u8" else (image / 255).astype("f4")
     random = np.random.default_rng(seed)
     params = {"method": method, "border": border, "fill": FILL}
     matrix = np.array(IDENTITY) + random.uniform(-1, 1, 6) * (1, 1, 20, 1, 1, 20)
-    places = random.uniform(-70, 100, (*size, 2)).astype(np.float32)
-    places[random.random(size) < 0.2] = np.round(places[0, 0])
+    places = random.uniform(-70, 100, (*shape, 2)).astype(np.float32)
+    places[random.random(shape) < 0.2] = np.round(places[0, 0])
 
     def both():
         return (
-            warp("warp_affine", image, matrix=matrix, size=size, **params),
+            warp("warp_affine", image, matrix=matrix, size=shape[::-1], **params),
             warp("remap", image, places, **params),
         )
 
@@ -250,8 +250,8 @@ def test_level_warps(engine_id, channels, dtype):
     image = image if dtype == "u8" else (image / np.float32(255)).astype(np.float32)
     for matrix in LEVEL:
         with dala.device("reference"):
-            expected = warp("warp_affine", image, matrix=matrix, size=(8, 530))
-        got = warp("warp_affine", image, matrix=matrix, size=(8, 530))
+            expected = warp("warp_affine", image, matrix=matrix, size=(530, 8))
+        got = warp("warp_affine", image, matrix=matrix, size=(530, 8))
         assert_close(got, expected, engine_id, "program")
 
 
@@ -264,7 +264,7 @@ def test_turned_bytes(engine_id, degrees):
     matrix = (c, -s, middle[0], s, c, middle[1])
     nine = (*matrix, 0.0002, -0.0001, 1.0)
     for border in ("constant", "wrap"):
-        params = {"size": (height, width), "border": border, "fill": FILL}
+        params = {"size": (width, height), "border": border, "fill": FILL}
         for name, given_matrix in (("warp_affine", matrix), ("warp_perspective", nine)):
             got = warp(name, image, matrix=given_matrix, **params)
             with dala.device("reference"):
@@ -286,7 +286,7 @@ def test_groups_of_samples(engine_id, dtype, shape):
 
     def every():
         return (
-            warp("warp_affine", image, matrix=matrix, size=(91, 333), fill=FILL),
+            warp("warp_affine", image, matrix=matrix, size=(333, 91), fill=FILL),
             warp("remap", image, places.astype(np.float32), border="reflect"),
         )
 
@@ -307,13 +307,13 @@ def test_native_code_stays_in_bounds(monkeypatch):
             ("bilinear", "constant", 4), ("bicubic", "wrap", 4), ("bicubic", "clamp", 3),
         ):  # fmt: skip
             for shape in ((11, 13, channels), (1, 1, channels), (2, 3, channels)):
-                params = {"size": (30, 300), "method": method, "border": border}
+                params = {"size": (300, 30), "method": method, "border": border}
                 warp("warp_affine", noise(shape), matrix=matrix, **params)
         turned = (0.7, 0.3, -9.0, -0.2, 0.8, -3.0, 0.001, -0.002, 1.0)
-        warp("warp_perspective", noise((31, 43, 4)), matrix=turned, size=(30, 300))
+        warp("warp_perspective", noise((31, 43, 4)), matrix=turned, size=(300, 30))
         for level in LEVEL:
             for shape in ((9, 601, 3), (9, 601, 4), (2, 2, 4)):
-                warp("warp_affine", noise(shape), matrix=level, size=(8, 530))
+                warp("warp_affine", noise(shape), matrix=level, size=(530, 8))
 
 
 # calls -----------------------------------------------------------------------------------------
@@ -380,7 +380,7 @@ def test_in_a_pipeline_and_submitted(engine_id):
         pipeline.add({**turn, "output": turned})
         pipeline.add({"op": "run_kernel", "kernel": "invert", "inputs": [turned], "output": out})
         pipeline.run()
-    expected = warp("warp_affine", image, size=(8, 9), **params)
+    expected = warp("warp_affine", image, size=(9, 8), **params)
     assert_close(np.array(turned.numpy()), expected, engine_id)
     assert (out.numpy()[..., :3] == 255 - expected[..., :3]).all()
     later = buffer_zeros((8, 9, 4), "u8")

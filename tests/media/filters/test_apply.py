@@ -195,7 +195,7 @@ def test_apply(engine_id, swap, average):
     assert type(gpu.apply(Frame.from_array(PHOTO), swap)) is Frame
     assert np.array_equal(gpu.apply(PHOTO, "blur", radius=2), gpu.blur(PHOTO, radius=2))
     assert np.array_equal(gpu.apply(PHOTO, get("invert")), gpu.invert(PHOTO))
-    assert gpu.apply(PHOTO, "resize", size=(2, 3)).shape == (2, 3, 4)
+    assert gpu.apply(PHOTO, "resize", size=(3, 2)).shape == (2, 3, 4)
     assert np.array_equal(
         gpu.apply(PHOTO, "grade", gain=0.5), dala.media.effects.grade(PHOTO, gain=0.5)
     )

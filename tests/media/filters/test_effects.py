@@ -115,7 +115,7 @@ def test_mask_is_scaled_along_edges(engine_id):
     got = effects.virtual_background(
         photo, mask, background=(0, 0, 0), feather=0, edge=(0.0, 1.0), refine=2
     )
-    small = gpu.resize(photo, size=(12, 14)) / 255.0 @ LUMA
+    small = gpu.resize(photo, size=(14, 12)) / 255.0 @ LUMA
 
     def mean(x):
         wide = np.pad(x, 2, mode="edge")
@@ -124,7 +124,7 @@ def test_mask_is_scaled_along_edges(engine_id):
     luma, front = mean(small), mean(mask)
     slope = (mean(small * mask) - luma * front) / (mean(small**2) - luma**2 + 1e-3)
     line = mean(slope), mean(front - slope * luma)
-    a, b = (gpu.resize(part.astype(np.float32), size=(24, 28)) for part in line)
+    a, b = (gpu.resize(part.astype(np.float32), size=(28, 24)) for part in line)
     kept = np.clip(a * (colors(photo) @ LUMA) + b, 0, 1)
     near(got, colors(photo) * (kept * kept * (3 - 2 * kept))[..., None])
 

@@ -60,7 +60,7 @@ def test_flip_and_crop(engine_id, dtype):
         box = (width // 2, height // 3, width, height)
         np.testing.assert_array_equal(gpu.crop(image, box=box), image[height // 3 :, width // 2 :])
     image = noise((6, 9, 3), dtype)
-    np.testing.assert_array_equal(gpu.crop(image, size=(3, 4)), image[1:4, 2:6])
+    np.testing.assert_array_equal(gpu.crop(image, size=(4, 3)), image[1:4, 2:6])
 
 
 def test_kinds_of_pictures(engine_id):
@@ -126,11 +126,11 @@ def test_fits(engine_id, dtype):
         most = 1 if dtype == "u8" else 1e-5
         for method in ("bilinear", "nearest"):
             made = {
-                fit: gpu.resize(image, size=(20, 24), fit=fit, method=method, fill=fill)
+                fit: gpu.resize(image, size=(24, 20), fit=fit, method=method, fill=fill)
                 for fit in FITS
             }
             assert made["contain"].shape[:2] == contained
-            stretched = gpu.resize(image, size=contained, method=method)
+            stretched = gpu.resize(image, size=contained[::-1], method=method)
             np.testing.assert_array_equal(made["contain"], stretched)
             high, wide = 20 - contained[0], 24 - contained[1]
             around = (wide // 2, high // 2, wide - wide // 2, high - high // 2)
@@ -138,7 +138,7 @@ def test_fits(engine_id, dtype):
             assert np.abs(made["pad"].astype(float) - padded).max() <= most
             scale = max(20 / shape[0], 24 / shape[1])
             full = [max(n, int(s * scale + 1e-6)) for n, s in zip((20, 24), shape, strict=False)]
-            whole = gpu.resize(image, size=full, method=method)
+            whole = gpu.resize(image, size=full[::-1], method=method)
             top, left = (round((f - n) / 2) for f, n in zip(full, (20, 24), strict=True))
             covered = whole[top : top + 20, left : left + 24]
             assert np.abs(made["cover"].astype(float) - covered).max() <= most
@@ -150,22 +150,22 @@ def test_fits(engine_id, dtype):
 def test_one_number_left_out_keeps_the_aspect():
     with dala.device("cpu"):
         image = noise((30, 45, 3))
-        assert gpu.resize(image, size=(None, 15)).shape == (10, 15, 3)
-        assert gpu.resize(image, size=(60, None)).shape == (60, 90, 3)
-        assert gpu.thumbnail(image, size=(None, 15)).shape == (10, 15, 3)
+        assert gpu.resize(image, size=(15, None)).shape == (10, 15, 3)
+        assert gpu.resize(image, size=(None, 60)).shape == (60, 90, 3)
+        assert gpu.thumbnail(image, size=(15, None)).shape == (10, 15, 3)
 
 
 def test_thumbnail_is_pillows(engine_id):
     image = cv2.GaussianBlur(noise((40, 64, 3)), (0, 0), 1.5)
-    for size in ((20, 20), (10, 50), (100, 32)):
+    for size in ((20, 20), (50, 10), (32, 100)):
         pillow = Image.fromarray(image)
-        pillow.thumbnail(size[::-1], reducing_gap=None)
+        pillow.thumbnail(size, reducing_gap=None)
         got = gpu.thumbnail(image, size=size)
         assert got.shape == np.asarray(pillow).shape
         assert np.abs(got.astype(int) - np.asarray(pillow)).max() <= 1
     np.testing.assert_array_equal(gpu.thumbnail(image, size=100), image)
     for fit in ("stretch", "cover", "pad"):
-        assert gpu.thumbnail(image, size=(90, 70), fit=fit).shape == (90, 70, 3)
+        assert gpu.thumbnail(image, size=(70, 90), fit=fit).shape == (90, 70, 3)
 
 
 @pytest.mark.parametrize("fit", FITS)
@@ -173,7 +173,7 @@ def test_preprocess_takes_every_fit(fit):
     with dala.device("cpu"):
         image = noise((30, 45, 3))
         tensor = preprocess(image, (20, 24), fit=fit, normalize="unit", pad=0.25).numpy()
-        want = gpu.resize(image / np.float32(255), size=(20, 24), fit=fit, fill=0.25)
+        want = gpu.resize(image / np.float32(255), size=(24, 20), fit=fit, fill=0.25)
         assert np.abs(tensor[0].transpose(1, 2, 0) - want).max() <= 1e-5
 
 
@@ -199,7 +199,7 @@ def test_in_filter_lists(engine_id):
         filters = [
             ("pad", {"padding": 2, "border": "reflect"}),
             "flip",
-            ("crop", {"size": (8, 10)}),
+            ("crop", {"size": (10, 8)}),
         ]
         got = gpu.process_frame(pipeline, image, filters)
     assert_close(got, image[:, ::-1], engine_id, "program")
@@ -212,7 +212,7 @@ def test_in_filter_lists(engine_id):
         ("crop", {"box": (0, 0, 1, 1), "size": (1, 1)}, "got both"),
         ("crop", {"box": (0, 0, 11, 5)}, "within the picture of 10 x 8 pixels"),
         ("crop", {"box": (4, 0, 4, 5)}, "left < right"),
-        ("crop", {"size": (9, 2)}, "pad"),
+        ("crop", {"size": (2, 9)}, "pad"),
         ("crop", {"box": "all"}, "box must be"),
         ("pad", {}, "missing required parameter 'padding'"),
         ("pad", {"padding": -1}, "padding must be an int or 4 ints from 0"),
@@ -222,7 +222,7 @@ def test_in_filter_lists(engine_id):
         ("rotate", {"angle": float("nan")}, "angle must be"),
         ("resize", {"size": (2, 2), "fit": "covr"}, "fit must be one of .* Did you mean 'cover'"),
         ("thumbnail", {}, "missing required parameter 'size'"),
-        ("thumbnail", {"size": 0}, "size must be an int or 2 ints from 1"),
+        ("thumbnail", {"size": 0}, r"size must be an int or \(width, height\), ints from 1"),
         ("pixelate", {"block": 0}, "block must be an int from 1 to 4096"),
     ],
 )

@@ -76,7 +76,7 @@ def test_filter_list_may_change_between_frames(engine_id):
         [("blur", {"radius": 2})],  # the default sigma, not that of the previous list
         [("blur", {"radius": 2, "sigma": 0.6})],
         LIST[:2],
-        [("resize", {"size": (10, 15)}), "invert"],
+        [("resize", {"size": (15, 10)}), "invert"],
         [("chroma_key", {"key": (0.1, 0.8, 0.1)}), ("brightness", {"value": 0.1})],
         ["median"], ["sepia"], ["invert"], LIST,
     ]  # fmt: skip

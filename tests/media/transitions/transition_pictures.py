@@ -41,7 +41,7 @@ SHOWN: dict[str, dict[str, object]] = {
 
 def _view(name: str) -> np.ndarray:
     made: np.ndarray = gpu.resize(
-        photo(name), size=(HEIGHT, WIDTH), fit="cover", method="area", device="cpu"
+        photo(name), size=(WIDTH, HEIGHT), fit="cover", method="area", device="cpu"
     )
     return made
 

@@ -88,12 +88,12 @@ def test_results_in_use_are_not_overwritten():
 
 def test_other_sizes_and_other_formats():
     with dala.device("cpu"):
-        smaller = [("resize", {"size": (24, 40)})]
+        smaller = [("resize", {"size": (40, 24)})]
         with VideoChain(smaller) as chain:
             (got,) = chain.stream([frame(1)])
             assert (got.format, got.width, got.height) == ("i420", 40, 24)
             assert np.array_equal(np.array(got), one_by_one(frame(1), smaller))
-        odd = [("resize", {"size": (25, 40)})]
+        odd = [("resize", {"size": (40, 25)})]
         with VideoChain(odd) as chain:
             (got,) = chain.stream([frame(1)])
             assert (got.format, got.pts) == ("rgb", 1)

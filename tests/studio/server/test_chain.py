@@ -110,7 +110,7 @@ def test_refused_commands_change_nothing(session, message, error):
 def test_values_become_what_filters_take(session, folder):
     session.do({"do": "open", "path": "quarters.png"})
     cards = {
-        "resize": {"size": [None, 32]},
+        "resize": {"size": [32, None]},
         "chroma_key": {"key": [0.1, 0.6, 0.2]},
         "curves": {"master": [[0, 0], [0.5, 0.7], [1, 1]]},
         "lut_apply": {"lut": str(folder / "swap.cube")},

@@ -25,7 +25,7 @@ from tests.studio.server.conftest import result
 CARDS = [
     {"kind": "filter", "name": "blur", "params": {"radius": 3, "sigma": 1.5}},
     {"kind": "filter", "name": "curves", "params": {"master": [[0, 0], [0.4, 0.6], [1, 1]]}},
-    {"kind": "filter", "name": "resize", "params": {"size": [None, 40], "method": "area"}},
+    {"kind": "filter", "name": "resize", "params": {"size": [40, None], "method": "area"}},
     {"kind": "filter", "name": "levels", "params": {"gamma": [1.2, 1, 0.9]}},
     {"kind": "filter", "name": "sepia", "params": {"amount": 0.5}},
 ]
@@ -377,7 +377,7 @@ def test_a_kernel_is_fused_in_an_exported_page(session):
 def test_as_a_process_from_the_shell(session, tmp_path):
     """The script needs nothing of this process."""
     session.do({"do": "open", "sample": "coffee"})
-    add(session, [{"kind": "filter", "name": "resize", "params": {"size": [20, 30]}}])
+    add(session, [{"kind": "filter", "name": "resize", "params": {"size": [30, 20]}}])
     environment = {**os.environ, "DALA_DEVICE": "cpu"}
     script = copied(session, "python")
     done = subprocess.run(

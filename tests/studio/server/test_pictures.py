@@ -63,20 +63,20 @@ def test_regions_and_sizes(opened):
     assert part.pixels.shape == (8, 64, 4)
     opened.ask("view", region=None, width=32, height=1000)
     small = opened.picture(lambda p: p.header["width"] == 32)
-    expected = gpu.resize(quarters(), size=(24, 32), device="cpu")
+    expected = gpu.resize(quarters(), size=(32, 24), device="cpu")
     difference = np.abs(small.pixels[..., :3].astype(int) - expected.astype(int))
     assert difference.max() <= 1
 
 
 def test_before_and_after(opened):
-    opened.ask("add", kind="filter", name="resize", params={"size": [24, 32]})
+    opened.ask("add", kind="filter", name="resize", params={"size": [32, 24]})
     opened.ask("add", kind="filter", name="flip")
     opened.ask("view", width=200, height=200, codec="rgba", split=True)
     after = opened.picture(lambda p: p.header["which"] == "after")
     (before,) = [p for p in opened.pictures if p.header["seq"] == after.header["seq"]][:-1]
     assert before.header["which"] == "before"
     assert after.pixels.shape == before.pixels.shape == (24, 32, 4)
-    expected = gpu.resize(quarters(), size=(24, 32), device="cpu").astype(int)
+    expected = gpu.resize(quarters(), size=(32, 24), device="cpu").astype(int)
     assert np.abs(before.pixels[..., :3] - expected).max() <= 1
     assert np.abs(after.pixels[..., :3] - expected[:, ::-1]).max() <= 1
 

@@ -99,7 +99,7 @@ def metavar(name: str) -> str:
 
 
 def _form(p: FilterParam) -> str:
-    if is_size(p):
+    if p.type == "size":
         return "WxH"
     if p.type in FILES or p.type in PICTURES:
         return "FILE"
@@ -108,11 +108,6 @@ def _form(p: FilterParam) -> str:
     if p.size in (2, 3, 4):
         return {2: "X:Y", 3: "R:G:B", 4: "N:N:N:N"}[p.size]
     return p.name.upper()
-
-
-def is_size(p: FilterParam) -> bool:
-    """Return whether a parameter is a width and a height, written WxH."""
-    return p.name == "size" and p.type == "ints" and p.size == 2
 
 
 class _Append(argparse.Action):
@@ -244,9 +239,9 @@ def parse(name: str, text: str) -> Link:
     >>> parse("brightness", "-0.2")
     ('brightness', {'value': -0.2})
     >>> parse("resize", "640x360,method=area"), parse("resize", "640x")
-    (('resize', {'size': (360, 640), 'method': 'area'}), ('resize', {'size': (None, 640)}))
+    (('resize', {'size': (640, 360), 'method': 'area'}), ('resize', {'size': (640, None)}))
     >>> parse("crop", "640x360"), parse("crop", "10:20:650:380")
-    (('crop', {'size': (360, 640)}), ('crop', {'box': (10, 20, 650, 380)}))
+    (('crop', {'size': (640, 360)}), ('crop', {'box': (10, 20, 650, 380)}))
     >>> parse("chroma_key", "key=0:1:0")
     ('chroma_key', {'key': (0, 1, 0)})
 
@@ -299,14 +294,15 @@ def _read(p: FilterParam, text: str) -> FilterValue:
     """Return what a text stands for, by the type of its parameter; raise ValueError or KeyError."""
     if not text:
         raise ValueError
-    if is_size(p):
+    if p.type == "size":
         if p.spread and text.isdecimal() and len(text) < 9:
             return int(text)  # both sides
         width, height = sides(text) or (None, None)
         if width is None and height is None:
             raise ValueError
-        # None is chosen by the filter, so that the aspect is kept.
-        return cast("FilterValue", (height, width))
+        from dala.gpu.compute.params import PixelSize
+
+        return PixelSize.of((width, height))
     if p.type in FILES or p.type == "picture":
         return Path(text)
     if p.type == "choice":
@@ -342,7 +338,7 @@ def _expected(p: FilterParam) -> str:
     ('an int from 0 to 200', 'a number')
     """
     limits = f"{' from' if ' to ' in p.range else ','} {p.range}" if p.range else ""
-    if is_size(p):
+    if p.type == "size":
         both = ", or one number for both" if p.spread else ""
         return f"WxH such as 640x360, or 640x or x360, which keep the aspect{both}"
     if p.type == "points":

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from dala import memory
 from dala.errors import ParameterError, UnknownParameter, did_you_mean
 from dala.gpu.compute.lang.declaration import expected_numbers
+from dala.notices import notify
 from dala.typing import Params, ParamValue
 
 #: Bytes of a number in a tuple.
@@ -25,7 +26,8 @@ class DeclaredParam:
 
     Attributes:
         name: the name that callers use.
-        type: the value's type; "ints" and "floats" take several numbers.
+        type: the value's type; "ints" and "floats" take several numbers, a "size" is a width and
+            a height in pixels.
         default: the value if omitted. None lets the operation choose.
         low: the smallest accepted number, or None.
         high: the largest accepted number, or None.
@@ -45,6 +47,11 @@ class DeclaredParam:
     spread: bool = False
     required: bool = False
 
+    @property
+    def whole(self) -> bool:
+        """True if its numbers are ints."""
+        return self.type in ("int", "ints", "size")
+
 
 @dataclass(frozen=True)
 class Parameter(DeclaredParam):
@@ -54,7 +61,7 @@ class Parameter(DeclaredParam):
     'an int from 0 to 200'
     """
 
-    type: Literal["int", "float", "bool", "choice", "ints", "floats"]
+    type: Literal["int", "float", "bool", "choice", "ints", "floats", "size"]
 
     @property
     def expected(self) -> str:
@@ -63,10 +70,50 @@ class Parameter(DeclaredParam):
             return "True or False"
         if self.type == "choice":
             return f"one of {', '.join(map(repr, self.choices))}"
-        whole = self.type in ("int", "ints")
         if self.type in ("ints", "floats") and not self.size:
-            return expected_numbers(whole, self.low, self.high, listed=True)
-        return expected_numbers(whole, self.low, self.high, self.size, spread=self.spread)
+            return expected_numbers(self.whole, self.low, self.high, listed=True)
+        text = expected_numbers(self.whole, self.low, self.high, self.size, spread=self.spread)
+        return text.replace("2 ints", "(width, height), ints") if self.type == "size" else text
+
+
+def size_parameter(*, high: int = 1 << 20, spread: bool = False) -> Parameter:
+    """Return the declaration of ``size``: (width, height) in pixels.
+
+    Arrays have their rows first: an operation takes ``rows_first(values["size"])``.
+
+    >>> size_parameter().expected
+    '(width, height), ints from 1 to 1048576'
+    """
+    return Parameter("size", "size", size=2, low=1, high=high, spread=spread, required=spread)
+
+
+class PixelSize(NamedTuple):
+    """A size that says its order: it is made where that is known, as in a file.
+
+    Where filters accept it, a side may be None, which keeps the aspect.
+    """
+
+    width: int
+    height: int
+
+    @classmethod
+    def of(cls, sides: Iterable[Any]) -> PixelSize:
+        """Return the size of a width and a height."""
+        width, height = sides
+        return cls(width, height)
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+def rows_first(size: tuple[int, int]) -> tuple[int, int]:
+    """Return a size (width, height) as (height, width), the first part of an array's shape.
+
+    >>> rows_first((640, 360))
+    (360, 640)
+    """
+    width, height = size
+    return height, width
 
 
 #: A checked parameter value. Its type is declared at run time, so type checkers cannot know it.
@@ -192,10 +239,38 @@ def _value(kernel: str, option: Parameter, value: ParamValue) -> CheckedValue:
             return bool(value)
     else:
         found = _numbers(option, value)
+        if kind == "size" and found is not None and not isinstance(value, PixelSize):
+            report_order(kernel, *found)
     if found is None:
         got = python_number(value)
         raise ParameterError.invalid(kernel, option.name, option.expected, got, advice)
     return found
+
+
+#: Whether it was said that sizes are (width, height).
+_reported: list[str] = []
+
+
+def report_order(call: str, width: int, height: int) -> None:
+    """Say once which order a size is taken in: earlier snapshots took (height, width).
+
+    >>> from dala.notices import collected
+    >>> before, _reported[:] = _reported[:], []
+    >>> with collected() as notices:
+    ...     report_order("resize", 64, 64)
+    ...     report_order("resize", 64, 48)
+    ...     report_order("resize", 80, 48)
+    >>> notices
+    ['resize: size=(64, 48) is 64 wide and 48 high. Earlier snapshots took (height, width).']
+    >>> _reported[:] = before
+    """
+    if width != height and not _reported:
+        _reported.append(call)
+        notify(
+            f"{call}: size=({width}, {height}) is {width} wide and {height} high. Earlier "
+            "snapshots took (height, width).",
+            stacklevel=2,
+        )
 
 
 def _numbers(option: Parameter, value: ParamValue) -> tuple[int | float, ...] | None:
@@ -228,7 +303,7 @@ def _numbers(option: Parameter, value: ParamValue) -> tuple[int | float, ...] | 
 
 def _number(option: Parameter, value: object) -> int | float | None:
     """Convert a number to the parameter's type; return None if it is invalid."""
-    low, high, whole = option.low, option.high, option.type in ("int", "ints")
+    low, high, whole = option.low, option.high, option.whole
     found = value if type(value) is (int if whole else float) else number_of(value, whole)
     if found is None or isinstance(value, bool | np.bool_) or found != found:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final, cast
 
@@ -14,6 +15,7 @@ from dala.gpu.compute import Buffer
 from dala.gpu.compute.kernels.filter import FilterParam, FilterSpec
 from dala.media.filters.declarations import declared, module_of
 from dala.media.filters.plans import FilterValue, Values, apply, declared_steps, run_on
+from dala.media.filters.sizes import SCALE
 from dala.media.frame import PLANAR, Frame
 from dala.media.images import SourceImage, read
 from dala.typing import ImageLike, NDArray
@@ -25,6 +27,7 @@ _TYPES: Final = {
     "number": "float",
     "bool": "bool",
     "ints": "Sequence[int]",
+    "size": "Sequence[int | None]",  # None keeps the aspect
     "floats": "Sequence[float] | NDArray",
     "picture": "ImageLike",
     "background": "ImageLike | Sequence[float]",
@@ -74,8 +77,6 @@ def annotation(p: FilterParam) -> str:
     'float | None'
     """
     kind = _TYPES.get(p.type, "")
-    if p.name == "size" and p.type == "ints":
-        kind = "Sequence[int | None]"  # None keeps the aspect
     if p.choices:
         kind = f"Literal[{', '.join(map(repr, p.choices))}]"
         if p.name == "normalize":
@@ -89,6 +90,12 @@ def annotation(p: FilterParam) -> str:
 BYTES: Final = (bytes, bytearray, memoryview)
 
 
+#: What may be given in the place of a size.
+_SCALE: Final = FilterParam(
+    "scale", "float", None, SCALE.low, SCALE.high, doc="of the picture's own size, instead."
+)
+
+
 def ordered(spec: FilterSpec) -> tuple[list[FilterParam], list[FilterParam], list[FilterParam]]:
     """Return a filter's parameters as a call takes them.
 
@@ -98,6 +105,8 @@ def ordered(spec: FilterSpec) -> tuple[list[FilterParam], list[FilterParam], lis
     """
     pictures = [p for p in spec.parameters if p.type == "picture"]
     rest = [p for p in spec.parameters if p not in pictures]
+    if spec.sides:
+        rest = [replace(p, required=p.required and p.type != "size") for p in rest] + [_SCALE]
     first = rest[:1] if rest and rest[0].type in ("int", "float") else []
     return pictures, first, rest[len(first) :]
 
@@ -127,6 +136,13 @@ def signature(spec: FilterSpec) -> inspect.Signature:
     )
 
 
+_WIDTH: Final = "    width (pixels): of bytes; other pictures may have their first number here."
+_WIDTH_OF_RESULT: Final = (
+    "    width (pixels): of bytes; of other pictures that of the result. Without ``height``, and\n"
+    "        the other way round, the aspect is kept."
+)
+
+
 def docstring(spec: FilterSpec) -> str:
     """Return the docstring of a filter's call: summary, definition, arguments, an example."""
     pictures, first, rest = ordered(spec)
@@ -135,8 +151,8 @@ def docstring(spec: FilterSpec) -> str:
         lines += [spec.definition, ""]
     lines += ["Args:", "    img: the picture."]
     lines += [_argument(p) for p in pictures]
-    lines += ["    width (pixels): of bytes; other pictures may have their first number here."]
-    lines += ["    height (pixels): of bytes."]
+    lines += [_WIDTH_OF_RESULT if spec.sides else _WIDTH]
+    lines += ["    height (pixels): of bytes" + (", or of the result." if spec.sides else ".")]
     lines += [_argument(p) for p in (*first, *rest)]
     lines += ["    out: an array for the result.", "    device: the device; by default the current"]
     lines[-1] += " one, or that of a Frame or Buffer."
@@ -176,8 +192,8 @@ def call(name: str, module: str) -> Callable[..., ImageLike]:
     # Pictures that know their size take the first parameter in the place of width.
     lead = first[0].name if first and spec.kind != "conversion" else ""
     needed = [p.name for p in pictures if p.required]
-    sized = any(p.name == "size" for p in spec.parameters)
-    meant = ", as size=(height, width)" if sized else ""
+    sized = any(p.type == "size" for p in spec.parameters)
+    meant = ", as size=(width, height)" if sized else ""
     positional = [*leading, "width", "height", *(p.name for p in first if not p.required)]
     run = convert if spec.kind == "conversion" else apply
 
@@ -200,13 +216,16 @@ def call(name: str, module: str) -> Callable[..., ImageLike]:
         for required in needed:
             if required not in given:
                 refuse(img, **given)
-        width = cast("int | None", given.pop("width", None))
-        height = cast("int | None", given.pop("height", None))
+        width, height = (cast("int | None", given.get(side)) for side in ("width", "height"))
         if isinstance(width, Sequence) and height is None:  # resize(picture, (640, 360))
             raise TypeError(
                 f"{name}(): width must be a number, got {width!r}. Give other parameters by their "
                 f"names{meant}."
             )
+        if spec.sides and not isinstance(img, BYTES):  # the sides of the result
+            return run(img, None, None, name, _given(given), out, device)
+        given.pop("width", None)
+        given.pop("height", None)
         return run(img, width, height, name, given, out, device)
 
     def refuse(*args: FilterValue | ImageLike, **given: FilterValue) -> None:
@@ -227,6 +246,10 @@ def call(name: str, module: str) -> Callable[..., ImageLike]:
     return function
 
 
+def _given(params: Mapping[str, FilterValue]) -> dict[str, FilterValue]:
+    return {name: value for name, value in params.items() if value is not None}
+
+
 # conversions --------------------------------------------------------------------------------------
 _CODING: Final = ("matrix", "range", "siting")
 
@@ -245,7 +268,7 @@ def convert(
     Frames become Frames, and their format, matrix, range and siting are used; ``preprocess`` makes
     a Buffer of a Frame or a Buffer, and an array of everything else.
     """
-    given = {key: value for key, value in params.items() if value is not None}
+    given = _given(params)
     if isinstance(img, Frame) and name == "rgb_to_yuv":
         return _frame_to_planes(img, given, device)
     if name == "preprocess" and isinstance(given.get("normalize"), bool):

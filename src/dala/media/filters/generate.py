@@ -206,9 +206,14 @@ def row(p: FilterParam) -> str:
     default = "required" if p.required else "" if p.default is None else _plain(p.default)
     accepted = p.range or ("any" if p.type in ("int", "float") else "")
     many = f"{p.size} " if p.size else ""
-    accepted = {"ints": f"{many}ints", "floats": f"{many}numbers"}.get(p.type, accepted)
-    if p.type in ("ints", "floats"):
-        accepted = ("one or " if p.spread else "") + accepted + (f", {p.range}" if p.range else "")
+    kinds = {"ints": f"{many}ints", "floats": f"{many}numbers", "size": "(width, height)"}
+    accepted = kinds.get(p.type, accepted)
+    if p.type in kinds:
+        accepted = (
+            ("one number or " if p.spread and p.type == "size" else "one or " if p.spread else "")
+            + accepted
+            + (f", {p.range}" if p.range else "")
+        )
     elif p.type == "int":
         accepted += ", int"
     elif p.type == "bool":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dala.gpu.compute.kernels.resize import FITS, METHODS
-from dala.gpu.compute.params import Parameter
+from dala.gpu.compute.params import Parameter, size_parameter
 from dala.media.filters.plans import PICTURE, Steps, Values, recipe
 
 _FAR = 1e6
@@ -74,7 +74,7 @@ def rotate(steps: Steps, values: Values) -> None:
     top = y - 0.5 - sin * (to_x - 0.5) - cos * (to_y - 0.5)
     matrix = (cos, -sin, left, sin, cos, top)
     coding = {name: values[name] for name in ("method", "border", "fill")}
-    steps.add("warp_affine", shape=(*size, *rest), matrix=matrix, size=size, **coding)
+    steps.add("warp_affine", shape=(*size, *rest), matrix=matrix, **coding)
 
 
 def cos_sin(degrees: float) -> tuple[float, float]:
@@ -100,7 +100,7 @@ def cos_sin(degrees: float) -> tuple[float, float]:
     keeps_alpha=False,
     resizes=True,
     options=(
-        Parameter("size", "ints", required=True, size=2, spread=True, low=1, high=1 << 20),
+        size_parameter(spread=True),
         Parameter("fit", "choice", "contain", choices=FITS),
         Parameter("method", "choice", "bicubic", choices=METHODS),
         Parameter("fill", "floats", (0.0,) * 4, size=4, spread=True, low=-_FAR, high=_FAR),
@@ -114,12 +114,12 @@ def thumbnail(steps: Steps, values: Values) -> None:
     already small enough is not enlarged. With the other fits the result has exactly the size.
 
     Args:
-        size (pixels): the most (height, width) of the result, or one number for both.
+        size (pixels): the most (width, height) of the result, or one number for both.
         fit: as in ``resize``.
         method: as in ``resize``.
         fill: as in ``resize``.
     """
-    height, width = values["size"]
+    width, height = values["size"]
     params = {name: values[name] for name in ("fit", "method", "fill")}
     shape = steps.shape
     if values["fit"] == "contain" and 0 not in shape:
@@ -128,7 +128,7 @@ def thumbnail(steps: Steps, values: Values) -> None:
             params["method"] = "nearest"  # the same pixels
         height, width = _within(shape[0], shape[1], height, width)
         params["fit"] = "stretch"
-    steps.add("resize", shape=(height, width, *shape[2:]), size=(height, width), **params)
+    steps.add("resize", shape=(height, width, *shape[2:]), **params)
 
 
 def _within(height: int, width: int, most_high: int, most_wide: int) -> tuple[int, int]:
@@ -169,6 +169,6 @@ def pixelate(steps: Steps, values: Values) -> None:
         padding = (0, 0, whole[1] - shape[1], whole[0] - shape[0])
         before = steps.add("pad", shape=(*whole, *rest), padding=padding, border="clamp")
     for size, method in ((blocks, "area"), (whole, "nearest")):
-        before = steps.add("resize", before, shape=(*size, *rest), size=size, method=method)
+        before = steps.add("resize", before, shape=(*size, *rest), method=method)
     if whole != shape:
         steps.add("crop", before, box=(0, 0, shape[1], shape[0]))

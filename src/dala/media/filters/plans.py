@@ -41,6 +41,7 @@ from dala.gpu.compute.params import NUMBER_BYTES, check_params, check_values, ex
 from dala.gpu.compute.runnable import Runnable
 from dala.media.filters.declarations import declared, filter_names
 from dala.media.filters.luts import load_lut
+from dala.media.filters.sizes import settle_size
 from dala.media.images import (
     Shape,
     SourceImage,
@@ -252,8 +253,7 @@ def declared_steps(
         origin: the call, for missing files.
     """
     given: Values = dict(params)  # the kernel or recipe checks the types
-    if spec.resizes and "size" in given:
-        given["size"] = keep_aspect(given["size"], shape)
+    settle_size(spec, given, shape)
     _check_names(spec, given)
     if spec.reach is not None:
         return _with_border(spec, shape, dtype, given, origin)
@@ -294,20 +294,6 @@ def _own_steps(
     return steps
 
 
-def keep_aspect(size: object, shape: Shape) -> object:
-    """Return a size (height, width) with None replaced so that a picture keeps its aspect.
-
-    >>> keep_aspect((None, 64), (30, 40)), keep_aspect((60, None), (30, 40)), keep_aspect(3, (1, 1))
-    ((48, 64), (60, 80), 3)
-    """
-    match size:
-        case (None, int(width)) if width > 0 and width is not True:
-            return max(1, round(width * shape[0] / shape[1])), width
-        case (int(height), None) if height > 0 and height is not True:
-            return height, max(1, round(height * shape[1] / shape[0]))
-    return size
-
-
 def _with_border(
     spec: FilterSpec, shape: Shape, dtype: str, given: Values, origin: str
 ) -> list[Step]:
@@ -334,6 +320,13 @@ def _check_names(spec: FilterSpec, given: Values) -> None:
         check_params(spec.name, given, [p.name for p in spec.parameters])
     for p in spec.parameters:
         if p.required and p.name not in given:
+            if spec.sides and p.name == "size":
+                raise ParameterError(
+                    f"{spec.name}: missing required parameter 'size'. Give size=(width, height), "
+                    "width=, height= or scale=.",
+                    call=spec.name,
+                    argument="size",
+                )
             raise missing(spec.name, p.name)
 
 

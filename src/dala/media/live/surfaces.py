@@ -69,5 +69,5 @@ def _fitted(picture: NDArray, size: tuple[int, int]) -> Frame | NDArray:
     """Return a picture of a surface that was resized in the size of the stream."""
     from dala.media import gpu
 
-    made: NDArray = gpu.resize(picture, size=(size[1], size[0]), fit="pad")
+    made: NDArray = gpu.resize(picture, *size, fit="pad")
     return made

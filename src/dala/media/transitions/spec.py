@@ -190,7 +190,7 @@ class Transition:
             picture = load(given, 1 << 27) if isinstance(given, str | os.PathLike) else given
             pixels = to_u8(picture, "transition")
             if pixels.shape[:2] != (height, width):
-                pixels = gpu.resize(pixels, size=(height, width), device="cpu")
+                pixels = gpu.resize(pixels, width, height, device="cpu")
             self._mattes[key] = buffer(pixels, dtype="u8", device=like.device)
         return self._mattes[key]
 

@@ -17,6 +17,7 @@ import numpy as np
 from dala.gpu.compute import Buffer, buffer_zeros, from_array, from_dlpack, run_kernel
 from dala.gpu.compute.buffer import allocate
 from dala.gpu.compute.kernel import get
+from dala.gpu.compute.params import PixelSize
 from dala.media.images import host_memory
 from dala.media.kernels import kernel_from_text
 from dala.media.video.source import DecodedFrame
@@ -348,7 +349,7 @@ def to_planes(planes: DecodedPlanes, device: str | None) -> Buffer | None:
 def rotate(picture: Buffer, degrees: int) -> Buffer:
     """Rotate a picture clockwise by 90, 180 or 270 degrees, and free the original."""
     height, width = picture.shape[:2]
-    size = (height, width) if degrees == 180 else (width, height)
+    size = PixelSize(width, height) if degrees == 180 else PixelSize(height, width)
     # Maps output pixel (x, y) to its source.
     matrix = {
         90: (0, 1, 0, -1, 0, height - 1),
@@ -363,6 +364,6 @@ def rotate(picture: Buffer, degrees: int) -> Buffer:
 def to_square_pixels(picture: Buffer, aspect: Fraction) -> Buffer:
     """Stretch a picture's width by the aspect ratio of its pixels, and free the original."""
     height, width = picture.shape[:2]
-    made: Buffer = get("resize")(picture, size=(height, max(1, round(width * aspect))))
+    made: Buffer = get("resize")(picture, size=PixelSize(max(1, round(width * aspect)), height))
     picture.free()
     return made

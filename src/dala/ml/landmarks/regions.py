@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dala.errors import ModelError
 from dala.gpu.compute.kernel import get as get_kernel
-from dala.gpu.compute.params import CheckedParams
+from dala.gpu.compute.params import CheckedParams, PixelSize
 from dala.ml.prepare import Placement, kernel, on_device
 from dala.ml.results import Box, Face, Hand
 from dala.typing import ImageLike, NDArray
@@ -170,9 +170,9 @@ class RegionSource:
         ``border`` is that of ``warp_affine``, for what is outside the picture.
         """
         times = max(1, min(_FINEST, math.ceil(region.scale - 0.5)))
-        wide, high = (n * times for n in region.size)
+        size = PixelSize(*(n * times for n in region.size))
         cut = get_kernel("warp_affine")(
-            self.pixels, matrix=region.matrix(times), size=(high, wide), border=border
+            self.pixels, matrix=region.matrix(times), size=size, border=border
         )
         made = kernel().make(cut, params, None).numpy()
         if not np.isfinite(made.sum()):

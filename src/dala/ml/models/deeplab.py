@@ -9,6 +9,7 @@ import numpy as np
 from dala.errors import ModelError
 from dala.gpu.compute import from_array, softmax
 from dala.gpu.compute.kernel import get as get_kernel
+from dala.gpu.compute.params import PixelSize
 from dala.ml.convert.tflite import convert_tflite
 from dala.ml.results import Segmentation
 from dala.ml.spec import RawResult, pip_model
@@ -68,7 +69,7 @@ class ClassPlanes(Mapping[int, NDArray]):
 def upscale(plane: NDArray, size: tuple[int, int]) -> NDArray:
     """Resize a plane of f32 to (width, height), bilinear."""
     source = from_array(np.ascontiguousarray(plane, np.float32), device="cpu")
-    return get_kernel("resize")(source, size=(size[1], size[0])).numpy()
+    return get_kernel("resize")(source, size=PixelSize(*size)).numpy()
 
 
 MODEL = pip_model(

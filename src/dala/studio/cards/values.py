@@ -7,13 +7,14 @@ import sys
 from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 import numpy as np
 
 from dala import forks
 from dala.errors import DalaError, ParameterError
 from dala.gpu.compute.kernels.filter import FilterParam
+from dala.gpu.compute.params import PixelSize
 from dala.media.filters.plans import Filter, FilterValue, check
 from dala.studio.cards.card import Card
 from dala.studio.catalogue.parameters import Json, kind_of
@@ -145,10 +146,10 @@ def _value(call: str, p: FilterParam, value: Json, files: LoadedFiles) -> Filter
         if kind != "choice":
             raise ParameterError.invalid(call, p.name, "numbers", value)
         return value
+    if kind == "size" and isinstance(value, list) and len(value) == 2:  # None keeps the aspect
+        return PixelSize.of(None if v is None else _finite(call, p.name, v) for v in value)
     if isinstance(value, list) and len(value) <= _LONGEST:
-        missing = kind == "size"  # one side may be chosen by the filter
-        made = [None if v is None and missing else _finite(call, p.name, v) for v in value]
-        return cast("FilterValue", tuple(made))
+        return tuple(_finite(call, p.name, v) for v in value)
     raise ParameterError.invalid(call, p.name, "a number, a word or a list of numbers", value)
 
 

@@ -35,7 +35,7 @@ def parameter(p: FilterParam) -> JsonObject:
     >>> parameter(declared()["chroma_key"].parameters[0])["type"]
     'color'
     """
-    kind, whole = kind_of(p), p.type in ("int", "ints")
+    kind, whole = kind_of(p), p.whole
     made: JsonObject = {"name": p.name, "type": kind, "required": p.required}
     made["default"] = plain(p.default)
     said: JsonObject = {"unit": p.unit, "doc": p.doc, "choices": list(p.choices)}
@@ -59,20 +59,18 @@ def parameter(p: FilterParam) -> JsonObject:
 def kind_of(p: FilterParam) -> str:
     """Return the type of a parameter for the page, such as "number" or "color".
 
-    >>> kind_of(FilterParam("size", "ints", size=2)), kind_of(FilterParam("red", "points"))
+    >>> kind_of(FilterParam("size", "size", size=2)), kind_of(FilterParam("red", "points"))
     ('size', 'curve')
     """
     match p.type:
         case "float" | "number":
             return "number"
-        case "int" | "bool" | "choice" | "lut" | "map":
+        case "int" | "bool" | "choice" | "lut" | "map" | "size":
             return p.type
         case "points":
             return "curve"
         case "picture" | "background":
             return "picture"
-    if p.name == "size" and p.type == "ints" and p.size == 2:
-        return "size"
     if p.name in _COLORS and p.size in (3, 4):
         return "color"
     if p.name in _POINTS and p.size == 2:

@@ -6,6 +6,9 @@ from typing import Final
 
 from dala.studio.catalogue.parameters import JsonObject, title_of
 
+#: The version of presets. Version 1 had sizes as [height, width].
+VERSION: Final = 2
+
 #: What a look does, and its chain: the name of a filter and its parameters.
 PRESETS: Final[dict[str, tuple[str, tuple[tuple[str, JsonObject], ...]]]] = {
     "golden-hour": (
@@ -92,7 +95,7 @@ def presets() -> list[JsonObject]:
             "name": name,
             "title": title_of(name.replace("-", "_")),
             "doc": doc,
-            "value": {"dala": 1, "chain": [_step(*step) for step in steps]},
+            "value": {"dala": VERSION, "chain": [_step(*step) for step in steps]},
         }
         for name, (doc, steps) in PRESETS.items()
     ]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dala.arguments import Flag
 from dala.errors import ParameterError
+from dala.media.filters.sizes import takes_size, turned
 from dala.media.parts import PartFile
 from dala.studio.cards.card import KINDS, Card, new_card, with_text
 from dala.studio.cards.kernels import compile_kernel
@@ -141,8 +142,9 @@ def cards_of(session: StudioSession, tab: Tab, value: Json) -> tuple[Card, ...]:
         ParameterError: it is not a preset; or a filter, a parameter or a value is refused.
     """
     chain = value.get("chain") if isinstance(value, dict) else None
-    if not isinstance(chain, list):
+    if not isinstance(value, dict) or not isinstance(chain, list):
         raise ParameterError.invalid("preset", "value", "an object with a chain", value)
+    older = value.get("dala") == 1
     _check_room(session, len(chain))
     made: list[Card] = []
     for number, item in enumerate(chain):
@@ -151,8 +153,10 @@ def cards_of(session: StudioSession, tab: Tab, value: Json) -> tuple[Card, ...]:
             expected = 'an object with "filter", "kernel" or "model"'
             raise ParameterError.invalid("preset", f"chain[{number}]", expected, item)
         on = Flag("true or false").check("preset", f"chain[{number}].on", item.get("on", True))
-        what = item[kinds[0]]  # a name, or the text of a kernel
-        card = new_card(tab.next_card(), kinds[0], what, item.get("params"), what)
+        what, params = item[kinds[0]], item.get("params")  # a name, or the text of a kernel
+        if older and isinstance(params, dict) and "size" in params and takes_size(str(what)):
+            params = params | {"size": turned(params["size"])}
+        card = new_card(tab.next_card(), kinds[0], what, params, what)
         checked(card, session.files)
         made.append(replace(card, on=on))
     return tuple(made)

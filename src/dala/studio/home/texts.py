@@ -10,21 +10,20 @@ from dala.errors import ParameterError
 from dala.gpu.compute.kernels.filter import FilterParam
 from dala.media.filters.declarations import declared
 from dala.media.scene.file.text import format_json
+from dala.media.scene.file.versions import VERSION as SCENE_VERSION
 from dala.studio.cards.card import Card
 from dala.studio.catalogue.parameters import Json, JsonObject, kind_of
+from dala.studio.catalogue.presets import VERSION
 from dala.studio.document.tab import Tab
 from dala.studio.home.python import PICTURE, VIDEO, check_complete
 from dala.studio.scenes.source import SceneFile
-
-#: The version of presets.
-VERSION = 1
 
 
 def preset(cards: Sequence[Card]) -> JsonObject:
     """Return a chain as a preset.
 
     >>> preset([Card("c1", "filter", "blur", params={"radius": 8})])
-    {'dala': 1, 'chain': [{'filter': 'blur', 'params': {'radius': 8}}]}
+    {'dala': 2, 'chain': [{'filter': 'blur', 'params': {'radius': 8}}]}
     """
     return {"dala": VERSION, "chain": [card.preset() for card in cards]}
 
@@ -97,7 +96,7 @@ def _word(card: Card, p: FilterParam, value: Json) -> str:
             )
         return value
     if kind == "size" and isinstance(value, list) and len(value) == 2:
-        height, width = ("" if side is None else _number(side) for side in value)
+        width, height = ("" if side is None else _number(side) for side in value)
         return f"{width}x{height}"
     if isinstance(value, list):
         flat = [n for v in value for n in (v if isinstance(v, list) else [v])]
@@ -144,7 +143,7 @@ def scene_text(tab: Tab) -> str:
         if card.params:
             effect["params"] = dict(card.params)
         nodes.append(effect)
-    made: JsonObject = {"dala": 1, "width": source.width, "height": source.height}
+    made: JsonObject = {"dala": SCENE_VERSION, "width": source.width, "height": source.height}
     if source.rate is not None:
         made["fps"] = str(source.rate) if source.rate.denominator > 1 else source.rate.numerator
     if source.duration is not None:

@@ -44,7 +44,7 @@ def waveform(pixels: NDArray, device: str | None = None) -> JsonObject:
     (256, 128, b'\\xff\\xff')
     """
     # The nearest pixels, so that no level appears that the picture does not have.
-    small = np.asarray(gpu.resize(pixels, size=(_HEIGHT, _WIDTH), method="nearest", device=device))
+    small = np.asarray(gpu.resize(pixels, _WIDTH, _HEIGHT, method="nearest", device=device))
     wide = _WIDTH // _STRIPS
     parts = []
     for number in range(_STRIPS):

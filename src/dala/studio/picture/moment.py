@@ -90,7 +90,7 @@ class RenderedMoment:
         part = pixels[top : top + high, left : left + wide]
         if part.shape[:2] != (height, width):
             part = np.asarray(
-                gpu.resize(np.ascontiguousarray(part), size=(height, width), device=self.device)
+                gpu.resize(np.ascontiguousarray(part), width, height, device=self.device)
             )
         part = np.ascontiguousarray(part)
         if opaque and part[..., 3].min() < 255:

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import ClassVar
 
 from dala.errors import DalaError, ParameterError
+from dala.media.filters.sizes import with_size
 from dala.media.parts import PartFile
 from dala.media.scene.file.load import MAX_BYTES, load_scene, read
+from dala.media.scene.file.versions import newest
+from dala.media.scene.nodes.effect import EffectNode
 from dala.media.scene.nodes.node import Node
-from dala.media.scene.nodes.registry import NODE_TYPES
 from dala.media.scene.scene import Scene
 from dala.studio.catalogue.parameters import Json, JsonObject
 from dala.studio.folders import Folders
@@ -44,10 +46,10 @@ class SceneFile(StudioSource):
             raise ParameterError.invalid("open", "path", "a scene file", path.name)
         self.title, self.path = path.name, str(path)
         #: The text of the file, and its contents, that saving starts from.
-        self._text = path.read_bytes().decode("utf-8-sig")
-        self._saved: JsonObject = data
+        self._saved: JsonObject = newest(data)
+        self._text = patched(path.read_bytes().decode("utf-8-sig"), data, self._saved)
         self._compared: tuple[JsonObject, bool] | None = None
-        self.document, self._serial = with_handles(data, self._serial)
+        self.document, self._serial = with_handles(self._saved, self._serial)
         self._scene, self._ids = self._load(self.document)
         self._take_facts()
 
@@ -113,8 +115,9 @@ class SceneFile(StudioSource):
         if node is None or value is None:
             return False
         head, dot, rest = name.partition(".")
-        if dot and head == NODE_TYPES[node.type].EXTRA and not isinstance(value, str):
-            node.set(rest, _tuples(value))
+        own = dot and head == EffectNode.EXTRA and not isinstance(value, str)
+        if own and isinstance(node, EffectNode):
+            node.set(rest, with_size(node.name, {rest: _tuples(value)})[rest])
             return True
         item = node.PROPERTIES.get(name)
         if item is None or item.order or name in ("font", "id") or isinstance(value, dict):

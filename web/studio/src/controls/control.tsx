@@ -145,7 +145,7 @@ function TextArea(props: { label: string; id: string; value: string; set: (value
   );
 }
 
-/** Height and width as the Python call has them, shown as width and height. */
+/** Width and height; an empty one keeps the aspect. */
 function SizeControl(props: {
   label: string;
   value: (number | null)[] | number | null;
@@ -172,8 +172,8 @@ function SizeControl(props: {
   );
   return (
     <div class="boxes">
-      {box(1, "W")}
-      {box(0, "H")}
+      {box(0, "W")}
+      {box(1, "H")}
     </div>
   );
 }

@@ -116,6 +116,7 @@ class FilterSpec:
         kind: see :data:`Kind`.
         keeps_alpha: False if alpha is computed and not copied.
         resizes: True if the result may have another size.
+        sides: True if calls and lists may have ``width``, ``height`` or ``scale`` for ``size``.
         channels: channels of the result, if they differ from the picture's.
         example: parameters for the examples in help texts, such as ``"radius=8"``.
         inputs: types of additional inputs; those of a kernel are pictures by default.
@@ -140,6 +141,7 @@ class FilterSpec:
     kind: Kind = "filter"
     keeps_alpha: bool = True
     resizes: bool = False
+    sides: bool = False
     channels: int | None = None
     example: str = ""
     inputs: dict[str, str] = field(default_factory=dict)

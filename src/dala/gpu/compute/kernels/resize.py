@@ -17,7 +17,13 @@ from dala.gpu.compute.engines.sampling.taps import METHODS as METHODS
 from dala.gpu.compute.engines.sampling.taps import task_axes
 from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.operation import Inputs, Operation, OperationValues
-from dala.gpu.compute.params import CheckedParams, CheckedValues, Parameter
+from dala.gpu.compute.params import (
+    CheckedParams,
+    CheckedValues,
+    Parameter,
+    rows_first,
+    size_parameter,
+)
 from dala.typing import NDArray, Params
 
 #: Mean and standard deviation of each normalization, where 1.0 is white.
@@ -62,7 +68,12 @@ class _Resampling(Operation):
 
 
 @picture_filter(
-    "Geometry", keeps_alpha=False, resizes=True, needs=("size",), example="size=(360, 640)"
+    "Geometry",
+    keeps_alpha=False,
+    resizes=True,
+    sides=True,
+    needs=("size",),
+    example="size=(640, 360)",
 )
 class Resize(_Resampling):
     """Resize a picture.
@@ -76,7 +87,7 @@ class Resize(_Resampling):
     first, rounded once to 6 or 7 bits of fraction, then rows, rounded once more.
 
     Args:
-        size (pixels): (height, width) of the result. One of them may be None: it then follows from
+        size (pixels): (width, height) of the result. One of them may be None: it then follows from
             the picture's aspect.
         method: "nearest", "bilinear", "bicubic", "lanczos" (three lobes) or "area" (weighted by
             coverage).
@@ -89,7 +100,7 @@ class Resize(_Resampling):
 
     title = "resize"
     options: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("size", "ints", size=2, low=1, high=1 << 20),
+        size_parameter(),
         Parameter("method", "choice", "bilinear", choices=METHODS),
         Parameter("antialias", "bool", True),
         Parameter("fit", "choice", "stretch", choices=FITS),
@@ -106,7 +117,7 @@ class Resize(_Resampling):
 
     def _size(self, inputs: Inputs, values: OperationValues) -> tuple[int, int] | None:
         size: tuple[int, int] | None = values["size"]
-        return size
+        return None if size is None else rows_first(size)
 
     def fit(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         image = inputs[0]
@@ -175,7 +186,7 @@ class Preprocess(_Resampling):
     (1, 3, height, width) or (1, height, width, 3).
 
     Args:
-        size (pixels): (height, width) of the result; (224, 224) by default.
+        size (pixels): (width, height) of the result; (224, 224) by default.
         normalize: a mean and std by name: "imagenet" (or True), "unit" (0 to 1), "signed" (-1 to 1)
             or "raw" (or False; 0 to 255).
         mean: replaces the mean, one number or r, g, b.
@@ -192,7 +203,7 @@ class Preprocess(_Resampling):
 
     title = "preprocess"
     options = (
-        Parameter("size", "ints", size=2, low=1, high=1 << 20),
+        size_parameter(),
         Parameter("normalize", "choice", "imagenet", choices=tuple(NORMALIZE)),
         Parameter("mean", "floats", size=3, spread=True, low=-1e6, high=1e6),
         Parameter("std", "floats", size=3, spread=True, low=1e-6, high=1e6),
@@ -221,7 +232,7 @@ class Preprocess(_Resampling):
 
     def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
         source = self.want_image(inputs, empty=False)[:2]
-        height, width = values["size"] or (224, 224)
+        width, height = values["size"] or (224, 224)
         if values["fit"] == "contain":
             height, width = placed(source, (height, width), "contain", 1.0)[0]
         nchw = values["layout"] == "nchw"

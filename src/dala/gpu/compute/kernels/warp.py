@@ -16,13 +16,12 @@ from dala.gpu.compute.engines.sampling.coordinates import BORDERS, METHODS, stor
 from dala.gpu.compute.kernel import Kernel, text_kernel
 from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.operation import Inputs, Lowered, Operation, OperationValues
-from dala.gpu.compute.params import Parameter
+from dala.gpu.compute.params import Parameter, rows_first, size_parameter
 from dala.typing import NDArray
 
 #: Integer and fractional parts of x, then of y.
 Coordinates: TypeAlias = tuple[NDArray, NDArray, NDArray, NDArray]
 
-_SIZE = Parameter("size", "ints", size=2, low=1, high=1 << 20)
 _SAMPLING = (
     Parameter("method", "choice", "bilinear", choices=METHODS),
     Parameter("border", "choice", "constant", choices=BORDERS),
@@ -42,11 +41,12 @@ class _Warp(Operation):
         return Tensor((*self._size(inputs, values), *image.shape[2:]), image.dtype)
 
     def _size(self, inputs: Inputs, values: OperationValues) -> tuple[int, ...]:
-        return values["size"] or inputs[0].shape[:2]
+        size = values["size"]
+        return inputs[0].shape[:2] if size is None else rows_first(size)
 
     def fit(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         if "size" in values and values["size"] is None and len(output.shape) >= 2:
-            values = {**values, "size": output.shape[:2]}
+            values = {**values, "size": output.shape[1::-1]}
         self.want(output, self.result(inputs, values))
         fitted = {name: values[name] for name in ("method", "border", "matrix") if name in values}
         return fitted | {"fill": stored_fill(values["fill"], output.dtype)}
@@ -125,7 +125,7 @@ class WarpAffine(_Warp):
 
     Args:
         matrix: a, b, c, d, e, f.
-        size (pixels): (height, width) of the result; the picture's own by default.
+        size (pixels): (width, height) of the result; the picture's own by default.
         method: "nearest", "bilinear" or "bicubic" (with a = -0.75).
         border: values beyond the picture: "constant" (``fill``), "clamp" (the nearest pixel),
             "reflect" (mirrored) or "wrap" (repeated).
@@ -135,7 +135,7 @@ class WarpAffine(_Warp):
     title = "warp_affine"
     options = (
         Parameter("matrix", "floats", size=6, required=True, low=-1e9, high=1e9),
-        _SIZE,
+        size_parameter(),
         *_SAMPLING,
     )
 
@@ -157,7 +157,7 @@ class WarpPerspective(_Warp):
 
     Args:
         matrix: nine numbers, row by row.
-        size (pixels): (height, width) of the result; the picture's own by default.
+        size (pixels): (width, height) of the result; the picture's own by default.
         method: "nearest", "bilinear" or "bicubic" (with a = -0.75).
         border: values beyond the picture: "constant" (``fill``), "clamp" (the nearest pixel),
             "reflect" (mirrored) or "wrap" (repeated).
@@ -167,7 +167,7 @@ class WarpPerspective(_Warp):
     title = "warp_perspective"
     options = (
         Parameter("matrix", "floats", size=9, required=True, low=-1e9, high=1e9),
-        _SIZE,
+        size_parameter(),
         *_SAMPLING,
     )
 
@@ -314,29 +314,30 @@ class Crop(_Placed):
 
     Args:
         box (pixels): (left, top, right, bottom) as in Pillow; right and bottom are not included.
-        size (pixels): (height, width) of the center; at most the picture's.
+        size (pixels): (width, height) of the center; at most the picture's.
     """
 
     title = "crop"
     options = (
         Parameter("box", "ints", size=4, low=0, high=1 << 24),
-        Parameter("size", "ints", size=2, low=1, high=1 << 24),
+        size_parameter(high=1 << 24),
     )
 
     def _place(self, height: int, width: int, values: OperationValues) -> _Placement:
         box, size = values["box"], values["size"]
         if (box is None) == (size is None):
             raise ParameterError(
-                "crop: give box=(left, top, right, bottom), or size=(height, width) for the center"
+                "crop: give box=(left, top, right, bottom), or size=(width, height) for the center"
                 f"; got {'neither' if box is None else 'both'}.",
                 call="crop",
                 argument="box",
             )
         if box is None:
-            if size[0] > height or size[1] > width:
-                expected = f"(height, width) within {_whole(height, width)}"
+            wide, high = size
+            if high > height or wide > width:
+                expected = f"(width, height) within {_whole(height, width)}"
                 raise self.wrong_value("size", expected, size, "pad() adds pixels.")
-            return _Placement(size, ((height - size[0]) // 2, (width - size[1]) // 2))
+            return _Placement(rows_first(size), ((height - high) // 2, (width - wide) // 2))
         left, top, right, bottom = box
         if not (left < right <= width and top < bottom <= height):
             expected = (

@@ -19,6 +19,7 @@ from dala.arguments import checked_path
 from dala.budget import Charging
 from dala.errors import DalaError, ParameterError, SceneFileError
 from dala.extras import pip_install
+from dala.media.filters.sizes import with_size
 from dala.media.scene.file.follows import load_follow
 from dala.media.scene.file.ids import check_ids, walk
 from dala.media.scene.file.record import (
@@ -32,7 +33,8 @@ from dala.media.scene.file.record import (
     remember,
 )
 from dala.media.scene.file.save import save_scene, scene_to_dict
-from dala.media.scene.file.schema import VERSION, scene_object, schema
+from dala.media.scene.file.schema import scene_object, schema
+from dala.media.scene.file.versions import VERSION, newest
 from dala.media.scene.nodes.json_types import (
     JsonData,
     JsonDict,
@@ -81,7 +83,7 @@ def load_scene(
         SceneFileError: the file has mistakes; ``problems`` lists them all.
         FileNotFoundError: there is no such file.
 
-    >>> card = {"dala": 1, "width": 64, "height": 36, "nodes": [
+    >>> card = {"dala": 2, "width": 64, "height": 36, "nodes": [
     ...     {"type": "overlay", "id": "box", "color": "red", "size": [8, 8]}]}
     >>> with load_scene(card, "cpu") as scene:
     ...     scene["box"].size
@@ -101,6 +103,7 @@ def load_scene(
         if not problems and (problem := too_nested(_nesting(data, {}))):
             problems.append(f"nodes: {problem}")
         if not problems:
+            data = newest(data)
             scene_object().check(data, "", problems)
             check_ids(data, problems)
         if not problems:
@@ -276,7 +279,8 @@ class _Loader:
             given[name] = value
         if cls.EXTRA:
             extra = item.get(cls.EXTRA) or {}
-            given |= {k: self._param(k, v, join(f"{at}.params", k)) for k, v in extra.items()}
+            found = {k: self._param(k, v, join(f"{at}.params", k)) for k, v in extra.items()}
+            given |= with_size(str(item.get("filter")), found)
         if cls.HOLDS == "scene":
             made = self._inner(home, item["scene"], f"{at}.scene", given)
         else:

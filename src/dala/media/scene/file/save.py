@@ -28,8 +28,8 @@ from dala.media.scene.file.record import (
     is_font_file,
     record_of,
 )
-from dala.media.scene.file.schema import VERSION
 from dala.media.scene.file.text import format_json
+from dala.media.scene.file.versions import VERSION
 from dala.media.scene.nodes.effect import EffectNode
 from dala.media.scene.nodes.group import GroupNode
 from dala.media.scene.nodes.json_types import JsonData, JsonItem, JsonValue

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from dala.media.scene.file.follows import FOLLOW
+from dala.media.scene.file.versions import VERSION
 from dala.media.scene.nodes import builtin as builtin
 from dala.media.scene.nodes.filter_parameters import filter_names, params_object
 from dala.media.scene.nodes.json_types import (
@@ -39,8 +40,6 @@ from dala.media.scene.nodes.video import RATE
 from dala.media.scene.options import DuckOptions, LevelOptions, fields_of
 from dala.media.sources.easing import EASINGS, easing
 
-#: The version of the format that is written, and the newest that is read.
-VERSION: Final = 1
 LAYOUTS: Final = ("side_by_side", "stack", "grid")
 
 _NUMBER = JsonNumber()

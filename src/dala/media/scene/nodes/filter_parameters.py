@@ -108,7 +108,7 @@ def _declared_type(parameter: FilterParam) -> JsonType:
             return JsonNumber(low, high)
         case "choice":
             return JsonChoice(parameter.choices)
-        case "ints" | "floats":
+        case "ints" | "floats" | "size":
             return OneOf(JsonNumber(), _NUMBERS, JsonString())
     return JsonType()
 

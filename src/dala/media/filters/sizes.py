@@ -1,0 +1,90 @@
+"""Sizes of filters: what stands for one in a call, and those of files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dala.arguments import Integer, Quantity
+from dala.errors import ParameterError
+from dala.gpu.compute.kernels.filter import FilterSpec
+from dala.gpu.compute.params import PixelSize
+from dala.media.filters.declarations import declared
+
+#: What may stand for the size of a filter with ``sides``.
+SIDES: Final = ("width", "height", "scale")
+SCALE: Final = Quantity(1e-4, 1e4)
+
+
+def settle_size(spec: FilterSpec, given: dict[str, Any], shape: tuple[int, ...]) -> None:
+    """Replace what stands for a size among the parameters of a filter by the whole size."""
+    if spec.sides:
+        _take_sides(spec.name, given, shape)
+    if spec.resizes and "size" in given:
+        given["size"] = keep_aspect(given["size"], shape)
+
+
+def keep_aspect(size: object, shape: tuple[int, ...]) -> object:
+    """Return a size (width, height) with None replaced so that a picture keeps its aspect.
+
+    >>> keep_aspect((64, None), (30, 40)), keep_aspect((None, 60), (30, 40)), keep_aspect(3, (1, 1))
+    ((64, 48), (80, 60), 3)
+    """
+    match size:
+        case (int(width), None) if width > 0 and width is not True:
+            return PixelSize(width, max(1, round(width * shape[0] / shape[1])))
+        case (None, int(height)) if height > 0 and height is not True:
+            return PixelSize(max(1, round(height * shape[1] / shape[0])), height)
+    return size
+
+
+def _take_sides(call: str, given: dict[str, Any], shape: tuple[int, ...]) -> None:
+    """Replace ``width``, ``height`` and ``scale`` by the ``size`` that they stand for."""
+    sides = {name: given.pop(name) for name in SIDES if name in given}
+    if not sides:
+        return
+    if "size" in given or ("scale" in sides and len(sides) > 1):
+        names = ", ".join(f"{name}=" for name in ("size", *sides) if name in given | sides)
+        raise ParameterError(
+            f"{call}: give size=(width, height), or width= and height=, or scale=, got {names}. "
+            "Only bytes need their own width and height besides.",
+            call=call,
+            argument="size",
+        )
+    if "scale" in sides:
+        scale = SCALE.check(call, "scale", sides["scale"])
+        width, height = (max(1, math.floor(n * scale + 0.5)) for n in shape[1::-1])
+        given["size"] = PixelSize(width, height)
+    else:
+        side = Integer(1, 1 << 20)
+        checked = {name: side.check(call, name, value) for name, value in sides.items()}
+        given["size"] = PixelSize.of(checked.get(name) for name in SIDES[:2])
+
+
+# sizes in files -----------------------------------------------------------------------------------
+def takes_size(filter: str) -> bool:
+    """Return whether a filter has a ``size`` of a width and a height.
+
+    >>> takes_size("resize"), takes_size("grain")
+    (True, False)
+    """
+    spec = declared().get(filter)
+    return spec is not None and any(p.type == "size" for p in spec.parameters)
+
+
+def turned(size: Any) -> Any:
+    """Return a size of an older file, [height, width], as [width, height]."""
+    return size[::-1] if isinstance(size, list) and len(size) == 2 else size
+
+
+def with_size(filter: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters from a file with the size, if there is one, as one that says its order.
+
+    >>> with_size("crop", {"size": [160, 90]})["size"].width
+    160
+    """
+    size = params.get("size")
+    if isinstance(size, list | tuple) and len(size) == 2 and takes_size(filter):
+        return {**params, "size": PixelSize.of(size)}
+    return dict(params)
