@@ -42,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    params._reported.append("the tests")  # said once: not to a test
+    params._reported.append("tests")  # sizes: said once, and to no test
     config.pluginmanager.register(MemoryReport(), "memory-report")
     config.pluginmanager.register(SkipReport(), "skip-report")
 

@@ -26,7 +26,7 @@ MOVE = {"node": "box", "property": "x", "from": 0, "to": 32, "duration": 1}
 
 
 def scene(*nodes, **more):
-    return {"dala": 1, "width": 48, "height": 32, "fps": 10, "nodes": list(nodes or [BOX]), **more}
+    return {"dala": 2, "width": 48, "height": 32, "fps": 10, "nodes": list(nodes or [BOX]), **more}
 
 
 @pytest.fixture
@@ -241,7 +241,7 @@ def test_watch_reloads_an_edited_file(file, capsys):
     file.write_text(wall())
     editor = Editor(
         (color(5, 5, (255, 0, 0)), lambda: file.write_text(wall("lime", background="navy"))),
-        (color(5, 5, (0, 255, 0)), lambda: file.write_text('{"dala": 1, "width"')),
+        (color(5, 5, (0, 255, 0)), lambda: file.write_text('{"dala": 2, "width"')),
         # After an error the last good scene stays.
         (lambda s: watch.failures == 1 and color(5, 5, (0, 255, 0))(s),
          lambda: file.write_text(wall("blue", width=64))),

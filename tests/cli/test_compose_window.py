@@ -37,7 +37,7 @@ def display():
 
 def test_window_reloads_the_file_and_its_picture(display, tmp_path):
     def write(*nodes):
-        data = {"dala": 1, "width": WIDE, "height": HIGH, "nodes": list(nodes)}
+        data = {"dala": 2, "width": WIDE, "height": HIGH, "nodes": list(nodes)}
         (tmp_path / "scene.json").write_text(json.dumps(data))
 
     def sees(color, what):
@@ -56,7 +56,7 @@ def test_window_reloads_the_file_and_its_picture(display, tmp_path):
             sees((200, 30, 60), "the picture")
             Image.new("RGB", (4, 4), (20, 180, 60)).save(tmp_path / "a.png")
             sees((20, 180, 60), "the picture that was painted over")
-            (tmp_path / "scene.json").write_text('{"dala": 1,')
+            (tmp_path / "scene.json").write_text('{"dala": 2,')
             until(lambda: "line 1, column 12" in (tmp_path / "told").read_text(), "the error")
             sees((20, 180, 60), "the last good scene")
             write({"type": "overlay", "color": [20, 30, 210]})

@@ -50,7 +50,7 @@ def test_a_microphone(clip, tmp_path, capsys):
 
 def test_a_scene(tmp_path, capsys):
     scene = {
-        "dala": 1, "width": 64, "height": 48, "fps": 20, "background": "white",
+        "dala": 2, "width": 64, "height": 48, "fps": 20, "background": "white",
         "nodes": [{"type": "overlay", "color": "black", "size": [64, 24], "position": [0, 0]}],
     }  # fmt: skip
     (tmp_path / "scene.json").write_text(json.dumps(scene))

@@ -76,7 +76,7 @@ def test_placement_matches_the_kernel(engine_id):
     picture = np.zeros((60, 100, 3), np.uint8)
     picture[20:24, 70:74] = 255
     for fit in ("stretch", "letterbox", "crop"):
-        tensor = dala.ml.preprocess(picture, (96, 80), normalize="unit", fit=fit, pad=0.0)
+        tensor = dala.ml.preprocess(picture, (80, 96), normalize="unit", fit=fit, pad=0.0)
         plane = tensor.numpy()[0, 0].astype(float)
         y, x = np.mgrid[0:96, 0:80] + 0.5
         spot = [(plane * x).sum() / plane.sum(), (plane * y).sum() / plane.sum()]

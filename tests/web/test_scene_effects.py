@@ -23,7 +23,7 @@ GRAY = {"type": "effect", "id": "gray", "filter": "grayscale", "z_index": -1}
 
 
 def scene(*nodes: dict, **extra: object) -> dict:
-    return {"dala": 1, "width": 64, "height": 36, "background": "#405060",
+    return {"dala": 2, "width": 64, "height": 36, "background": "#405060",
             "nodes": list(nodes), **extra}  # fmt: skip
 
 

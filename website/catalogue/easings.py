@@ -8,7 +8,7 @@ from website.docstrings import table
 
 #: An animation as a scene file has it.
 SCENE_FILE = """{
-  "dala": 1, "width": 320, "height": 180, "fps": 25, "duration": 1,
+  "dala": 2, "width": 320, "height": 180, "fps": 25, "duration": 1,
   "nodes": [{"type": "text", "id": "title", "text": "Hello", "size": 40, "position": [20, 60]}],
   "animations": [{"node": "title", "property": "x", "from": -200, "to": 20, "duration": 0.8, "easing": "back-out"}]
 }"""

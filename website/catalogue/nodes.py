@@ -120,7 +120,7 @@ FILES = {
 def scene_file(name: str) -> str:
     """Return a scene file with one node of a type."""
     inner = FILES[name].replace("\n", "\n    ")
-    return f'{{"dala": 1, "width": 480, "height": 270, "nodes": [\n    {inner}]}}'
+    return f'{{"dala": 2, "width": 480, "height": 270, "nodes": [\n    {inner}]}}'
 
 
 #: The properties that nodes have in common.

@@ -72,7 +72,7 @@ class SubtitleFiles(Target):
 
 
 SCENE = {
-    "dala": 1,
+    "dala": 2,
     "width": 64,
     "height": 36,
     "fps": 30,

@@ -172,7 +172,7 @@ def test_thumbnail_is_pillows(engine_id):
 def test_preprocess_takes_every_fit(fit):
     with dala.device("cpu"):
         image = noise((30, 45, 3))
-        tensor = preprocess(image, (20, 24), fit=fit, normalize="unit", pad=0.25).numpy()
+        tensor = preprocess(image, (24, 20), fit=fit, normalize="unit", pad=0.25).numpy()
         want = gpu.resize(image / np.float32(255), size=(24, 20), fit=fit, fill=0.25)
         assert np.abs(tensor[0].transpose(1, 2, 0) - want).max() <= 1e-5
 

@@ -26,7 +26,7 @@ SLOW = settings(
 
 
 def scene(*nodes, **more):
-    return {"dala": 1, "width": 24, "height": 16, "nodes": list(nodes), **more}
+    return {"dala": 2, "width": 24, "height": 16, "nodes": list(nodes), **more}
 
 
 def pixels(made, time=0.0):

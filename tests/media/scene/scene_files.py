@@ -161,7 +161,7 @@ def _ids(found: list[dict[str, Any]]) -> list[str]:
 @st.composite
 def files(draw: Any) -> dict[str, Any]:
     """A whole file."""
-    made = {"dala": 1, **draw(inside())}
+    made = {"dala": 2, **draw(inside())}
     if draw(st.booleans()):
         made["$schema"] = "scene.schema.json"
     return made

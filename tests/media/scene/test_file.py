@@ -93,7 +93,7 @@ def test_save_and_load(folder, tmp_path):
         os.path.relpath(folder / "deep" / "photo.png", tmp_path.resolve())
     ).as_posix()  # fmt: skip
     assert saved == {
-        "dala": 1, "width": 24, "height": 16, "fps": "30000/1001", "background": "#11223344",
+        "dala": 2, "width": 24, "height": 16, "fps": "30000/1001", "background": "#11223344",
         "duration": 3,
         "nodes": [
             {"type": "image", "id": "photo", "source": saved["nodes"][0]["source"],

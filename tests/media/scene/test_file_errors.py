@@ -110,7 +110,7 @@ BOX = {"type": "overlay", "id": "box", "color": "red"}
      "layouts[0].columns: only a grid has columns."),
     (scene(BOX, layouts=[{"type": "grid", "nodes": 4, "gap": 20}]),
      "layouts[0]: 2 x 2 boxes with gaps of 20 do not fit"),
-    (scene() | {"dala": 2}, "dala: this is version 2 of the format, and 1 is the newest"),
+    (scene() | {"dala": 3}, "dala: this is version 3 of the format, and 2 is the newest"),
     (scene() | {"width": 0.5}, "width: must be an integer from 1 to 16384, got 0.5."),
     (scene() | {"fps": "fast"}, "fps: fps must be a number above 0"),
     (scene(TEXT | {"font": "x" * 200, "size": "x" * 200}),
@@ -151,11 +151,11 @@ def test_deeply_nested_groups():
 
 
 @pytest.mark.parametrize(("text", "reported"), [
-    ('{"dala": 1,\n  "width" 3}', "bad.json: line 2, column 11: expecting ':' delimiter."),
+    ('{"dala": 2,\n  "width" 3}', "bad.json: line 2, column 11: expecting ':' delimiter."),
     ("", "bad.json: line 1, column 1: expecting value."),
     ('{"dala": NaN}', "bad.json: NaN is not a number in JSON."),
     ('{"a":' * 100_000, "bad.json: lists and objects are nested too deep."),
-    ('{"dala": 1, "width": 2, "width": 3, "height": 2, "nodes": []}',
+    ('{"dala": 2, "width": 2, "width": 3, "height": 2, "nodes": []}',
      "bad.json: width: the key occurs twice. Remove one."),
     (b"\xff\xfe", "bad.json: the file is not UTF-8 (byte 0)."),
 ])  # fmt: skip

@@ -316,7 +316,7 @@ def test_files_name_what_is_followed(tmp_path, scene):
     with pytest.raises(SceneFileError, match="what it follows cannot be named in a file"):
         scene_to_dict(scene)
     bad = {
-        "dala": 1, "width": 8, "height": 8,
+        "dala": 2, "width": 8, "height": 8,
         "nodes": [{"type": "overlay", "id": "dot", "color": "red", "size": [2, 2]}],
         "follows": [
             {"node": "dott", "target": {"video": "cam", "model": "blazeface", "point": "nose"}},

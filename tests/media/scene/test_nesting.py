@@ -25,7 +25,7 @@ def nested(depth, times=1):
     for _ in range(depth - 1):
         inner = [{"type": "scene", "scene": data} for _ in range(times)]
         data = {"width": 16, "height": 16, "nodes": inner}
-    return {"dala": 1, **data}
+    return {"dala": 2, **data}
 
 
 def test_each_budget_is_charged_once(monkeypatch):

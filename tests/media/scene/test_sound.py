@@ -381,7 +381,7 @@ def test_scene_files_hold_sound(clips, tmp_path):
 
 def test_mistakes_in_scene_files(clips):
     node = {"type": "audio", "id": "a", "source": str(clips / "noise.flac")}
-    start = {"dala": 1, "width": 8, "height": 8}
+    start = {"dala": 2, "width": 8, "height": 8}
     for nodes, more, text in (
         ([node | {"volume": -1}], {}, "nodes[0].volume"),
         ([node | {"effects": [["ech", {}]]}], {}, "Did you mean 'echo'"),

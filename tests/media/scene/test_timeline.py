@@ -204,7 +204,7 @@ def test_scene_files_hold_timelines(clip, tmp_path):
             assert scene_to_dict(again, base=tmp_path)["nodes"][0]["nodes"][1]["transition"][
                 "picture"
             ].endswith("matte.png")
-    bad = {"dala": 1, "width": 8, "height": 8, "nodes": [{"type": "timeline", "nodes": [
+    bad = {"dala": 2, "width": 8, "height": 8, "nodes": [{"type": "timeline", "nodes": [
         {"type": "overlay", "color": "red", "duration": 1, "transition": ["wip", 1]},
         {"type": "overlay", "color": "red"},
     ]}]}  # fmt: skip

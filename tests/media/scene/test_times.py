@@ -129,7 +129,7 @@ def test_the_duration_of_a_scene_follows_from_the_times(clip, tmp_path):
 
 
 def test_scene_files_hold_the_times(clip, tmp_path):
-    data = {"dala": 1, "width": 64, "height": 48, "nodes": [
+    data = {"dala": 2, "width": 64, "height": 48, "nodes": [
         {"type": "video", "source": "a.mp4", "trim": [0.5, "0:01.5"], "loop": 2, "end": 9,
          "speed": [[0, 1], [2, -0.5, "ease-out"]], "start": "1/3"},
         {"type": "video", "source": "a.mp4", "freeze": 0.25},

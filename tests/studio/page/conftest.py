@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 #: A scene with a box that is easy to find, a title, and an animation.
 SCENE = """{
-  "dala": 1,
+  "dala": 2,
   "width": 320,
   "height": 180,
   "fps": 10,

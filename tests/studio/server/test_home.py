@@ -104,7 +104,7 @@ def test_python_and_rendering_of_a_video(session, folder, tmp_path, monkeypatch)
 
 
 def test_python_for_a_scene(session, folder, tmp_path, monkeypatch):
-    data = {"dala": 1, "width": 32, "height": 32, "fps": 5, "duration": 0.6, "nodes": [
+    data = {"dala": 2, "width": 32, "height": 32, "fps": 5, "duration": 0.6, "nodes": [
         {"type": "overlay", "color": "#c02040", "size": [16, 32]}]}  # fmt: skip
     (folder / "home.json").write_text(json.dumps(data))
     session.do({"do": "open", "path": "home.json"})
@@ -226,7 +226,7 @@ def test_rendering_is_reported_and_downloaded(server, page, folder):
 @pytest.mark.parametrize("cards", [[], [{"kind": "filter", "name": "invert"}]])
 def test_the_sound_of_a_scene_is_rendered(session, folder, cards):
     audio.tone(440, 0.6).save(folder / "tone.wav")
-    data = {"dala": 1, "width": 32, "height": 32, "fps": 5, "duration": 0.6, "nodes": [
+    data = {"dala": 2, "width": 32, "height": 32, "fps": 5, "duration": 0.6, "nodes": [
         {"type": "overlay", "color": "#c02040", "size": [32, 32]},
         {"type": "audio", "source": "tone.wav", "volume": 0.5}]}  # fmt: skip
     (folder / "heard.json").write_text(json.dumps(data))
@@ -257,7 +257,7 @@ def test_only_the_loop_is_rendered(session, folder):
 
 def test_the_loop_of_a_scene_has_its_sound(session, folder):
     audio.concat(audio.silence(0.5), audio.tone(440, 0.5)).save(folder / "late.wav")
-    data = {"dala": 1, "width": 32, "height": 32, "fps": 10, "duration": 1, "nodes": [
+    data = {"dala": 2, "width": 32, "height": 32, "fps": 10, "duration": 1, "nodes": [
         {"type": "overlay", "color": "#c02040", "size": [32, 32]},
         {"type": "audio", "source": "late.wav"}]}  # fmt: skip
     (folder / "late.json").write_text(json.dumps(data))
@@ -314,7 +314,7 @@ def test_export_as_a_page(server, page, folder):
 
 
 def test_effects_of_a_scene_are_exported(session, folder):
-    data = {"dala": 1, "width": 32, "height": 32, "nodes": [
+    data = {"dala": 2, "width": 32, "height": 32, "nodes": [
         {"type": "overlay", "id": "box", "color": "#c02040", "size": [16, 16]},
         {"type": "effect", "id": "soft", "filter": "blur", "input": "box"},
         {"type": "effect", "filter": "vignette", "start": 1}]}  # fmt: skip

@@ -13,7 +13,7 @@ from dala.studio.scenes.patch import patched
 
 #: Written by hand: what is not edited must stay, to the byte.
 TEXT = """{
-  "dala": 1, "width": 64, "height": 36,
+  "dala": 2, "width": 64, "height": 36,
   "fps": 10,   "duration": 2,
   "background": "#101010",
 
@@ -289,7 +289,7 @@ def test_an_uploaded_scene_cannot_reach_other_files(server, folder, tmp_path):
     from tests.studio.server.client import Refused
 
     (tmp_path / "secret.png").write_bytes((folder / "quarters.png").read_bytes())
-    data = {"dala": 1, "width": 8, "height": 8, "nodes": [
+    data = {"dala": 2, "width": 8, "height": 8, "nodes": [
         {"type": "image", "source": str(tmp_path / "secret.png")}]}  # fmt: skip
     status, _, body = server.post("/upload?name=s.json", json.dumps(data).encode())
     assert status == 200
@@ -302,7 +302,7 @@ def test_a_scene_of_the_user_may_name_files_outside(tmp_path, folder):
 
     (tmp_path / "scenes").mkdir()
     (tmp_path / "p.png").write_bytes((folder / "quarters.png").read_bytes())
-    data = {"dala": 1, "width": 8, "height": 8, "nodes": [{"type": "image", "source": "../p.png"}]}
+    data = {"dala": 2, "width": 8, "height": 8, "nodes": [{"type": "image", "source": "../p.png"}]}
     (tmp_path / "scenes" / "s.json").write_text(json.dumps(data))
     with studios.app(tmp_path / "scenes" / "s.json", device="cpu") as made:
         assert made.session.state()["scene"]["width"] == 8

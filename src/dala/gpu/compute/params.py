@@ -168,7 +168,7 @@ def exact_key(value: object) -> Hashable:
     >>> exact_key(1) == exact_key(True), exact_key((0.0,)) == exact_key((-0.0,))
     (False, False)
     """
-    if type(value) is tuple:
+    if isinstance(value, tuple):
         return tuple(map(exact_key, value))
     kind = type(value)
     if (kind is float or issubclass(kind, np.floating)) and not value:
@@ -279,7 +279,7 @@ def _numbers(option: Parameter, value: ParamValue) -> tuple[int | float, ...] | 
         number = _number(option, value)
         return None if number is None else (number,) * option.size
     items: Sequence[object]
-    if type(value) is tuple and (
+    if isinstance(value, tuple) and (
         _PLAIN_TYPES.issuperset(map(type, value))  # symbols of a recorded plan are other types
         or all(isinstance(n, _NUMBER_TYPES) and not isinstance(n, bool) for n in value)
     ):
