@@ -105,7 +105,7 @@ def pictures(rng: np.random.Generator, folder: pathlib.Path) -> None:
     """Filters of a new size, files, textures."""
     size = tuple(int(n) for n in rng.integers(4, 100, 2))
     picture = rng.integers(0, 255, (*size, 4), np.uint8)
-    with Frame.from_array(gpu.resize(gpu.blur(picture, radius=2), size=(30, 20))) as frame:
+    with Frame.from_array(gpu.resize(gpu.blur(picture, radius=2), 30, 20)) as frame:
         frame.save(folder / "picture.png")
     with Frame.open(folder / "picture.png"), TexturePool(1 << 22) as pool:
         pool.load("a", picture)

@@ -189,7 +189,7 @@ def sources(folder: Path) -> tuple[str, str]:
     from dala import samples
     from dala.media import Frame, gpu, video
 
-    photo = np.asarray(gpu.resize(samples.photo("coffee"), size=(SIZE[0] + 300, SIZE[1] + 200)))
+    photo = np.asarray(gpu.resize(samples.photo("coffee"), SIZE[0] + 300, SIZE[1] + 200))
     with video.write(folder / "clip.mp4", fps=FPS) as sink:
         for number in range(FPS * SECONDS):
             x, y = number * 2 % 300, number % 200

@@ -66,7 +66,7 @@ def pictures(width: int, height: int, device: str | None) -> Iterator[np.ndarray
         surface.clear(PAPER)
         for lines in strokes(2 * width, 2 * height):
             surface.batch(lines)
-            yield filters.resize(surface.to_array()[..., :3], size=(width, height))
+            yield filters.resize(surface.to_array()[..., :3], width, height)
 
 
 def build(device: str | None = None, size: tuple[int, int] = SIZE) -> Scene:

@@ -43,7 +43,7 @@ class Camera:
         height = width * self.size[1] / self.size[0]
         x, y = 40 + 8 * math.sin(seconds), 50 + 5 * math.cos(seconds * 0.8)
         part = self.photo[int(y) : int(y + height), int(x) : int(x + width)]
-        made = gpu.resize(part, size=self.size[::-1], method="bicubic", device=self.device)
+        made = gpu.resize(part, *self.size, method="bicubic", device=self.device)
         return np.asarray(gpu.saturation(made, value=-0.35, device=self.device))
 
     def both(self, seconds: float) -> np.ndarray:

@@ -73,16 +73,16 @@ class Zoom:
     """The zoom at any time; four samples for each pixel."""
 
     def __init__(self, width: int, height: int, device: str | None) -> None:
-        self.size = height, width
+        self.size = width, height
         self.path = buffer(orbit(2000), device=device)
         self.canvas = buffer(np.zeros((2 * height, 2 * width, 3), np.float32), device=device)
 
     def __call__(self, seconds: float) -> Frame:
         way = seconds / SECONDS
-        scale, most = 1.5 / self.size[0] / DEEPEST**way, round(250 + 800 * way)
+        scale, most = 1.5 / self.size[1] / DEEPEST**way, round(250 + 800 * way)
         last = len(self.path) - 1
         made = mandelbrot(self.canvas, self.path, scale=scale, most=most, last=last)
-        return Frame(gpu.resize(made, size=self.size))
+        return Frame(gpu.resize(made, *self.size))
 
 
 def build(device: str | None = None, size: tuple[int, int] = SIZE) -> Scene:

@@ -113,7 +113,7 @@ class Recorder:
                 if not self._on:
                     continue
                 whole = np.ascontiguousarray(frame.numpy()[..., :3])
-                small = gpu.resize(whole, size=(WINDOW[1], WINDOW[0]), method="area", device="cpu")
+                small = gpu.resize(whole, *WINDOW, method="area", device="cpu")
                 with self._taken:
                     self.frames.append(np.asarray(small))
                     self.pointer.append(self.place)

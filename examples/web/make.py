@@ -62,8 +62,7 @@ def small(name: str) -> bytes:
     """Return a photograph, 240 pixels wide, as a JPEG file."""
     frame = photo(name, device="cpu")
     file = io.BytesIO()
-    height = round(240 * frame.shape[0] / frame.shape[1])
-    gpu.resize(frame, size=(240, height)).save(file, format="jpeg", quality=80)
+    gpu.resize(frame, width=240).save(file, format="jpeg", quality=80)
     return file.getvalue()
 
 

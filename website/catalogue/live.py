@@ -92,10 +92,10 @@ def _exported(spec: FilterSpec, code: str, before: str) -> bytes:
     """Return the document of a filter with its shaders, or why there is none, as JSON."""
     small = any(p.required and p.type in ("picture", "map") for p in spec.parameters)
     if small:  # the other picture, or the map, is part of the page
-        code = code.replace("(400, 600)", "(160, 240)").replace("[:400, :600]", "[:160, :240]")
+        code = code.replace("600, 400)", "240, 160)").replace("[:400, :600]", "[:160, :240]")
     names = run(code.partition("result = ")[0], spec.name)
     if small:
-        names["picture"] = gpu.resize(names["picture"], size=(160, 240))
+        names["picture"] = gpu.resize(names["picture"], 240, 160)
     folder = pathlib.Path("page")
     try:
         dala.web.export(

@@ -38,8 +38,8 @@ _PLAIN = ['picture = dala.samples.photo("coffee")']
 
 #: How the second picture, a table or a map is made.
 _INPUTS = {
-    "over": ['over = gpu.resize(dala.samples.photo("chelsea"), size=(400, 600))'],
-    "second": ['second = gpu.resize(dala.samples.photo("chelsea"), size=(400, 600))'],
+    "over": ['over = gpu.resize(dala.samples.photo("chelsea"), 600, 400)'],
+    "second": ['second = gpu.resize(dala.samples.photo("chelsea"), 600, 400)'],
     "picture": ['badge = gpu.thumbnail(dala.samples.photo("astronaut"), size=160)'],
     "map": [
         "y, x = np.mgrid[:400, :600].astype(np.float32)",

@@ -60,7 +60,7 @@ def pages(pictures: Pictures) -> dict[str, tuple[str, str]]:
         "from dala.media import Transition, gpu",
         "",
         'first = dala.samples.photo("coffee")',
-        'second = gpu.resize(dala.samples.photo("chelsea"), size=(400, 600))',
+        'second = gpu.resize(dala.samples.photo("chelsea"), 600, 400)',
         'half = Transition("wipe", 1, angle=30, softness=0.15).mix(first, second, 0.5)',
         "```",
         "",

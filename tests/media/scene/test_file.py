@@ -20,6 +20,8 @@ from tests.media.scene import scene_files
 from tests.media.scene.described import PHOTO, SCHEMA, SLOW, pixels, scene
 from tests.media.scene.json_schema import valid
 
+VERSIONS = Path(__file__).parents[2] / "support" / "versions"
+
 
 @SLOW
 @given(data=scene_files.files())
@@ -279,6 +281,23 @@ def test_files_of_filters_and_fonts_move_with_the_scene(folder, tmp_path):
         assert scene_to_dict(made) == data
     with load_scene(tmp_path / "moved.json", "cpu") as again:
         assert (pixels(again) == want).all()
+
+
+def test_a_file_of_version_1_has_its_sizes_turned():
+    """It had the sizes of filters as [height, width]; those of nodes were always as they are."""
+    with load_scene(VERSIONS / "scene-1.json", "cpu") as scene:
+        inner = scene["inner"].child
+        sizes = {"small": (30, 10), "rough": 2, "box": (40, 20), "middle": (8, 4), "bar": (40, 6)}
+        assert {name: scene[name].get("size") for name in sizes} == sizes
+        assert inner["half"].params["size"] == (16, 4)
+        saved = scene_to_dict(scene)
+        scene.render(0.5)
+    assert saved["dala"] == 2
+    assert saved["nodes"][1]["params"] == {"size": [30, 10], "fit": "stretch"}
+    moved = saved["animations"][0]
+    assert (moved["from"], moved["to"]) == ([8, 2], [12, 6])
+    with load_scene(saved, "cpu") as again:
+        assert scene_to_dict(again) == saved
 
 
 def test_structuring_elements(folder, tmp_path):

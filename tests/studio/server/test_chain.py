@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pathlib
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from dala.studio.catalogue.catalogue import catalogue
 from dala.studio.limits import StudioLimits
 from tests.studio.server.client import Refused
 from tests.studio.server.conftest import quarters
+
+VERSIONS = pathlib.Path(__file__).parents[2] / "support" / "versions"
 
 
 def chain(session):
@@ -191,6 +194,24 @@ def test_tabs_have_chains_of_their_own(session):
     assert session.state()["active"] is None
     with pytest.raises(ParameterError, match="nothing is open"):
         session.do({"do": "undo"})
+
+
+def test_a_preset_of_version_1_has_its_sizes_turned(session, folder):
+    """It had sizes as [height, width]."""
+    text = (VERSIONS / "preset-1.json").read_text()
+    (folder / "old.json").write_text(text)
+    session.do({"do": "open", "path": "quarters.png"})
+    for message in (
+        {"do": "preset", "value": json.loads(text)},
+        {"do": "open", "path": str(folder / "old.json")},
+    ):
+        session.do(message)
+        params = [card["params"] for card in session.state()["chain"]]
+        assert [given["size"] for given in params] == [[48, 24], [40, None], 2]
+    made = json.loads(session.do({"do": "copy", "as": "preset"})["text"])
+    assert made["dala"] == 2
+    session.do({"do": "preset", "value": made})
+    assert [card["params"] for card in session.state()["chain"]] == params
 
 
 def test_presets_go_around(session):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pathlib
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from dala.errors import ParameterError
 from dala.media import load_scene
 from dala.studio.scenes.patch import patched
+
+VERSIONS = pathlib.Path(__file__).parents[2] / "support" / "versions"
 
 #: Written by hand: what is not edited must stay, to the byte.
 TEXT = """{
@@ -347,3 +350,17 @@ def test_patches_of_any_document():
         assert json.loads(made) == new
 
     check()
+
+
+def test_a_file_of_version_1_is_opened_as_version_2(session, folder):
+    """Its sizes of filters were [height, width]; it is not changed before it is saved."""
+    text = (VERSIONS / "scene-1.json").read_text()
+    (folder / "old.json").write_text(text)
+    session.do({"do": "open", "path": str(folder / "old.json")})
+    source = session.active.source
+    assert not source.dirty
+    made = source.text()
+    assert json.loads(made)["nodes"][1]["params"]["size"] == [30, 10]
+    changed = [a for a, b in zip(made.split("\n"), text.split("\n"), strict=True) if a != b]
+    assert len(changed) == 5  # the version, three sizes and an animation
+    assert (folder / "old.json").read_text() == text

@@ -11,8 +11,10 @@ import numpy as np
 from dala.errors import DalaError, ParameterError, UnknownParameter, did_you_mean
 from dala.gpu.compute import Buffer, buffer_zeros
 from dala.gpu.compute.kernel import find
+from dala.gpu.compute.params import PixelSize
 from dala.gpu.compute.runnable import Runnable
 from dala.media.filters.plans import PICTURE, plan
+from dala.media.filters.sizes import with_size
 from dala.media.scene.boxes import container_size
 from dala.media.scene.nodes import property_types as t
 from dala.media.scene.nodes.filter_parameters import FilterParameter, filter_parameters
@@ -147,6 +149,8 @@ class EffectNode(Node):
         """Return parameters that the filter accepts, checked against a small picture."""
         known = filter_parameters(self.filter)
         made = {name: _plain(value, known[name]) for name, value in params.items()}
+        if isinstance(self.params.get("size"), PixelSize):  # of a file, and what animates it
+            made = with_size(self.name, made)
         call = f"add_effect({self.name!r})"
         if _has_picture(made):
             return made  # its size has to be that of the filtered picture, which is not known yet
