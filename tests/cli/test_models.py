@@ -192,7 +192,7 @@ def test_background_of_a_picture(here, capsys, tmp_path):
         ),
         (
             ["classify", "{p}", "--model", "mobilnet"],
-            "got 'mobilnet'. Did you mean 'mobilenet_v2' or 'movenet'?",
+            "got 'mobilnet'. Did you mean 'mobilenet_v2'?",
         ),
         (["classify", "{p}", "--provider", "cuda"], "onnxruntime-gpu"),
         (["classify", "{p}", "--top", "0"], "--top: must be an int from 1 to 100000, got '0'"),
