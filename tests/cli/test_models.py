@@ -182,11 +182,6 @@ def test_background_of_a_picture(here, capsys, tmp_path):
         (["classify", "missing.png"], "there is no file 'missing.png'"),
         (["detect", "{p}", "--model", "yolo_v5", "--out", "out.mp4"], "--out must be a picture"),
         (
-            ["detect", "{p}", "--model", "yolo_v5", "--out", "none/o.png"],
-            "there is no folder 'none'. Make it first.",
-        ),
-        (["background", "{p}", "none/o.png"], "there is no folder 'none'. Make it first."),
-        (
             ["detect", "{p}", "--model", "yolo_v5", "--out", "{p}"],
             "is an input and is not overwritten",
         ),
