@@ -61,10 +61,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "numpy" not in sys.modules:  # OpenBLAS threads take time to start; no command needs them
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     name, module, args = parse(arguments)
+    from dala.cli.common import settings
     from dala.cli.common.places import made_folders
     from dala.cli.common.verbosity import spoken
 
     try:
+        settings.apply(args)
         with spoken(args), made_folders(args):
             code: int = module.run(args)
         sys.stdout.flush()
