@@ -58,8 +58,8 @@ class Device:
 class DeviceList(list[Device]):
     """Devices; printed, they are a table.
 
-    >>> print(DeviceList([Device("cpu", "AMD EPYC", "cpu", "cpu", False, ("f32", "u8"), "", "LLVM")]))
-    cpu  AMD EPYC  cpu, LLVM  f32 u8
+    >>> print(DeviceList([Device("cpu", "AMD EPYC", "cpu", "cpu", False, ("u8",), "", "LLVM")]))
+    cpu  AMD EPYC  cpu, LLVM  u8
     """
 
     def __str__(self) -> str:
