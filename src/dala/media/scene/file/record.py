@@ -57,6 +57,8 @@ class FileRecord:
         self.base = base
         #: Files that it names.
         self.files: set[Path] = set()
+        #: Open files that are read as long as the scene is there.
+        self.held: list[object] = []
         self.nodes: WeakKeyDictionary[Node, NodeEntry] = WeakKeyDictionary()
         self.animations: WeakKeyDictionary[Animation, AnimationEntry] = WeakKeyDictionary()
         self.follows: WeakKeyDictionary[Follow, JsonItem] = WeakKeyDictionary()
@@ -88,7 +90,9 @@ def is_font_file(font: JsonValue) -> bool:
     >>> is_font_file("fonts/Own.ttf"), is_font_file("Dala Sans")
     (True, False)
     """
-    return isinstance(font, str) and (font.lower().endswith(SUFFIXES) or "/" in font)
+    return isinstance(font, str) and (
+        font.lower().endswith(SUFFIXES) or not {"/", "\\"}.isdisjoint(font)
+    )
 
 
 def is_file_param(name: str, value: JsonValue) -> bool:
