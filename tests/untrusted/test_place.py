@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import socket
 import threading
 from pathlib import Path
@@ -326,6 +327,53 @@ def test_a_changed_file_has_another_path(tree, mode):
     if os.fspath(first) != str(first.name):
         assert os.fspath(first) != os.fspath(second)
         assert readable(f"{os.fspath(first)!r} is damaged") == "'own.png' is damaged"
+
+
+def test_readers_of_one_file_do_not_disturb_each_other(tree):
+    data = os.urandom(1 << 20)
+    (tree / "root" / "own.png").write_bytes(data)
+    place, found = Place([tree / "root"]), []
+
+    def read():
+        found.extend(place.open("own.png", "example").content(1 << 20, "example") for _ in range(8))
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [data] * 32
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs paths of descriptors")
+def test_a_folder_of_links_that_others_replace_is_not_used(tree):
+    """A cleaner of /tmp removes it, and another user makes one of the same name."""
+    place = Place([tree / "root"])
+    home = Path(place.open("own.png", "example")).parents[1]
+    assert home.stat().st_mode & 0o777 == 0o700
+    home.rename(tree / "aside")
+    home.mkdir()
+    other = Path(place.open("own.png", "example"))
+    assert other.parents[1] != home
+    home.rmdir()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_fork_has_links_of_its_own(tree):
+    place = Place([tree / "root"])
+    held = place.open("own.png", "example")
+    child = os.fork()
+    if not child:
+        try:
+            same = Path(held).read_text() == "root/own.png"
+            found = place.open("inner/own.png", "example")
+            same = same and Path(found).read_text() == "root/inner/own.png"
+            shutil.rmtree(Path(found).parents[1], ignore_errors=True)
+            os._exit(0 if same else 1)
+        except BaseException:
+            os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    assert Path(held).read_text() == "root/own.png"
 
 
 def test_large_files_are_refused(tree):

@@ -26,6 +26,8 @@ from dala.untrusted.beneath import Found
 
 _DESCRIPTORS: Final = "/proc/self/fd"
 _PREFIX: Final = "dala-opened-"
+#: Bytes that are read at a time.
+_PART: Final = 1 << 24
 
 
 class Opened(os.PathLike[str]):
@@ -55,12 +57,19 @@ class Opened(os.PathLike[str]):
             ParameterError: there are more than ``most``.
             OSError: it cannot be read.
         """
-        with open(os.dup(self._number), "rb") as file:
-            file.seek(0)
-            data = file.read(most + 1)
+        data = bytearray()
+        while len(data) <= most and (part := self._part(len(data), most + 1 - len(data))):
+            data += part
         if len(data) > most:
             raise ParameterError(f"{call}: {self.name.name!r} has more than {most:,} bytes.")
-        return data
+        return bytes(data)
+
+    def _part(self, at: int, count: int) -> bytes:
+        count = min(count, _PART)
+        if hasattr(os, "pread"):  # others may read the same file
+            return os.pread(self._number, count, at)
+        os.lseek(self._number, at, os.SEEK_SET)
+        return os.read(self._number, count)
 
 
 class _Links:
@@ -74,6 +83,7 @@ class _Links:
         self._lock = forks.rlock()
         self._owner = 0
         self._folder = ""
+        self._facts = os.stat_result((0,) * 10)
         self._open: WeakValueDictionary[str, Opened] = WeakValueDictionary()
         self._made: dict[str, int] = {}
 
@@ -111,7 +121,8 @@ class _Links:
         direct = f"{_DESCRIPTORS}/{found.number}"
         self._made[link] = found.number  # before the link, as the old one's end may come meanwhile
         try:
-            os.makedirs(os.path.dirname(link), mode=0o700, exist_ok=True)
+            with suppress(FileExistsError):
+                os.mkdir(os.path.dirname(link), 0o700)
             with suppress(FileNotFoundError):
                 os.unlink(link)
             os.symlink(direct, link)
@@ -120,12 +131,21 @@ class _Links:
         return link
 
     def _home(self) -> str:
-        if self._owner != os.getpid():  # after a fork the folder is the parent's
+        if self._owner != os.getpid() or not self._is_there():  # after a fork, it is the parent's
             self._folder = tempfile.mkdtemp(prefix=_PREFIX)
+            self._facts = os.lstat(self._folder)
             self._owner, self._made = os.getpid(), {}
             self._open.clear()
             atexit.register(self._remove, self._folder, self._owner)
         return self._folder
+
+    def _is_there(self) -> bool:
+        """Return whether no one has removed the folder, and perhaps made another one."""
+        try:
+            now, then = os.lstat(self._folder), self._facts
+            return os.path.samestat(now, then) and now.st_uid == then.st_uid
+        except OSError:
+            return False
 
     @staticmethod
     def _remove(folder: str, owner: int) -> None:

@@ -1,5 +1,6 @@
 """What pages and scene files can reach: names lead into the folders of the studio or nowhere."""
 
+import gc
 import json
 import os
 import shutil
@@ -8,11 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dala import studio as studios
 from dala.errors import DalaError, ParameterError, SceneFileError
 from dala.media import Frame
 from dala.media.text.fonts.faces import bundled
 from dala.studio.session import StudioSession
 from dala.untrusted import beneath
+from tests.studio.server.client import Running
 
 
 @pytest.fixture(params=["kernel", "walk"])
@@ -220,6 +223,24 @@ def test_files_of_cards_stay_inside(session, project, param):
     session.do({"do": "set", "card": card, "param": param, "value": f"a/../../../{file}"})
 
 
+def test_the_scene_of_the_start_may_name_its_files(project):
+    """The user named it, so what it names is trusted; other files beside those are not."""
+    nodes = [
+        {"type": "image", "source": "../picture.png"},
+        {"type": "text", "text": "x", "font": "../letters.ttf"},
+    ]
+    scene = {"dala": 1, "width": 8, "height": 8, "nodes": nodes}
+    (project / "scene.json").write_text(json.dumps(scene))
+    app = studios.app(project / "scene.json", device="cpu")
+    try:
+        app.session.do({"do": "node_add", "type": "image", "properties": nodes[0]})
+        other = {"type": "subtitles", "properties": {"source": "../words.srt"}}
+        with pytest.raises(ParameterError, match="allowed folder"):
+            app.session.do({"do": "node_add", **other})
+    finally:
+        app.close()
+
+
 def test_pipes_and_devices_are_not_waited_for(session, project):
     os.mkfifo(project / "pipe.png")
     for name in ("pipe.png", "/dev/stdin", "/dev/tty"):
@@ -240,6 +261,33 @@ def test_errors_name_files_as_people_know_them(session, project):
         text = error_json(caught.value)["text"]
         assert name in text
         assert "dala-opened" not in text
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts in /proc")
+def test_changes_of_a_scene_hold_no_more_files(session, project):
+    """Old scenes may wait for the collector; the same file is open once for all of them."""
+    fonts = {"type": "text", "text": "x", "font": ["letters.ttf", "deep/letters.ttf"]}
+    table = {"type": "effect", "filter": "lut_apply", "params": {"lut": "table.cube"}}
+    opened(session, project, fonts, table, {"type": "image", "source": "picture.png"})
+    gc.disable()
+    try:
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(20):
+            session.do({"do": "node_add", "type": "image", "properties": {"source": "picture.png"}})
+        assert len(os.listdir("/proc/self/fd")) <= before + 3
+    finally:
+        gc.enable()
+
+
+def test_downloads_follow_no_link_that_leads_out(project):
+    with Running(studios.app(folders=[project], device="cpu")) as server:
+        session = server.studio.session
+        address = session.offer(project / "picture.png")
+        assert server.get(f"/{address}")[2] == (project / "picture.png").read_bytes()
+        os.remove(project / "picture.png")
+        assert server.get(f"/{address}")[0] == 404
+        os.symlink(project.parent / "picture.png", project / "picture.png")
+        assert server.get(f"/{address}")[0] == 404
 
 
 # kernels that are saved ---------------------------------------------------------------------------
