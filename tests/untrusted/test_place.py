@@ -1,10 +1,13 @@
 """Hostile names of files: each against every way of opening, and with names that change."""
 
 import errno
+import itertools
 import os
+import random
 import shutil
 import socket
 import threading
+import warnings
 from pathlib import Path
 
 import pytest
@@ -277,6 +280,76 @@ def test_resolving_sees_a_swap(tree, monkeypatch):
     assert done
 
 
+@pytest.mark.parametrize("mode", MODES[:2])
+def test_names_that_change_all_the_time(tree, monkeypatch, mode):
+    """While a thread turns a file and a folder into links that lead out, and back."""
+    monkeypatch.setattr(beneath, "mode", mode)
+    place, ended = Place([tree / "root"]), threading.Event()
+    (tree / "inner").mkdir()
+    (tree / "inner" / "own.png").write_text("secret")
+
+    def swap():
+        for name in itertools.cycle(("own.png", "inner")):
+            if ended.is_set():
+                return
+            os.rename(tree / "root" / name, tree / "aside")
+            os.symlink(tree / ("secret.png" if name == "own.png" else name), tree / "root" / name)
+            os.remove(tree / "root" / name)
+            os.rename(tree / "aside", tree / "root" / name)
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        for name in ("own.png", "inner/own.png", "inner/../own.png", "same.png") * 250:
+            try:
+                found = place.open(name, "example")
+            except ParameterError:
+                continue
+            assert found.content(100, "example").startswith(b"root/")
+    finally:
+        ended.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_paths_mean_what_they_mean_to_the_kernel(tmp_path, monkeypatch, seed):
+    """Random folders, links and paths, compared with the system's own way to the same file."""
+    rng = random.Random(seed)
+    folders, roots = [tmp_path], [tmp_path / "r0", tmp_path / "r1" / "r2"]
+    for root in roots:
+        root.mkdir(parents=True)
+        folders.append(root)
+    for folder in (*roots, tmp_path / "r1"):
+        folders += [folder / name for name in ("a", "b", "a/a", "b/a")]
+    for folder in folders[3:]:
+        folder.mkdir(parents=True, exist_ok=True)
+    for folder in folders:
+        (folder / "f").write_text("f")
+    parts = ("a", "b", "l", "m", "r0", "r1", "r2", "..", "..", ".", "", "x")
+
+    def path():
+        return "/".join(rng.choice(parts) for _ in range(rng.randint(1, 4))) or "."
+
+    for folder in folders:
+        for name in "lm":
+            absolute = rng.random() < 0.3
+            (folder / name).symlink_to(f"{rng.choice(folders)}/{path()}" if absolute else path())
+    place, opened = Place(roots), 0
+    for _ in range(400):
+        name = f"{rng.choice(folders)}/{path()}/{rng.choice(('f', 'f', 'l', 'f/.'))}"
+        real = Path(os.path.realpath(name))
+        inside = os.path.isfile(name) and any(map(real.is_relative_to, roots))
+        for mode in MODES[:2]:
+            monkeypatch.setattr(beneath, "mode", mode)
+            if inside:
+                assert place.open(name, "example").name == real, (mode, name)
+                opened += 1
+            else:
+                with pytest.raises(ParameterError):
+                    place.open(name, "example")
+    assert opened > 20
+
+
 @pytest.mark.skipif(beneath._best() != "kernel", reason="this system has no openat2")
 @pytest.mark.parametrize("error", [errno.ENOSYS, errno.EPERM, errno.EAGAIN, errno.EXDEV])
 def test_the_walk_stands_in_for_the_kernel(tree, monkeypatch, error):
@@ -362,7 +435,9 @@ def test_a_folder_of_links_that_others_replace_is_not_used(tree):
 def test_a_fork_has_links_of_its_own(tree):
     place = Place([tree / "root"])
     held = place.open("own.png", "example")
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # there may be threads
+        child = os.fork()
     if not child:
         try:
             same = Path(held).read_text() == "root/own.png"
