@@ -12,9 +12,11 @@ import pytest
 from dala import studio as studios
 from dala.errors import DalaError, ParameterError, SceneFileError
 from dala.media import Frame
+from dala.media.scene.file.load import load_scene, named_files
 from dala.media.text.fonts.faces import bundled
 from dala.studio.session import StudioSession
 from dala.untrusted import beneath
+from dala.untrusted.place import Place
 from tests.studio.server.client import Running
 
 
@@ -150,6 +152,21 @@ def test_the_folder_above_is_that_after_links(session, project):
     os.remove(project / "deep" / "picture.png")
     with pytest.raises(SceneFileError, match=r"there is no file 'a/../../picture\.png'"):
         opened(session, project, {"type": "image", "source": "a/../../picture.png"})
+
+
+@pytest.mark.parametrize("kind", [k for k in NODES if k != "audio"])
+def test_programs_can_keep_scenes_to_a_folder(project, kind):
+    file, node = NODES[kind]
+    for name, fails in ((file, False), (f"../{file}", True)):
+        scene = {"dala": 1, "width": 8, "height": 8, "nodes": [node(name)]}
+        (project / "scene.json").write_text(json.dumps(scene))
+        assert named_files(project / "scene.json") == [project / name]
+        load_scene(project / "scene.json", "cpu").close()  # the user's own may name what it likes
+        if fails:
+            with pytest.raises(SceneFileError, match="allowed folder"):
+                load_scene(project / "scene.json", "cpu", place=Place([project]))
+        else:
+            load_scene(project / "scene.json", "cpu", place=Place([project])).close()
 
 
 def test_changes_of_a_scene_stay_inside(session, project):

@@ -7,8 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from dala.media.scene.file.follows import is_model_file
-from dala.media.scene.file.record import is_file_param, is_font_file
+from dala.media.scene.file.record import names_file
 from dala.studio.catalogue.parameters import Json, JsonObject
 
 
@@ -18,17 +17,9 @@ def _named(value: Json, key: str, change: Callable[[str], str]) -> Json:
         return {name: _named(item, name, change) for name, item in value.items()}
     if isinstance(value, list):
         return [_named(item, key, change) for item in value]
-    if isinstance(value, str) and value and "\n" not in value and _is_file(key, value):
+    if isinstance(value, str) and names_file(key, value):
         return change(value)
     return value
-
-
-def _is_file(key: str, value: str) -> bool:
-    if key == "font":
-        return is_font_file(value)
-    if key == "model":
-        return is_model_file(value)
-    return key in ("source", "picture") or is_file_param(key, value)
 
 
 def named_in(document: JsonObject) -> Iterator[str]:

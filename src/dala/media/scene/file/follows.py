@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from dala.extensions import TARGET_MODULES
+from dala.media.scene.file.record import is_model_file
 from dala.media.scene.nodes.json_types import (
     Field,
     FixedList,
@@ -125,15 +126,6 @@ def load_follow(
     (module,) = TARGET_MODULES
     made: FollowTarget = import_module(module).target_of(video, target)
     return scene.follow(node, made, **given)
-
-
-def is_model_file(model: str) -> bool:
-    """Return True if a model is the path of a file, not a name.
-
-    >>> is_model_file("models/own.onnx"), is_model_file("own.onnx"), is_model_file("blazeface")
-    (True, True, False)
-    """
-    return not model.replace("-", "_").isidentifier()
 
 
 def save_follow(follow: Follow, path: Callable[[str], JsonValue]) -> JsonItem | None:

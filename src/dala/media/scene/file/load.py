@@ -28,6 +28,7 @@ from dala.media.scene.file.record import (
     NodeEntry,
     is_file_param,
     is_font_file,
+    names_file,
     record_of,
     remember,
 )
@@ -458,10 +459,8 @@ def named_files(path: PathLike) -> list[Path]:
         elif isinstance(value, list):
             for item in value:
                 walk(item, key)
-        elif isinstance(value, str) and "\n" not in value and "://" not in value:
-            font = key == "font" and is_font_file(value)
-            if value and (font or key == "source" or is_file_param(key, value)):
-                found.add(folder / value)
+        elif isinstance(value, str) and "://" not in value and names_file(key, value):
+            found.add(folder / value)
 
     walk(data, "")
     return sorted(found)
