@@ -13,6 +13,7 @@ import threading
 import urllib.error
 import urllib.parse
 import urllib.request
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ import dala.web
 from dala.cli import main
 from dala.errors import FreedError, ParameterError
 from dala.secure import certificate, qr_text
-from dala.web.serving import IDLE_SECONDS, LEAST_RATE, announcement
+from dala.web.serving import IDLE_SECONDS, LEAST_RATE, MAX_OF_ADDRESS, announcement
 
 
 @pytest.fixture(scope="module")
@@ -216,6 +217,23 @@ def test_a_slow_reader_is_dropped_and_holds_up_no_other(tmp_path):
             except ConnectionResetError:
                 pass
             assert got < 64 << 20
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a second address of this machine")
+def test_one_address_leaves_room_for_others(folder):
+    with dala.web.Server(folder) as server, ExitStack() as held:
+        clock, port = Clock(server), as_local(server)
+        for count in range(MAX_OF_ADDRESS):
+            held.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
+            clock.wait(2 + 2 * count)
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as more:
+            assert more.recv(1) == b""
+        for _ in range(2):
+            source = ("127.0.0.2", 0)
+            other = http.client.HTTPConnection("127.0.0.1", port, 60, source_address=source)
+            other.request("GET", "/")
+            assert other.getresponse().status == 200
+            other.close()
 
 
 def test_a_file_that_becomes_a_link_is_not_served(folder):

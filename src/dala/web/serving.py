@@ -8,6 +8,7 @@ import os
 import socket
 import ssl
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -36,6 +37,8 @@ LEAST_RATE: Final = 16 << 10
 MAX_BYTES: Final = 256 << 20
 #: Connections at a time.
 MAX_CONNECTIONS: Final = 64
+#: Of these, those of one address, so that it leaves room for others.
+MAX_OF_ADDRESS: Final = 32
 
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
@@ -140,7 +143,8 @@ class _HTTPServer(ThreadingHTTPServer):
         if ":" in address[0]:
             self.address_family = socket.AF_INET6
         self._context = context
-        self._room = forks.semaphore(MAX_CONNECTIONS)
+        self._lock = forks.lock()
+        self._open: Counter[str] = Counter()
         super().__init__(address, handler)
 
     def get_request(self) -> tuple[socket.socket, Any]:
@@ -154,16 +158,22 @@ class _HTTPServer(ThreadingHTTPServer):
         return connection, address
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        if not self._room.acquire(blocking=False):
+        with self._lock:
+            room = self._open.total() < MAX_CONNECTIONS
+            room = room and self._open[client_address[0]] < MAX_OF_ADDRESS
+            self._open[client_address[0]] += room
+        if room:
+            super().process_request(request, client_address)
+        else:
             self.shutdown_request(request)
-            return
-        super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._room.release()
+            with self._lock:
+                self._open[client_address[0]] -= 1
+                self._open += Counter()  # without those that have none
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Print nothing: browsers close connections, and refuse certificates, as they like."""
