@@ -8,7 +8,13 @@ import pytest
 
 SOURCES = Path(__file__).parents[2] / "src" / "dala"
 #: Rooms in which names of files come from pages, scene files and documents.
-ROOMS = ("studio", "media/scene/file", "web/serving.py", "ml/convert/tfjs.py")
+ROOMS = (
+    "studio",
+    "media/scene/file",
+    "web/serving.py",
+    "ml/convert/tfjs.py",
+    "ml/runtime/onnx_graph.py",
+)
 #: Calls that open, read, write or remove a file by its name.
 _WORDS = """
     FileResponse PartFile copy2 copyfile listdir load load_array load_cube load_lut load_model
@@ -64,6 +70,7 @@ ALLOWED = {
     "media/scene/file/save.py:save_scene:PartFile": PROGRAM,
     "media/scene/file/save.py:save_scene:write_text": PROGRAM,
     "ml/convert/tfjs.py:convert_tfjs_file:read_bytes": PROGRAM,
+    "ml/runtime/onnx_graph.py:check_file:open": PROGRAM,
 }
 
 

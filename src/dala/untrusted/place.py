@@ -19,6 +19,10 @@ _LONGEST: Final = 4096
 _LINKS: Final = 40
 
 
+class NotThere(ParameterError):
+    """The name leads to no such file inside of the folders."""
+
+
 class NewFile(os.PathLike[str]):
     """A file to write: its folder is open, so that no other one is written to.
 
@@ -101,7 +105,7 @@ class Place:
                 break
             try:
                 found = self._find(head, text, call, argument, folder=True)
-            except _Missing:
+            except NotThere:
                 break
             made = NewFile(found, last)
             try:
@@ -150,11 +154,7 @@ class Place:
             problem = f"there is no {what} {text!r}"
         except OSError as error:
             problem = f"{text!r} cannot be opened as a {what}: {error.strerror or error}"
-        raise _Missing(f"{call}: {problem}.", call=call, argument=argument)
-
-
-class _Missing(ParameterError):
-    """There is nothing of the kind inside the folders."""
+        raise NotThere(f"{call}: {problem}.", call=call, argument=argument)
 
 
 def _is_name(text: str) -> bool:

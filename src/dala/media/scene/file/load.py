@@ -47,13 +47,13 @@ from dala.media.scene.nodes.property_types import FontType, PathType, Value, Val
 from dala.media.scene.nodes.registry import NODE_TYPES
 from dala.media.scene.scene import Scene
 from dala.typing import PathLike
-from dala.untrusted.opened import Opened
-from dala.untrusted.place import Place
 
 if TYPE_CHECKING:
     from dala.media.scene.animation.animation import Animation
     from dala.media.scene.builder import NodeBuilder
     from dala.media.scene.nodes.node import Node
+    from dala.untrusted.opened import Opened
+    from dala.untrusted.place import Place
 
 __all__ = ["files_of", "load_scene", "named_files", "save_scene", "scene_to_dict", "schema"]
 
