@@ -27,7 +27,7 @@ def noise(shape: tuple[int, int], cells: int, seed: int) -> np.ndarray:
     """Return smooth noise from 0 to 1: a few random numbers, enlarged."""
     rows, columns = cells, round(cells * shape[1] / shape[0])
     grains = np.random.default_rng(seed).random((rows, columns), np.float32)
-    return np.asarray(filters.resize(grains, size=shape, method="bicubic", device="cpu"))
+    return np.asarray(filters.resize(grains, *shape[::-1], method="bicubic", device="cpu"))
 
 
 def strokes(width: int, height: int) -> Iterator[list[bytes]]:

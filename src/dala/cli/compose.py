@@ -90,8 +90,6 @@ def _check(args: argparse.Namespace) -> None:
         if args.frame is None:
             expected = "a video such as out.mp4 (--frame 0 writes a picture)"
         raise ParameterError(f"-o must be {expected}, got {args.out!r}.")
-    if not Path(args.out).parent.is_dir():
-        raise ParameterError(f"there is no folder '{Path(args.out).parent}'. Make it first.")
 
 
 def _compose(args: argparse.Namespace) -> Report:

@@ -57,14 +57,12 @@ def counted(number: int, many: str, one: str = "") -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return "Did you mean ...?" for a misspelled name, or an empty string.
+    """Return "Did you mean ...?" for a misspelled name or that of another library, or "".
 
     >>> did_you_mean("grayscal", ["grayscale", "blur"])
     "Did you mean 'grayscale'?"
     """
-    import difflib  # only mistakes need it
+    from dala.errors.synonyms import meant_by  # only mistakes need it
 
-    close = difflib.get_close_matches(name, sorted(known), n=3)
-    if not close:
-        return ""
-    return "Did you mean " + " or ".join(repr(c) for c in close) + "?"
+    close = meant_by(name, known)
+    return "Did you mean " + " or ".join(map(repr, close)) + "?" if close else ""

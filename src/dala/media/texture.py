@@ -25,6 +25,12 @@ class Texture:
 
     ``retain`` a texture while it is drawn, so that it is not evicted. A texture stays valid after
     the pool has removed it.
+
+    >>> import numpy as np
+    >>> pool = TexturePool(1 << 20, device="cpu")
+    >>> texture = pool.load("logo", np.zeros((2, 3, 4), np.uint8))
+    >>> texture.width, texture.height, texture.array.shape
+    (3, 2, (2, 3, 4))
     """
 
     __slots__ = ("__weakref__", "_array", "_buffer", "_count", "_lock", "_pool", "key", "version")
