@@ -25,7 +25,8 @@ PAGES = [ROOT / "README.md", *GUIDES]
 
 #: Runs the files that it is given, each in its folder; the first one that fails ends it.
 RUNNER = """
-import os, runpy, sys
+import os, runpy, sys, warnings
+warnings.filterwarnings("ignore", ".*Earlier snapshots took")  # what order sizes have, said once
 for path in sys.argv[1:]:
     print(path, flush=True)
     os.chdir(os.path.dirname(path))
