@@ -129,6 +129,21 @@ def test_errors_of_sources_are_reported(tmp_path, capsys):
     assert len(read(out)) == 30
 
 
+def test_plan_prints_the_cost_and_opens_nothing(tmp_path, capsys):
+    inner = {"width": 8, "height": 8, "nodes": [{"type": "image", "source": "none.png"}]}
+    nodes = [{"type": "scene", "scene": inner}] * 2
+    path = tmp_path / "scene.json"
+    path.write_text(json.dumps({"dala": 1, "width": 16, "height": 16, "nodes": nodes}))
+    text = works(capsys, str(path), "--plan")
+    assert text.endswith(
+        "4 nodes, 3 scenes in 2 levels; 384 pixels a frame, at least 1.5 KiB of memory\n"
+    )
+    report = json.loads(works(capsys, str(path), "--plan", "--json"))
+    assert report | {"in": ""} == {
+        "in": "", "nodes": 4, "depth": 2, "scenes": 3, "pixels": 384, "bytes": 1536,
+    }  # fmt: skip
+
+
 def test_schema(capsys):
     assert json.loads(works(capsys, "--schema")) == schema()
 
@@ -139,7 +154,6 @@ def test_schema(capsys):
     (["SCENE"], "-o is required: -o out.mp4, or --watch"),
     (["SCENE", "-o", "out.png"], "-o must be a video such as out.mp4 (--frame 0 writes a picture)"),
     (["SCENE", "-o", "out.mp4", "--frame", "1"], "-o must be a picture such as out.png"),
-    (["SCENE", "-o", "no/out.mp4"], "there is no folder 'no'. Make it first."),
     (["SCENE", "-o", "out.mp4", "--seconds", "0"], "must be a number of seconds above 0, got '0'"),
     (["SCENE", "-o", "out.mp4", "--size", "12"], "must be WxH such as 1280x720, got '12'"),
     (["SCENE", "-o", "out.mp4", "--size", "13x13"], "13"),

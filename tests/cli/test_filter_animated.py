@@ -113,7 +113,7 @@ def test_pipes(source, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(("arguments", "text"), [
     (["-", "-"], "the output '-' needs a format"),
     (["-", "a.png", "b.png"], "'-' is standard input and must be the only input"),
-    (["a.png", "b.png", "--format", "png"], "--format is for the output '-'"),
+    (["a.png", "b.png", "--format", "png"], "--format is for a folder or the output '-'"),
     (["-", "a.png"], "standard input is empty"),
 ])  # fmt: skip
 def test_errors_of_pipes(monkeypatch, capsys, arguments, text):

@@ -71,8 +71,9 @@ def test_every_command_takes_what_the_page_says(capsys, command):
     with pytest.raises(SystemExit):
         main([command, "--help"])
     out = capsys.readouterr().out
-    assert "--json" in out
-    assert ("--device" in out) == (command != "models")
+    assert "-q, --quiet" in out
+    assert ("--json" in out) == (command != "completion")
+    assert ("--device" in out) == (command not in ("completion", "models"))
     assert "[]" not in out
 
 

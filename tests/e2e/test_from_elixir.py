@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import dala
-from dala.gpu import compute
+from dala import gpu
+from dala.gpu import command, compute
+from dala.png import encode_png
 from tests.ml.conftest import weights
 from tests.support.engines import dala_device, engine_id, pytest_generate_tests
 
@@ -127,8 +129,10 @@ def test_the_documents_maps_in_submit():
 
 def test_stages_are_read_only_and_callable():
     p = compute.Pipeline.new().add({"op": "barrier"})
+    assert p.ref is p
+    barrier = {"op": "barrier", "kernel": None, "inputs": [], "output": None, "params": {}}
     assert (p.stage_count, p.stage_count(), compute.Pipeline.stage_count(p)) == (1, 1, 1)
-    assert p.stages == p.stages() == compute.Pipeline.stages(p) == [{"op": "barrier"}]
+    assert p.stages == p.stages() == compute.Pipeline.stages(p) == [barrier]
     with pytest.raises(AttributeError, match="changed with add"):
         p.stages = []
 
@@ -136,12 +140,53 @@ def test_stages_are_read_only_and_callable():
 @pytest.mark.parametrize("call", [dala.ml.preprocess, dala.media.gpu.preprocess])
 def test_bytes_without_a_size_ask_for_it(call):
     with pytest.raises(
-        dala.ParameterError, match=r"^preprocess: bytes need width and height, got 64"
+        dala.ParameterError, match=r"^preprocess: bytes need width and height, .*got 64"
     ):
         call(bytes(64))
     with pytest.raises(dala.ParameterError, match="without height") as caught:
         call(bytes(64), width=4)
     assert caught.value.argument == "height"
+
+
+def test_preprocess_decodes_the_bytes_of_a_picture_file():
+    pixels = np.random.default_rng(5).integers(0, 256, (30, 40, 3), np.uint8)
+    data = encode_png(pixels)
+    for given in (data, bytearray(data), memoryview(data)):
+        made = dala.ml.preprocess(given, size=(24, 24)).numpy()
+        np.testing.assert_array_equal(made, dala.ml.preprocess(pixels, size=(24, 24)).numpy())
+    with pytest.raises(dala.ParameterError, match=r"^preprocess: .*truncated"):
+        dala.ml.preprocess(data[:300], size=(24, 24))
+
+
+def test_a_picture_in_picture_stays_inside_a_small_scene():
+    for size in ((100, 100), (1, 1), (40, 900)):
+        with dala.media.scene.new(*size) as s:
+            node = s.add_image(np.zeros((9, 16, 4), np.uint8), pip=True)
+            (x, y), (w, h) = node.position, node.size
+            assert min(x, y) >= 0
+            assert x + w <= size[0]
+            assert y + h <= size[1]
+    with dala.media.scene.new(300, 300) as s:
+        node = s.add_image(np.zeros((9, 16, 4), np.uint8), pip=True)
+        assert (node.position, node.size) == ((80, 20), (200, 150))
+        s.set_pip_transform(node, position="bottom_left", size=(100, 50))
+        assert node.position == (20, 230)
+
+
+def test_a_command_that_fails_says_what_was_drawn():
+    commands = [
+        command.encode_fill_rect(0, 0, 1, 1, "red"),
+        command.encode_image_blit(99, 0, 0, 1, 1),
+        command.encode_fill_rect(1, 0, 1, 1, "blue"),
+    ]
+    with gpu.create_surface(2, 1) as s:
+        gpu.batch(s, commands)
+        with pytest.raises(dala.errors.CommandError, match="no image 99") as caught:
+            gpu.get_pixels(s)
+        at = len(command.encode_batch(commands[:1]))
+        assert f"at byte {at} " in caught.value.__notes__[0]
+        assert "before and after it were executed" in caught.value.__notes__[0]
+        assert gpu.get_pixels(s).hex(" ", 4) == "ff0000ff 0000ffff"
 
 
 def test_functions_of_scenes_are_methods():

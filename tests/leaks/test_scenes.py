@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import dala
-from dala.gpu.compute.engines.cpu.rows import chain
+from dala.gpu.compute.engines.cpu.loops import chain
 from dala.media import Scene
 from dala.media.sources.feed import TimedPicture
 from dala.media.sources.player import AHEAD

@@ -47,6 +47,40 @@ def test_properties(engine_id):
     assert Frame.from_array(PHOTO).time is None
 
 
+def test_goes_out_as_a_picture_of_other_libraries(engine_id):
+    image = pytest.importorskip("PIL.Image")
+    for pixels, mode in ((PHOTO, "RGBA"), (PHOTO[..., :3], "RGB"), (PHOTO[..., 0], "L")):
+        f = Frame.from_array(np.ascontiguousarray(pixels))
+        for made in (f.to_pil(), image.fromarray(f)):
+            assert (made.mode, made.size) == (mode, (16, 12))
+            np.testing.assert_array_equal(np.asarray(made), pixels)
+        assert f.tobytes() == pixels.tobytes()
+        copied = f.to_pil()
+        f.close()
+        assert copied.tobytes() == pixels.tobytes()
+    deep = Frame.from_array(np.float32([[[1.0, 0.5, 0.0, 1.0]]]))
+    assert deep.to_pil().getpixel((0, 0)) == (255, 128, 0, 255)
+
+
+def test_planes_of_a_video_are_no_picture_of_other_libraries():
+    image = pytest.importorskip("PIL.Image")
+    planes = Frame(buffer_zeros((6, 4), "u8", device="cpu"), format="i420")
+    assert (planes.width, planes.height) == (4, 4)
+    with pytest.raises(AttributeError, match="Convert them first"):
+        image.fromarray(planes)
+    assert planes.to_pil().mode == "RGB"
+    assert np.asarray(planes).shape == (6, 4)
+
+
+def test_arrays_outlive_the_frame():
+    f = Frame.from_array(PHOTO, device="cpu")
+    array = np.asarray(f)
+    f.close()
+    for _ in range(4):
+        buffer_zeros(PHOTO.shape, "u8", device="cpu").free()
+    np.testing.assert_array_equal(array, PHOTO)
+
+
 @settings(deadline=None, max_examples=50)
 @given(
     pts=st.integers(-(2**70), 2**70),

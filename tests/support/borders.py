@@ -26,7 +26,7 @@ LEFT_OUT = (
     "dala.errors", "dala.lazy", "dala.resources",
     "dala.gpu.compute.lang", "dala.gpu.compute.kernels",
     "dala.gpu.compute.engines.cpu.llvm", "dala.gpu.compute.engines.cpu.native",
-    "dala.gpu.compute.engines.cpu.pixels", "dala.gpu.compute.engines.cpu.rows",
+    "dala.gpu.compute.engines.cpu.pixels", "dala.gpu.compute.engines.cpu.loops",
     "dala.gpu.compute.engines.cpu.compose", "dala.gpu.compute.engines.webgpu.wgsl",
 )  # fmt: skip
 

@@ -32,9 +32,9 @@ LIMIT = 240
 
 #: Folders and files of fast forms, with the device that runs them and the filters that they are of.
 FORMS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "cpu/rows/forms/blur": ("cpu", ("blur", "gaussian_blur", "sharpen")),
-    "cpu/rows/forms/weighted_sum.py": ("cpu", ("sharpen", "grayscale", "emboss")),
-    "cpu/rows/forms": ("cpu", ("contrast", "brightness", "gamma", "posterize", "sharpen")),
+    "cpu/rules/blur": ("cpu", ("blur", "gaussian_blur", "sharpen")),
+    "cpu/rules/weighted_sum.py": ("cpu", ("sharpen", "grayscale", "emboss")),
+    "cpu/rules": ("cpu", ("contrast", "brightness", "gamma", "posterize", "sharpen")),
     "cpu/pixels/over.py": ("cpu", ("compositor", "rasterizer")),
     "cpu/pixels": ("cpu", ("resize", "compositor", "warp_affine", "thumbnail")),
     "cpu/ops/resize": ("cpu", ("resize", "bicubic_scale", "thumbnail", "pixelate")),
@@ -90,23 +90,23 @@ _PAIRS = "of 32 * a + b with a < b, dividing by 33 gives a as well"
 #: Constants whose change alters no byte, and why: "file: scope", "file: scope: line", or the same
 #: with " #n" for one of several in a line.
 HARMLESS: Mapping[str, str] = {
-    "cpu/rows/forms/blur/rows.py: _IMAGE": "a name",
-    "cpu/rows/forms/blur/rows.py: RowBlur.text: self.pointers = [] if self.looped else "
+    "cpu/rules/blur/rows.py: _IMAGE": "a name",
+    "cpu/rules/blur/rows.py: RowBlur.text: self.pointers = [] if self.looped else "
     "[self.row(str(i)) for i in range(2 * r + 1)]": "more pointers, which nothing reads",
-    "cpu/rows/forms/blur/rows.py: RowBlur.text: "
+    "cpu/rules/blur/rows.py: RowBlur.text: "
     "self.later = f.at(self.row(str(2 * r)), pitch)": "a hint to the cache",
-    "cpu/rows/forms/blur/rows.py: RowBlur.text: "
+    "cpu/rules/blur/rows.py: RowBlur.text: "
     'wide = f.let(f"add i64 {self.numbers}, {2 * r * c}")': "more sums, which nothing reads",
-    "cpu/rows/forms/blur/rows.py: RowBlur.rounded: "
+    "cpu/rules/blur/rows.py: RowBlur.rounded: "
     'more = self.f.let(f"add i64 {count}, {self.step - 1}")': "of chains: test_properties.py",
-    "cpu/rows/forms/table.py: SIZE: SIZE: Final = 256": "a larger array",
-    "cpu/rows/forms/blur/bytes.py: ByteBlur.sum_columns: "
+    "cpu/rules/table.py: SIZE: SIZE: Final = 256": "a larger array",
+    "cpu/rules/blur/bytes.py: ByteBlur.sum_columns: "
     "low, high = sums[2 * k : 2 * k + 2] #2": "the last slice ends with the list",
-    "cpu/rows/forms/weighted_sum.py: WeightedSumRow.begin: self.weights = "
+    "cpu/rules/weighted_sum.py: WeightedSumRow.begin: self.weights = "
     "[self.pair(*names[i : i + 2]) for i in range(0, len(names), 2)]": _GROUPS,
-    "cpu/rows/forms/weighted_sum.py: WeightedSumRow.totals: "
+    "cpu/rules/weighted_sum.py: WeightedSumRow.totals: "
     'groups += [("zeroinitializer",) * 2] * (len(groups) % 2)': _GROUPS,
-    "cpu/rows/forms/weighted_sum.py: WeightedSumRow.totals: "
+    "cpu/rules/weighted_sum.py: WeightedSumRow.totals: "
     "first, second = groups[2 * i][odd], groups[2 * i + 1][odd]": _GROUPS,
     "cpu/ops/box_blur.py: make_box_blur: nbytes = (4 if is_bytes else 8) * -(-height // rows) * 2 "
     "* (width + radius) * channels": "more memory",

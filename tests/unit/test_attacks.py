@@ -179,7 +179,7 @@ MESSAGES = [
         "kernel 'f', line 2: the language has no function 'smothstep'\n"
         "    return smothstep(0, 1, x)\n"
         "           ^\n"
-        "Did you mean 'smoothstep' or 'step'?",
+        "Did you mean 'smoothstep'?",
     ),
     (
         "def f(x, *, amount=1.0):\n    return x * amuont",

@@ -26,6 +26,12 @@ from typing import Final, NoReturn
 
 import dala
 
+#: Options of every command, before it or after it.
+COMMON: Final[dict[str, dict[str, str]]] = {
+    "--debug": {"help": "show the traceback of an error"},
+    "-q, --quiet": {"help": "print errors and asked-for results only", "dest": "quiet"},
+    "-v, --verbose": {"help": "print which device runs, and other notes", "dest": "verbose"},
+}
 #: Names of the commands.
 COMMANDS: Final = tuple(
     m.name for m in pkgutil.iter_modules(__path__) if m.name[0] != "_" and not m.ispkg
@@ -55,8 +61,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "numpy" not in sys.modules:  # OpenBLAS threads take time to start; no command needs them
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     name, module, args = parse(arguments)
+    from dala.cli.common import settings
+    from dala.cli.common.places import made_folders
+    from dala.cli.common.verbosity import spoken
+
     try:
-        code: int = module.run(args)
+        settings.apply(args)
+        with spoken(args), made_folders(args):
+            code: int = module.run(args)
         sys.stdout.flush()
     except KeyboardInterrupt as stop:  # one of `stopping` has the number of its signal
         return 128 + getattr(stop, "number", 2)
@@ -103,7 +115,8 @@ class _Parser(argparse.ArgumentParser):
 def _parser(name: str, module: ModuleType | None) -> argparse.ArgumentParser:
     parser = _Parser(prog="dala", description="A portable GPU stack for realtime media.")
     parser.add_argument("--version", action="version", version=f"dala {dala.__version__}")
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    for flags, facts in COMMON.items():
+        parser.add_argument(*flags.split(", "), action="store_true", **facts)  # type: ignore[arg-type]
     if name and module is None:
         from dala.errors import did_you_mean
 
@@ -114,10 +127,12 @@ def _parser(name: str, module: ModuleType | None) -> argparse.ArgumentParser:
         line = help_line(each)
         description = f"{line[0].upper()}{line[1:]}."
         command = commands.add_parser(each, help=line, description=description, allow_abbrev=False)
-        # Without a default, so that it does not undo a --debug before the command.
-        command.add_argument(
-            "--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS
-        )
+        for flags, facts in COMMON.items():
+            # Without a default, so that it does not undo one before the command.
+            given = {**facts, "action": "store_true", "default": argparse.SUPPRESS}
+            if flags == "--debug":
+                given["help"] = argparse.SUPPRESS
+            command.add_argument(*flags.split(", "), **given)  # type: ignore[arg-type]
         if module is not None:
             command.epilog = module.EXAMPLES
             command.formatter_class = argparse.RawDescriptionHelpFormatter

@@ -27,6 +27,7 @@ examples:
   dala compose scene.json -o out.mp4 --audio talk      with the sound of node 'talk'
   dala compose scene.json --frame 2.5 -o cover.png
   dala compose scene.json --watch --show browser       show it, and reload after changes
+  dala compose scene.json --plan                       what a frame costs
   dala compose --schema > scene.schema.json            for editors
 
 The length of a video is --seconds, else the file's "duration", else until everything in it has
@@ -49,6 +50,7 @@ ARGUMENTS: Final[arguments.Options] = {
     **arguments.JSON,
     "--watch": switch("show it, and reload it after changes"),
     "--show": argument("where (a window if possible)", choices=SHOW),
+    "--plan": switch("print what a frame costs, and render nothing"),
     "--schema": switch("print the JSON schema of scene files"),
 }
 
@@ -61,6 +63,8 @@ def run(args: argparse.Namespace) -> int:
 
         print(format_json(schema()))
         return 0
+    if args.plan:
+        return _plan(args)
     _check(args)
     if args.watch:
         from dala.cli.scenes import watch as compose_watch
@@ -72,6 +76,17 @@ def run(args: argparse.Namespace) -> int:
     for id, text in report["errors"].items():
         print(f"dala compose: {id}: {text}", file=sys.stderr)
     return 0
+
+
+def _plan(args: argparse.Namespace) -> int:
+    """Print the cost by which a scene file is refused or not; nothing of it is opened."""
+    from dala.media.scene.file.load import plan_scene
+
+    if args.scene is None:
+        raise ParameterError("SCENE is required: dala compose scene.json --plan.")
+    found = plan_scene(args.scene)
+    report = {"in": args.scene, **found._asdict(), "bytes": found.nbytes}
+    return arguments.show(args, report, f"{args.scene}: {found}")
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -90,8 +105,6 @@ def _check(args: argparse.Namespace) -> None:
         if args.frame is None:
             expected = "a video such as out.mp4 (--frame 0 writes a picture)"
         raise ParameterError(f"-o must be {expected}, got {args.out!r}.")
-    if not Path(args.out).parent.is_dir():
-        raise ParameterError(f"there is no folder '{Path(args.out).parent}'. Make it first.")
 
 
 def _compose(args: argparse.Namespace) -> Report:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Final
 
-from dala.cli.common import arguments
+from dala.cli.common import arguments, settings
 from dala.cli.common.arguments import Report, argument, switch
 
 if TYPE_CHECKING:
@@ -31,8 +31,12 @@ def run(args: argparse.Namespace) -> int:
     from dala.machine.report import doctor
 
     report = doctor()
+    found = settings.all_settings()
     tested = _test_device(args.device) if args.device else None
     page, facts = str(report), report.as_dict()
+    facts["settings"] = {name: value for name, (value, _) in found.items()}
+    if found:
+        page += "\n\nSettings\n  " + "\n  ".join(settings.lines(found))
     if tested is not None:
         page += f"\n{tested['device']}: {tested['what']}"
         facts["tried"] = tested

@@ -56,7 +56,7 @@ ARGUMENTS: Final[arguments.Options] = {
     **arguments.MAX_PIXELS,
     **FilterOptions.command_line(),
     **EncodeOptions.command_line(*filter_video.ENCODE),
-    "--format": argument("of a result on standard output: png, jpeg, mkv, .."),
+    "--format": argument("of results in a folder or on standard output: png, webp, mkv, .."),
     "--volume": argument(
         "make the sound of a video louder or quieter: a factor, or decibels such as -6dB",
         type=arguments.volume,
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     with (
         stopping(),
         collected() as notices,
-        piped(names, out, args.format) as (names, out),
+        piped(names, out, args.format, folders=True) as (names, out),
     ):
         one = len(names) == 1 and _is_one_video(names[0], out)
         work = _video(args, names[0], out) if one else _files(args, names, out)
@@ -155,10 +155,11 @@ def _files(args: argparse.Namespace, names: list[str], out: str) -> _Work:
     """Filter pictures and videos: one into a file, or many into a folder."""
     sources, many = inputs.expand(names, videos=True)
     if many:
-        targets = inputs.targets(sources, out)
+        targets = inputs.targets(sources, out, args.format)
     else:
         into = Path(out)
-        targets = [into / sources[0].name if into.is_dir() else into]
+        inside = into.is_dir() or out.endswith("/")
+        targets = inputs.targets(sources, out, args.format) if inside else [into]
     pictures: list[tuple[Path, Path]] = []
     videos: list[tuple[Path, Path]] = []
     for source, target in zip(sources, targets, strict=True):
@@ -253,8 +254,6 @@ def _filter_one(
 ) -> Report:
     from dala.media.pictures.filtering import filter_picture
 
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder '{target.parent}'. Make it first.")
     options = PictureOptions.checked("dala filter", PictureOptions.given(args))
     width, height = filter_picture(pipeline, filters, source, target, target.suffix, options)
     return {"in": str(source), "out": str(target), "width": width, "height": height}

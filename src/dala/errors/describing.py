@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
+from typing import Final
 
 __all__ = ["counted", "describe", "did_you_mean", "printable"]
+
+#: Longer names have no suggestions, and later ones are none: names in files may be a stranger's.
+_LONGEST_NAME: Final = 100
+_MOST_NAMES: Final = 2000
 
 
 def printable(text: str) -> str:
@@ -57,14 +63,15 @@ def counted(number: int, many: str, one: str = "") -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return "Did you mean ...?" for a misspelled name, or an empty string.
+    """Return "Did you mean ...?" for a misspelled name or that of another library, or "".
 
     >>> did_you_mean("grayscal", ["grayscale", "blur"])
     "Did you mean 'grayscale'?"
     """
-    import difflib  # only mistakes need it
+    from dala.errors.synonyms import meant_by  # only mistakes need it
 
-    close = difflib.get_close_matches(name, sorted(known), n=3)
-    if not close:
+    if len(name) > _LONGEST_NAME:
         return ""
-    return "Did you mean " + " or ".join(repr(c) for c in close) + "?"
+    near = (each for each in known if len(each) <= _LONGEST_NAME)
+    close = meant_by(name, islice(near, _MOST_NAMES))
+    return "Did you mean " + " or ".join(map(repr, close)) + "?" if close else ""

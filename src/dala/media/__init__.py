@@ -8,7 +8,7 @@
   pictures and sound in and out
 - ``dala.media.scene``: ``Scene`` composes video, pictures, text and effects into frames
 - ``Frame``: a picture with its time and color coding; ``FramePipeline``: filters on many frames
-- ``TexturePool``: pictures that are loaded once and drawn many times
+- ``TexturePool``: pictures, ``Texture``, that are loaded once and drawn many times
 
 >>> import numpy as np
 >>> import dala

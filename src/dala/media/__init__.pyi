@@ -19,5 +19,6 @@ from dala.media.subtitles import load_subtitles as load_subtitles
 from dala.media.text import fonts as fonts
 from dala.media.text.text import TextStyle as TextStyle
 from dala.media.text.text import set_text as set_text
+from dala.media.texture import Texture as Texture
 from dala.media.texture import TexturePool as TexturePool
 from dala.media.transitions.spec import Transition as Transition

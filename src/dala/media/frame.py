@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, Self, TypedDict, Unpack
 
 from dala.arguments import Integer, Selection
 from dala.errors import DtypeError, ParameterError, ShapeError
+from dala.extras import needing
 from dala.gpu.compute import Buffer, from_array
 from dala.gpu.compute.dtypes import DtypeLike
 from dala.resources import Closing
@@ -303,12 +304,39 @@ class Frame(Closing):
     def __array__(self, dtype: DtypeLike | None = None, copy: bool | None = None) -> NDArray:
         return self.pixels.__array__(dtype, copy)
 
+    @property
+    def __array_interface__(self) -> dict[str, object]:
+        """The pixels for ``PIL.Image.fromarray`` and others that read arrays this way."""
+        if self.format in PLANAR:
+            raise AttributeError(
+                f"Frame: the planes of a video ({self.format}) are not one picture. Convert them "
+                "first: frame.to('rgb')."
+            )
+        array = self.numpy()
+        return {**array.__array_interface__, "strides": array.strides, "data": array}
+
+    def tobytes(self) -> bytes:
+        """Return a copy of the pixels as bytes, little-endian, row by row."""
+        return self.pixels.read()
+
     # display ------------------------------------------------------------------------------------
     def picture(self) -> NDArray:
         """Return the frame as an array of u8: gray, RGB or RGBA."""
         from dala.media.formats import visible
 
         return visible(self).numpy()
+
+    def to_pil(self) -> PillowImage:
+        """Return the frame as a Pillow image of mode L, RGB or RGBA, a copy.
+
+        >>> import numpy as np
+        >>> Frame.from_array(np.zeros((2, 4, 3), np.uint8), device="cpu").to_pil().size
+        (4, 2)
+        """
+        with needing("Frame.to_pil", "media", "Pillow"):
+            from PIL import Image
+
+        return Image.fromarray(self.picture()).copy()
 
     def save(
         self,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Unpack, cast, overload
+from typing import TYPE_CHECKING, Final, Unpack, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,7 @@ from dala.ml.model import Model, ModelInput, R
 from dala.ml.models import NAMES, find_model
 from dala.ml.models.mobilenet_v2 import probabilities
 from dala.ml.options import ModelOptions
-from dala.ml.results import Outputs, Prediction, Scores
+from dala.ml.results import Outputs, Scores
 from dala.ml.results.base import name_of
 from dala.ml.runtime.providers import candidates
 from dala.ml.runtime.session import Session
@@ -70,22 +70,14 @@ def available_models() -> list[str]:
     return list(NAMES)
 
 
-@overload
+@takes(ModelOptions)
 def load_model(
     model: PathLike,
     provider: str = "auto",
     *,
-    decode: Callable[[Outputs], R],
+    decode: Callable[[Outputs], R] | None = None,
     **given: Unpack[ModelKeywords],
-) -> Model[R]: ...
-@overload
-def load_model(
-    model: PathLike, provider: str = "auto", *, decode: None = None, **given: Unpack[ModelKeywords]
-) -> Model[Prediction]: ...
-@takes(ModelOptions)
-def load_model(
-    model: PathLike, provider: str = "auto", **given: Any
-) -> Model[R] | Model[Prediction]:
+) -> Model[R]:
     """Load a model by name, or from an ONNX file or a TensorFlow.js model.
 
     ``task``, ``labels``, ``size``, ``layout``, ``preprocess`` and ``decode`` are for files.
@@ -108,9 +100,9 @@ def load_model(
         print(top_k(scores, k=3))
     """
     candidates(provider)  # raises before anything is downloaded
-    options = ModelOptions.checked("load_model", {"provider": provider, **given})
+    options = ModelOptions.checked("load_model", {"provider": provider, "decode": decode, **given})
     spec = find_model(model) if isinstance(model, str) else None
-    size, threads, decode = options.size, options.threads, options.decode
+    size, threads = options.size, options.threads
     if spec is not None:
         custom = [name for name in options.changed() if name in _OF_FILES]
         if custom:
@@ -132,27 +124,19 @@ def load_model(
     spec = custom_spec(path.stem, session, options.task, options.preprocess, decode)
     if spec.task == "image" and decode is None:
         made = ImageModel(session, spec, path.stem, str(path), size, None, options.layout)
-        return cast("Model[Prediction]", made)
+        return cast("Model[R]", made)
     names = _label_names("load_model", options.labels)
     return Model(session, spec, path.stem, str(path), size, names, options.layout)
 
 
-@overload
+@takes(ModelOptions)
 async def load_model_async(
     model: PathLike,
     provider: str = "auto",
     *,
-    decode: Callable[[Outputs], R],
+    decode: Callable[[Outputs], R] | None = None,
     **given: Unpack[ModelKeywords],
-) -> Model[R]: ...
-@overload
-async def load_model_async(
-    model: PathLike, provider: str = "auto", *, decode: None = None, **given: Unpack[ModelKeywords]
-) -> Model[Prediction]: ...
-@takes(ModelOptions)
-async def load_model_async(
-    model: PathLike, provider: str = "auto", **given: Any
-) -> Model[R] | Model[Prediction]:
+) -> Model[R]:
     """Load a model as :func:`load_model` does, on a thread, without blocking the event loop.
 
     A task that is cancelled no longer waits. Its model is closed as soon as it is loaded.
@@ -162,7 +146,9 @@ async def load_model_async(
         model = await load_model_async("mobilenet_v2")
         scores = await predict_async(model, photo)
     """
-    loading = LoopWorker("dala model").submit(partial(load_model, model, provider, **given))
+    loading = LoopWorker("dala model").submit(
+        partial(load_model, model, provider, decode=decode, **given)
+    )
     try:
         return await arrival(loading)
     except BaseException:
@@ -170,7 +156,7 @@ async def load_model_async(
         raise
 
 
-def _close_unused(loading: Future[Model[R] | Model[Prediction]]) -> None:
+def _close_unused(loading: Future[Model[R]]) -> None:
     if loading.exception() is None:
         loading.result().close()
 

@@ -7,7 +7,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypedDict, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypedDict, cast, overload
 
 import numpy as np
 
@@ -29,10 +29,17 @@ from dala.resources import Closing
 from dala.typing import ImageLike, NDArray, ParamValue
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    from dala.ml.results import Prediction
     from dala.ml.stream import StreamResult
 
-#: The type of a model's results.
-R = TypeVar("R")
+    #: The type of a model's results.
+    R = TypeVar("R", default=Prediction)
+else:
+    from typing import TypeVar
+
+    R = TypeVar("R")
 #: A tensor for a model.
 Tensor: TypeAlias = NDArray | Buffer
 

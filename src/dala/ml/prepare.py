@@ -54,7 +54,8 @@ def preprocess(
     with antialiasing is Pillow's filter without intermediate rounding, within 1/255 of it.
 
     Args:
-        image: an array, Frame, Pillow image or Buffer, or bytes with ``width`` and ``height``.
+        image: an array, Frame, Pillow image or Buffer, bytes with ``width`` and ``height``,
+            or the bytes of a picture file.
         size: (height, width) of the tensor.
         model: one of ``available_models()``, or a loaded model. It decides the other parameters,
             from ``size`` to ``antialias``: leave them out.
@@ -220,10 +221,28 @@ def on_device(
 def read_rgb(
     image: ImageLike, call: str, width: int | None = None, height: int | None = None
 ) -> SourceImage:
-    """Check a picture of any kind; a frame in the planes of a video becomes RGB."""
+    """Check a picture of any kind; a frame in the planes of a video becomes RGB.
+
+    Bytes without a size are a file, such as a PNG.
+    """
+    if isinstance(image, bytes | bytearray | memoryview) and width is None and height is None:
+        image = _decoded(bytes(image), call)
     if isinstance(image, Frame) and image.format in PLANAR:
         image = image.to("rgb")
     return read(image, width, height, call)
+
+
+def _decoded(data: bytes, call: str) -> Frame:
+    try:
+        return Frame.open(data)
+    except ParameterError as error:
+        raise ParameterError(
+            f"{call}: bytes need width and height, or must be a picture file, got {len(data):,} "
+            f"bytes. {error}",
+            call=call,
+            argument="width",
+            expected="the width and height of the picture",
+        ) from error
 
 
 def host_pixels(picture: SourceImage) -> NDArray:

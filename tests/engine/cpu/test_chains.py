@@ -12,8 +12,8 @@ from dala.gpu.compute.engines.base import Link, Task, Tensor
 from dala.gpu.compute.engines.cpu.cache import ObjectCache
 from dala.gpu.compute.engines.cpu.engine import CPUEngine
 from dala.gpu.compute.engines.cpu.jit import Jit
-from dala.gpu.compute.engines.cpu.rows import plan as cpu_rows_plan
-from dala.gpu.compute.engines.cpu.rows.chain import make_chain, stage_by_stage
+from dala.gpu.compute.engines.cpu.loops import plan as cpu_rows_plan
+from dala.gpu.compute.engines.cpu.loops.chain import make_chain, stage_by_stage
 from dala.gpu.compute.engines.cpu.threads import ThreadPool
 from tests.support.cpu_programs import NUMPY, X86, engine, store, tiny_tiles
 from tests.support.row_programs import (

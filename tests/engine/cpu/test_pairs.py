@@ -8,8 +8,8 @@ import pytest
 import dala
 from dala.gpu.compute import Pipeline, buffer_zeros, from_array
 from dala.gpu.compute.engines.base import Link, Tensor
-from dala.gpu.compute.engines.cpu.llvm.analysis import analyze
-from dala.gpu.compute.engines.cpu.rows.pair_stages import Part, add_pair_stages, first_params
+from dala.gpu.compute.engines.cpu.loops.pair_stages import Part, add_pair_stages, first_params
+from dala.gpu.compute.engines.cpu.rules.choose import analyze
 from dala.gpu.compute.kernel import get
 from tests.support.row_programs import programs_of
 

@@ -15,8 +15,8 @@ from dala.gpu.compute.engines.cpu import engine as cpu
 from dala.gpu.compute.engines.cpu.cache import ObjectCache
 from dala.gpu.compute.engines.cpu.engine import CPUEngine
 from dala.gpu.compute.engines.cpu.jit import Jit
-from dala.gpu.compute.engines.cpu.llvm.analysis import analyze
-from dala.gpu.compute.engines.cpu.rows.neighbor_stages import add_neighbor_stages
+from dala.gpu.compute.engines.cpu.loops.neighbor_stages import add_neighbor_stages
+from dala.gpu.compute.engines.cpu.rules.choose import analyze
 from dala.gpu.compute.engines.cpu.threads import ThreadPool
 from dala.gpu.compute.kernel import get
 from tests.support.cpu_programs import NUMPY, engine, store, tiny_tiles
@@ -144,7 +144,7 @@ def test_form_of_a_program(name, dtype, channels, form):
     known = {i: 2 for i, p in enumerate(program.params) if p.type == "s32"}
     analysis = analyze(program, known)
     assert analysis is not None
-    assert analysis.form == form
+    assert analysis.form.name == form
     assert (3 in analysis.kept or analysis.alpha is not None) == (channels == 4)
 
 
@@ -254,7 +254,7 @@ def test_tables_of_functions_of_a_byte(source):
     known = {i: 3 for i, p in enumerate(program.params) if p.type == "s32"}
     analysis = analyze(program, known, tables=True)
     assert analysis is not None
-    assert analysis.table
+    assert analysis.form.name == "table"
 
 
 def test_programs_that_are_not_vectorized():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dala.gpu.compute.engines.cpu.llvm.analysis import analyze, analyze_zero
-from dala.gpu.compute.engines.cpu.rows import strips
+from dala.gpu.compute.engines.cpu.loops import strips
+from dala.gpu.compute.engines.cpu.rules.choose import analyze
+from dala.gpu.compute.engines.cpu.rules.zero_parameter import ZeroVariant
 from dala.gpu.compute.kernel import get
 from dala.gpu.compute.lang.ir import Block, Value
 from tests.support.row_programs import assert_like_reference, image_of, programs_of
@@ -50,8 +51,8 @@ def test_strips_equal_the_reference(name: str, width: int) -> None:
     program, _ = programs_of(get(name), shape, "u8")
     analysis = analyze(program)
     assert analysis is not None
-    if analysis.zero is not None:
-        analysis = analyze_zero(analysis)
+    if isinstance(analysis.form, ZeroVariant):
+        analysis = analysis.form.analysis(analysis)
     stored = [v for c, v in enumerate(analysis.result) if c not in analysis.kept]
     assert strips.find_cut(analysis.block, stored, analysis.varying)
     params = {"despill": 0.0} if name == "chroma_key" else {}

@@ -7,7 +7,8 @@ import pytest
 
 from dala.gpu.compute import kernel
 from dala.gpu.compute.engines.cpu import engine as cpu
-from dala.gpu.compute.engines.cpu.llvm.analysis import analyze
+from dala.gpu.compute.engines.cpu.rules.choose import analyze
+from dala.gpu.compute.engines.cpu.rules.zero_parameter import ZeroVariant
 from dala.gpu.compute.kernel import get
 from tests.support.cpu_programs import tiny_tiles
 from tests.support.row_programs import assert_like_reference, image_of, programs_of
@@ -21,15 +22,15 @@ def analyzed(source):
     program, _ = programs_of(source, SHAPE, "u8")
     analysis = analyze(program)
     assert analysis is not None
-    assert analysis.form == "packed"
+    assert analysis.form.name == "packed"
     return analysis
 
 
 def test_chroma_key_keeps_colors_without_despill():
     analysis = analyzed(get("chroma_key"))
-    assert analysis.zero is not None
-    assert analysis.program.params[analysis.zero.param].name == "despill"
-    assert set(analysis.zero.kept) == {0, 1, 2}
+    assert isinstance(analysis.form, ZeroVariant)
+    assert analysis.program.params[analysis.form.param].name == "despill"
+    assert set(analysis.form.kept) == {0, 1, 2}
     data = image_of(SHAPE, "u8")
     for key in ((0.1, 0.8, 0.2), (0.5, 0.5, 0.5), (3e38, -3e38, 3e38)):
         for despill in (0.0, -0.0, 1.0):
@@ -47,7 +48,7 @@ SOURCE = """def k(px: Pixel, *, amount=0.0, big=1.0):
 @pytest.mark.parametrize("amount", [0.0, 0.5])
 def test_large_numbers_times_zero(tiny_tiles, amount, big):
     """Infinity times 0 is not 0: rows with such numbers are computed in full."""
-    assert analyzed(SOURCE).zero is not None
+    assert isinstance(analyzed(SOURCE).form, ZeroVariant)
     for shape in ((9, 67, 4), (5, 33, 3)):
         params = {"amount": amount, "big": big}
         assert_like_reference(kernel(SOURCE), [image_of(shape, "u8")], shape, "u8", params)
@@ -55,7 +56,7 @@ def test_large_numbers_times_zero(tiny_tiles, amount, big):
 
 def test_unbounded_functions_are_not_left_out():
     text = "def k(px: Pixel, *, a=0.0): return rgba(px.r + a / px.g, px.g, px.b * px.r, px.a)"
-    assert analyzed(text).zero is None
+    assert not isinstance(analyzed(text).form, ZeroVariant)
     data = image_of(SHAPE, "u8")
     data[0] = 0
     assert_like_reference(kernel(text), [data], SHAPE, "u8", {"a": 0.0})

@@ -298,7 +298,7 @@ def test_save_leaves_no_file_on_errors(tmp_path):
         with pytest.raises(dala.DalaError, match=text):
             made.save(path)
     for options, text in (
-        ({"codec": "acc"}, "Did you mean 'ac3' or 'aac'"),
+        ({"codec": "acc"}, "Did you mean 'aac' or 'ac3'"),
         ({"bit_rate": 3}, "bit_rate must be an int"),
         ({"codec": "opus"}, "cannot"),
     ):

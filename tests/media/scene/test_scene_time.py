@@ -148,7 +148,7 @@ def test_invalid_arguments_change_nothing():
             (lambda: scene.add_effect("blurr"), KeyError, "Did you mean 'blur'"),
             (lambda: scene.add_effect("blur", radios=3), UnknownParameter, "'radius'"),
             (lambda: scene.add_effect("blur", radius=-1), ParameterError, "radius"),
-            (lambda: scene.add_effect("blur", "foto"), ParameterError, "'photo'"),
+            (lambda: scene.add_effect("blur", "phto"), ParameterError, "'photo'"),
             (lambda: scene.add_node("vidoe"), ParameterError, "'video'"),
             (lambda: scene.add_text(5), ParameterError, "text must be a str"),
             (lambda: scene.remove_node("x"), ParameterError, "there is no node"),

@@ -55,6 +55,7 @@ def encode(
         context = stream.codec_context
         stream.width, stream.height, stream.pix_fmt = frames[0].width, frames[0].height, pixels
         context.time_base = base
+        context.thread_count = 1  # with more, the bytes depend on how busy the machine is
         if tags is not None:
             context.color_range, context.colorspace = tags
         if aspect is not None:

@@ -78,10 +78,8 @@ fn fetch(i: u32) -> vec4<f32> {
 }
 
 fn rounded(total: vec3<f32>) -> vec3<u32> {
-    let steps = total * 0.0009765625f;
-    let even = bitcast<vec3<u32>>(steps + 8388608.0f);
-    let odd = bitcast<vec3<u32>>(steps + 8388609.0f);
-    return max(even, odd - 1u);
+    let above = bitcast<vec3<f32>>(bitcast<vec3<u32>>(total) | vec3<u32>(1u));
+    return bitcast<vec3<u32>>(above * 0.0009765625f + 8388608.0f);
 }
 
 fn to_middle(c: vec3<u32>, a: f32) -> vec2<u32> {

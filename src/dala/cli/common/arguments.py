@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from typing import Any, Final, TypeAlias, cast
 
 from dala.arguments import Rate
+from dala.cli import COMMON
+from dala.cli.common.verbosity import says_what_it_did
 from dala.media.pictures.options import PictureOptions
 from dala.options import CommandOptions, DeviceOptions, OptionFacts
 
@@ -64,7 +66,8 @@ def flags(options: Options) -> dict[str, bool]:
         for flag in name.split(", ")
         if flag.startswith("-")
     }
-    return {"--help": False, "--debug": False, **own}
+    common = {flag: False for name in COMMON for flag in name.split(", ")}
+    return {"--help": False, "-h": False, **common, **own}
 
 
 def dest(flag: str, facts: OptionFacts) -> str:
@@ -86,15 +89,15 @@ def show(
     """
     if args.json:
         print(json.dumps(report, indent=2))
-    elif text is not None:
+    elif text is not None and says_what_it_did(args):
         print(text)
     note(args, notes)
     return code
 
 
 def note(args: argparse.Namespace, texts: Iterable[str]) -> None:
-    """Print notes on standard error, unless --json was given."""
-    for text in () if args.json else texts:
+    """Print notes on standard error, unless --json or --quiet was given."""
+    for text in () if args.json or args.quiet else texts:
         print(f"dala {args.command}: {text}", file=sys.stderr)
 
 

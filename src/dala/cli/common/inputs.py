@@ -111,8 +111,10 @@ def failure(source: Path, error: BaseException) -> str:
     return text if str(source) in text else f"{source}: {text}"
 
 
-def targets(sources: Sequence[Path], out: str) -> list[Path]:
+def targets(sources: Sequence[Path], out: str, format: str | None = None) -> list[Path]:
     """Return the path of each result: in a folder, with the name of its source.
+
+    ``format`` is the suffix of all results; by default those of the sources.
 
     Raises:
         ParameterError: two results would have the same name, or the folder is a file.
@@ -126,11 +128,13 @@ def targets(sources: Sequence[Path], out: str) -> list[Path]:
             f"of that name write '{out}/'."
         )
     seen: dict[str, Path] = {}
-    for source in sources:
-        other = seen.setdefault(source.name.lower(), source)
+    suffix = None if format is None else f".{format.lstrip('.')}"
+    names = [Path(s.name) if suffix is None else Path(s.name).with_suffix(suffix) for s in sources]
+    for source, name in zip(sources, names, strict=True):
+        other = seen.setdefault(str(name).lower(), source)
         if other is not source:
             raise ParameterError(f"'{other}' and '{source}' would have the same name in {out!r}.")
-    return [folder / source.name for source in sources]
+    return [folder / name for name in names]
 
 
 def refuse_overwriting(read: Sequence[Path], written: Sequence[Path]) -> None:

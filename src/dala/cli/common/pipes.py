@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from dala.cli.common.places import names_folder
 from dala.errors import ParameterError
 
 #: The name of standard input, or output.
@@ -17,17 +18,21 @@ PIPE: Final = "-"
 
 
 @contextmanager
-def piped(names: list[str], out: str, format: str | None) -> Iterator[tuple[list[str], str]]:
+def piped(
+    names: list[str], out: str, format: str | None, *, folders: bool = False
+) -> Iterator[tuple[list[str], str]]:
     """Yield the names with temporary files in place of "-"; a result is copied at the end.
 
     The input is read whole, because most containers are not readable without seeking. Nothing is
-    written to standard output unless the block succeeds.
+    written to standard output unless the block succeeds. With ``folders``, the format may be that
+    of the files in a folder.
 
     Raises:
         ParameterError: "-" is given for several inputs, or for the output without a format.
     """
-    if format is not None and out != PIPE:
-        raise ParameterError("--format is for the output '-'. A file has the format of its suffix.")
+    if format is not None and out != PIPE and not (folders and names_folder(out)):
+        where = "a folder or the output '-'" if folders else "the output '-'"
+        raise ParameterError(f"--format is for {where}. A file has the format of its suffix.")
     if PIPE not in (*names, out):
         yield names, out
         return

@@ -176,8 +176,12 @@ class Buffer(ArrayMethods, ShownArray, Closing):
 
     # reading ----------------------------------------------------------------------------------
     def read_binary(self) -> memoryview:
-        """Return the bytes, little-endian: a view of the memory if it is shared, else a copy."""
-        storage = self.storage("read_binary")
+        """Return the bytes, little-endian, read-only: a view of shared memory, else a copy."""
+        return self.shared_bytes("read_binary").toreadonly()
+
+    def shared_bytes(self, call: str) -> memoryview:
+        """Return the bytes to read and write: a view of the memory if it is shared, else a copy."""
+        storage = self.storage(call)
         view = self.engine.host_view(storage)
         if view is None:
             return self.engine.download(storage)
@@ -214,7 +218,8 @@ class Buffer(ArrayMethods, ShownArray, Closing):
 
     def numpy(self) -> NDArray:
         """Return a NumPy array: a view of the buffer's memory if it is shared, else a copy."""
-        array = np.frombuffer(self.read_binary(), NUMPY[self.dtype]).reshape(self.shape)
+        shared = self.shared_bytes("numpy")
+        array = np.frombuffer(shared, NUMPY[self.dtype]).reshape(self.shape)
         if self.readonly:
             array.flags.writeable = False
         return array

@@ -335,7 +335,9 @@ def read(b: Buffer) -> bytes:
 
 
 def read_binary(b: Buffer) -> memoryview:
-    """Return the buffer's bytes: its own memory on the cpu and reference devices, else a copy.
+    """Return the buffer's bytes, read-only.
+
+    They are its own memory on the cpu and reference devices, else a copy.
 
     >>> from dala.gpu.compute import buffer, read_binary
     >>> bytes(read_binary(buffer([1, 2], dtype="u8", device="cpu")))

@@ -161,8 +161,11 @@ class Renderer(Worker):
         self.shaders = None
 
     # errors -----------------------------------------------------------------------------------
-    def record_error(self, error: Exception) -> None:
-        """List an error, and keep it for the next call that waits. Safe on any thread."""
+    def record_error(self, error: Exception, at: int | None = None) -> None:
+        """List an error, and keep it for the next call that waits. Safe on any thread.
+
+        ``at`` is the offset of the command in its stream.
+        """
         if isinstance(error, DalaError):
             recorded = error.with_traceback(None)  # its frames reference bytes and pixels
             recorded.__context__ = None
@@ -171,6 +174,11 @@ class Renderer(Worker):
             for place in traceback.extract_tb(error.__traceback__)[-1:]:
                 recorded.add_note(f"In {place.name}, {place.filename}:{place.lineno}.")
             recorded.__cause__ = error.with_traceback(None)
+        if at is not None:
+            recorded.add_note(
+                f"Only this command, at byte {at} of its stream, was skipped; those before and "
+                "after it were executed."
+            )
         if not self._pending_error:
             self._pending_error.append(recorded)
         errors = self._errors()
@@ -194,13 +202,13 @@ class Renderer(Worker):
                 self.record_error(error)
                 return
             for fault in self.canvas.take_faults():
-                self.record_error(fault.error)
+                self.record_error(fault.error, fault.offset)
             if stop is None:
                 return
             try:
                 self._execute_other(data, stop)
             except Exception as error:  # a driver's, for example: the thread continues
-                self.record_error(error)
+                self.record_error(error, stop.offset)
             at = stop.end
 
     def _execute_other(self, data: bytes | bytearray, stop: Stop) -> None:

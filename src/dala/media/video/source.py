@@ -13,7 +13,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, TypeAlias
 
-from dala import forks
+from dala import budget, forks
 from dala.arguments import SECONDS, Flag
 from dala.errors import DalaError, MissingPackage, ParameterError, VideoError, VideoNotFound
 from dala.extras import pip_install
@@ -369,9 +369,10 @@ class FrameQueue:
             Exception: the error that ``finish`` was given, once.
         """
         end = math.inf if timeout is None else monotonic() + timeout
+        budget.check_deadline("video.open")
         with self._changed:
             while not self._items and not self._ended and (left := end - monotonic()) > 0:
-                self._changed.wait(min(left, 0.5))
+                budget.pause(self._changed, left, "video.open")
             if self._items:
                 if keep:
                     return self._items[0][0]

@@ -55,10 +55,31 @@ class Device:
     api: str = ""
 
 
+class DeviceList(list[Device]):
+    """Devices; printed, they are a table.
+
+    >>> print(DeviceList([Device("cpu", "AMD EPYC", "cpu", "cpu", False, ("u8",), "", "LLVM")]))
+    cpu  AMD EPYC  cpu, LLVM  u8
+    """
+
+    def __str__(self) -> str:
+        rows = [
+            (d.id, d.name, ", ".join(part for part in (d.kind, d.api) if part), " ".join(d.dtypes))
+            for d in self
+        ]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = (
+            "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        )
+        return "\n".join(lines)
+
+
 def devices() -> list[Device]:
     """Return all devices of this machine: WebGPU adapters (best first), the CPU, and the rest.
 
-    Adapters of a driver that cannot be loaded are missing; ``dala doctor`` says why.
+    Adapters of a driver that cannot be loaded are missing; ``dala doctor`` says why. Printed, they
+    are a table.
 
     >>> [d.id for d in devices() if d.backend != "webgpu"]
     ['cpu', 'reference', 'null']
@@ -82,7 +103,7 @@ def devices() -> list[Device]:
             "NumPy"),
         Device("null", "records, runs nothing", "null", "null", False, DTYPES),
     ]  # fmt: skip
-    return found
+    return DeviceList(found)
 
 
 def adapters() -> list[Adapter]:

@@ -56,14 +56,10 @@ class Stage:
             self.output = new
 
     def spec(self) -> Spec:
-        """Return the stage as a dict that ``Pipeline.add`` accepts."""
-        if self.output is None:
-            return {"op": self.op}
-        if self.kernel is None:
-            return {"op": self.op, "src": self.inputs[0], "dst": self.output}
+        """Return the stage as a dict that ``Pipeline.add`` accepts; all have the same keys."""
         return {
             "op": self.op,
-            "kernel": self.kernel.name,
+            "kernel": None if self.kernel is None else self.kernel.name,
             "inputs": list(self.inputs),
             "output": self.output,
             "params": dict(self.params),

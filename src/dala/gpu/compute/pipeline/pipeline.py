@@ -167,8 +167,16 @@ class Pipeline(Closing):
 
     @_Reading
     def stages(self) -> _Specs:
-        """The stages as dicts. ``p.stages()`` and ``Pipeline.stages(p)`` also work."""
+        """The stages as dicts of op, kernel, inputs, output and params.
+
+        ``p.stages()`` and ``Pipeline.stages(p)`` also work.
+        """
         return _Specs(stage.spec() for stage in self._stages)
+
+    @property
+    def ref(self) -> Pipeline:
+        """The pipeline itself, for code ported from Dala in other languages."""
+        return self
 
     @_Reading
     def stage_count(self) -> _Count:

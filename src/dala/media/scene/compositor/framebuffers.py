@@ -109,10 +109,10 @@ class FrameView(BorrowedBuffer):
         super().__init__(owner)
         self.root = root
 
-    def read_binary(self) -> memoryview:
+    def shared_bytes(self, call: str) -> memoryview:
         """Return the bytes: the framebuffer's memory if the host sees it, else a copy."""
-        self.storage("read_binary")
-        return super().read_binary() if self.root is None else self.root.data
+        self.storage(call)
+        return super().shared_bytes(call) if self.root is None else self.root.data
 
     def free(self) -> None:
         """Return the memory to the framebuffer. Freeing twice has no effect."""

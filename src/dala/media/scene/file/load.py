@@ -9,16 +9,19 @@ from __future__ import annotations
 import copy
 import json
 import os
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, TypeVarTuple
 
 from dala.arguments import checked_path
-from dala.budget import Charging
+from dala.budget import Charging, check_deadline, checked
 from dala.errors import DalaError, ParameterError, SceneFileError
 from dala.extras import pip_install
+from dala.media.scene.file.cost import NODE_BYTES, SceneCost
 from dala.media.scene.file.follows import load_follow
 from dala.media.scene.file.ids import check_ids, walk
 from dala.media.scene.file.record import (
@@ -42,10 +45,11 @@ from dala.media.scene.nodes.json_types import (
     join,
     without_call,
 )
-from dala.media.scene.nodes.nested import SceneNode, nesting, too_nested
+from dala.media.scene.nodes.nested import SceneNode
 from dala.media.scene.nodes.property_types import FontType, PathType, Value, Values
 from dala.media.scene.nodes.registry import NODE_TYPES
 from dala.media.scene.scene import Scene
+from dala.memory import check
 from dala.typing import PathLike
 
 if TYPE_CHECKING:
@@ -93,32 +97,60 @@ def load_scene(
     ...     scene["box"].size
     (8.0, 8.0)
     """
+    name, data, folder, problems = _checked(source, memory)
+    if base is not None:
+        folder = checked_path("load_scene", "base", base)
+    if not problems:
+        given = data, folder.resolve(), device, problems
+        made = _Loader(*given, memory=memory, place=place).scene()
+        if not problems:
+            return made
+        made.close()
+    raise SceneFileError(name, problems)
+
+
+def plan_scene(
+    source: PathLike | Mapping[str, JsonData], memory: int | str | None = None
+) -> SceneCost:
+    """Return what a frame of a scene file costs; it is checked, but nothing is opened or made.
+
+    Raises:
+        SceneFileError: the file has mistakes, or :func:`load_scene` would refuse its cost.
+
+    >>> str(plan_scene({"dala": 1, "width": 64, "height": 36, "nodes": []}))
+    '0 nodes, 1 scene in 1 level; 2,304 pixels a frame, at least 9 KiB of memory'
+    """
+    name, data, _, problems = _checked(source, memory)
+    if problems:
+        raise SceneFileError(name, problems)
+    return SceneCost.of(data)
+
+
+def _checked(
+    source: PathLike | Mapping[str, JsonData], memory: int | str | None
+) -> tuple[str, JsonItem, Path, list[str]]:
+    """Return the name of a scene file, its contents, its folder, and its mistakes."""
     if isinstance(source, Mapping):
         name, data, folder = "scene", dict(source), Path(".")
     else:
         path = checked_path("load_scene", "source", source)
         name, data, folder = path.name, read(path), path.parent
-    if base is not None:
-        folder = checked_path("load_scene", "base", base)
     problems: list[str] = []
+    check_deadline("load_scene")  # parsing is one call
     try:
-        data = copy.deepcopy(data)
+        if isinstance(source, Mapping):
+            data = copy.deepcopy(data)
         _check_version(data, problems)
-        if not problems and (problem := too_nested(_nesting(data, {}))):
+        cost = SceneCost.of(data)
+        if not problems and (problem := cost.problem(memory)):
             problems.append(f"nodes: {problem}")
         if not problems:
+            check(NODE_BYTES * cost.nodes, "load_scene")
             scene_object().check(data, "", problems)
             check_ids(data, problems)
-        if not problems:
-            made = _Loader(
-                data, folder.resolve(), device, problems, memory=memory, place=place
-            ).scene()
-            if not problems:
-                return made
-            made.close()
     except RecursionError:
         problems.append("nodes: groups are nested too deep.")
-    raise SceneFileError(name, problems)
+    return name, data, folder, problems
 
 
 def read(path: PathLike) -> JsonValue:
@@ -161,8 +193,8 @@ def _constant(text: str) -> NoReturn:
 def _object(pairs: list[tuple[str, JsonValue]]) -> JsonDict:
     made = JsonDict(pairs)
     if len(made) < len(pairs):
-        keys = [key for key, _ in pairs]
-        made.repeated = tuple(key for key in made if keys.count(key) > 1)
+        counts = Counter(key for key, _ in pairs)
+        made.repeated = tuple(key for key, times in counts.items() if times > 1)
     return made
 
 
@@ -174,14 +206,6 @@ def _check_version(data: JsonValue, problems: list[str]) -> None:
             f"dala: this is version {version:g} of the format, and {VERSION} is the newest that "
             f"this version of Dala reads. Update it: {pip_install(upgrade=True)}"
         )
-
-
-def _nesting(data: JsonValue, found: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """Return how deep a scene is and how many are in it; ``found`` has those of inner scenes."""
-    if id(data) not in found:
-        inner = [item["scene"] for _, item in walk(data) if "scene" in item]
-        found[id(data)] = nesting([_nesting(scene, found) for scene in inner])
-    return found[id(data)]
 
 
 # making the scene ---------------------------------------------------------------------------------
@@ -200,6 +224,8 @@ class _Loader:
     def __post_init__(self) -> None:
         self.record = FileRecord(self.data, self.base)
         self.taken = {item["id"] for _, item in walk(self.data) if "id" in item}
+        #: The numbers that are left for nodes without ids, by type.
+        self.numbers: defaultdict[str, Iterator[int]] = defaultdict(lambda: count(1))
         #: Animations, and effects listed before their input: made after all other nodes.
         self.later: list[
             tuple[NodeBuilder, JsonItem, str, tuple[str | None, str | None] | None]
@@ -214,7 +240,7 @@ class _Loader:
         try:
             made.duration = data.get("duration")
             self._nodes(made, data["nodes"], join(self.home, "nodes"))
-            for group, item, at, after in self.later:
+            for group, item, at, after in checked(self.later, "load_scene"):
                 if item["type"] == "animation":
                     self._animate(made, item, at, after)
                 else:
@@ -237,7 +263,7 @@ class _Loader:
 
     def _items(self, name: str) -> Iterator[tuple[str, JsonItem]]:
         """Yield the entries of a list of the file, with their locations."""
-        for number, item in enumerate(self.data.get(name, ())):
+        for number, item in checked(enumerate(self.data.get(name, ())), "load_scene"):
             yield f"{join(self.home, name)}[{number}]", item
 
     def _attempt(self, at: str, call: Callable[[*Ts], T], *args: *Ts) -> T | None:
@@ -252,19 +278,23 @@ class _Loader:
 
     def _nodes(self, home: NodeBuilder, items: list[JsonItem], at: str) -> None:
         before = None
-        for i, item in enumerate(items):
+        for i, item in checked(enumerate(items), "load_scene"):
             here = f"{at}[{i}]"
             if item["type"] == "animation":
                 self.later.append((home, item, here, (_id_of(home), _id_of(before))))
                 continue
-            nodes = home.scene_of().nodes
-            if item["type"] == "effect" and item.get("input", "") not in ("", *nodes):
+            if item["type"] == "effect" and self._is_early(home.scene_of(), item):
                 self.later.append((home, item, here, None))
                 continue
             node = self._attempt(here, self._make, home, item, here)
             before = node if node is not None else before
             if node is not None and NODE_TYPES[item["type"]].HOLDS == "nodes":
                 self._nodes(node, item.get("nodes", []), f"{here}.nodes")  # type: ignore[arg-type]
+
+    def _is_early(self, scene: Scene, item: JsonItem) -> bool:
+        """Return whether the input of an effect comes later in the file."""
+        given = item.get("input", "")
+        return given != "" and given not in scene._nodes
 
     def _make(self, home: NodeBuilder, item: JsonItem, at: str) -> Node:
         cls = NODE_TYPES[item["type"]]
@@ -312,10 +342,9 @@ class _Loader:
         return made
 
     def _id(self, type: str) -> str:
-        number = 1
-        while f"{type}-{number}" in self.taken:
-            number += 1
-        self.taken.add(f"{type}-{number}")
+        for number in self.numbers[type]:  # goes on where the last node of the type found one
+            if f"{type}-{number}" not in self.taken:
+                break
         return f"{type}-{number}"
 
     def _animate(
@@ -325,7 +354,7 @@ class _Loader:
         at: str,
         after: tuple[str | None, str | None] | None,
     ) -> None:
-        if item["node"] not in scene.nodes:
+        if item["node"] not in scene._nodes:
             return  # the node was refused, which is already reported
         made = self._attempt(at, self._animation, scene, item)
         if made is not None:
@@ -345,7 +374,7 @@ class _Loader:
         if not isinstance(nodes, list):
             nodes = int(nodes)
         else:
-            nodes = [id for id in nodes if id in scene.nodes]
+            nodes = [id for id in nodes if id in scene._nodes]
             if len(nodes) < len(item["nodes"]):
                 return
         options = {k: v for k, v in item.items() if k not in ("type", "nodes")}

@@ -61,7 +61,7 @@ class ImageNode(Node):
         image = image_id if image is None else image
         self.texture: Texture | None = None
         self._live: LivePicture | None = None
-        apply_pip(given, f"add_{self.type}")
+        apply_pip(given, f"add_{self.type}", (self.scene.width, self.scene.height))
         if image is not None or type(self) is ImageNode:
             self._use(image)
 

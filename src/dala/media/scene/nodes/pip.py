@@ -18,18 +18,33 @@ PIP_MARGIN: Final = 20.0
 PIP_ARGUMENTS: Final[dict[str, Argument]] = {
     "pip": Argument(
         t.BooleanType(),
-        "True for a picture in picture: top right, 200x150, 20 pixels from the edges.",
+        "True for a picture in picture: top right, 200x150, 20 pixels from the edges; smaller in "
+        "scenes without room for it.",
     ),
     "pip_position": Argument(t.PlaceType(), "Position of the picture in picture."),
     "pip_size": Argument(t.SIZE, "(width, height) of the picture in picture."),
 }
 
 
-def apply_pip(given: t.Values, call: str) -> None:
+def _fitted(canvas: tuple[float, float]) -> tuple[float, tuple[float, float]]:
+    """Return the default margin and size, smaller in scenes that have no room for them.
+
+    >>> _fitted((1280, 720)), _fitted((100, 100))
+    ((20.0, (200.0, 150.0)), (10.0, (80.0, 60.0)))
+    """
+    margin = min(PIP_MARGIN, *(side / 10 for side in canvas))
+    room = ((side - 2 * margin) / wanted for side, wanted in zip(canvas, PIP_SIZE, strict=True))
+    scale = min(1.0, *room)
+    return margin, (PIP_SIZE[0] * scale, PIP_SIZE[1] * scale)
+
+
+def apply_pip(given: t.Values, call: str, canvas: tuple[float, float]) -> None:
     """Replace the arguments of a picture in picture in those of a builder call.
 
+    ``canvas`` is the size of the scene.
+
     >>> given = {"pip": True}
-    >>> apply_pip(given, "add_video")
+    >>> apply_pip(given, "add_video", (1280, 720))
     >>> given
     {'margin': 20.0, 'size': (200.0, 150.0), 'position': 'top-right'}
     """
@@ -51,8 +66,9 @@ def apply_pip(given: t.Values, call: str) -> None:
         raise ParameterError(f"{call}: give position or pip_position, not both.")
     if size is not None and given.get("size") is not None:
         raise ParameterError(f"{call}: give size or pip_size, not both.")
-    given.setdefault("margin", PIP_MARGIN)
+    margin, fitted = _fitted(canvas)
+    given.setdefault("margin", margin)
     if size is not None or not {"size", "width", "height"} & given.keys():
-        given["size"] = PIP_SIZE if size is None else size
+        given["size"] = fitted if size is None else size
     if position is not None or not {"position", "x", "y"} & given.keys():
         given["position"] = PIP_POSITION if position is None else position

@@ -371,8 +371,8 @@ class TimeType(PropertyType):
 
 
 def place_of(call: str, argument: str, name: str) -> tuple[float, float]:
-    """Return a place by its name, as fractions of a box."""
-    return PLACES[ChoiceType(PLACES).check(call, argument, name)]
+    """Return a place by its name, as fractions of a box; "top_left" is "top-left"."""
+    return PLACES[ChoiceType(PLACES).check(call, argument, name.replace("_", "-"))]
 
 
 def as_tuple(value: Value) -> tuple[Value, ...] | None:

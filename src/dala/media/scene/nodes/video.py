@@ -109,7 +109,7 @@ class VideoNode(Node):
 
     def prepare(self, given: t.Values) -> None:
         """Take the arguments that are not properties."""
-        apply_pip(given, "add_video")
+        apply_pip(given, "add_video", (self.scene.width, self.scene.height))
         #: The source as it was given, and the options it was opened with.
         self.stream = given.pop("stream", None)
         #: Whether its own sound is heard.

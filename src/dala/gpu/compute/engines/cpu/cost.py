@@ -11,7 +11,7 @@ from dala.gpu.compute.engines.base import Geometry
 from dala.gpu.compute.lang.ir import Block, For, If, Program, Value
 
 if TYPE_CHECKING:
-    from dala.gpu.compute.engines.cpu.rows.plan import RowStage
+    from dala.gpu.compute.engines.cpu.loops.plan import RowStage
 
 #: Less work runs on the calling thread: sharing it would cost more than it saves.
 SINGLE_THREAD_NS: Final = 20_000.0

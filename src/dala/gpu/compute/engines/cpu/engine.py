@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from dala.gpu.compute.engines.compositing import Composer
     from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
     from dala.gpu.compute.engines.cpu.llvm.tiles import Host
-    from dala.gpu.compute.engines.cpu.rows.machine import Machine
+    from dala.gpu.compute.engines.cpu.loops.machine import Machine
 
 # Modules for images are imported on first use: most calls do not need them.
 
@@ -96,7 +96,7 @@ class CPUEngine(Engine):
     @property
     def machine(self) -> Machine:
         """The vector size and intrinsics of this CPU."""
-        from dala.gpu.compute.engines.cpu.rows.machine import Machine
+        from dala.gpu.compute.engines.cpu.loops.machine import Machine
 
         return Machine.of(self._jit.features)
 
@@ -166,7 +166,7 @@ class CPUEngine(Engine):
         """Return the LLVM IR of a program, before optimization."""
         text = None
         if program.out.pixels:
-            from dala.gpu.compute.engines.cpu.rows.chain import program_text
+            from dala.gpu.compute.engines.cpu.loops.chain import program_text
 
             text = program_text(self, program, geometry)
         return text or self._text(program, geometry, {})
@@ -184,7 +184,7 @@ class CPUEngine(Engine):
 
         def specialized(known: Mapping[int, int]) -> Runner | None:
             if program.out.pixels:
-                from dala.gpu.compute.engines.cpu.rows.chain import prepare_program
+                from dala.gpu.compute.engines.cpu.loops.chain import prepare_program
 
                 runner = prepare_program(self, program, geometry, known)
                 if runner is not None:
@@ -214,7 +214,7 @@ class CPUEngine(Engine):
 
     def chain(self, links: Sequence[Link], inputs: Sequence[Tensor]) -> Runner | None:
         """Return a runner that runs a chain in one pass over the image, or None."""
-        from dala.gpu.compute.engines.cpu.rows.chain import make_chain
+        from dala.gpu.compute.engines.cpu.loops.chain import make_chain
 
         return make_chain(self, links, inputs)
 
@@ -222,7 +222,7 @@ class CPUEngine(Engine):
         """Return whether two programs run faster as stages of a chain than fused."""
         if not (producer.out.pixels and consumer.out.pixels):
             return False
-        from dala.gpu.compute.engines.cpu.rows.chain import prefers_chain
+        from dala.gpu.compute.engines.cpu.loops.chain import prefers_chain
 
         return prefers_chain(self, producer, consumer)
 
@@ -252,7 +252,7 @@ class CPUEngine(Engine):
         """Return the analysis of a pixel program, or None if it cannot be emitted with vectors."""
         if not program.out.pixels:
             return None
-        from dala.gpu.compute.engines.cpu.llvm.analysis import analyze
+        from dala.gpu.compute.engines.cpu.rules.choose import analyze
 
         return analyze(program, known, tables=bool(self.machine.lookup))
 

@@ -1,36 +1,23 @@
-"""Analyze a pixel program before it is emitted with vectors, which hold many pixels.
+"""What the vector code of a pixel program depends on; a vector holds many pixels.
 
 Values are *uniform* (the same for every pixel of a vector: parameters, the row, loop counters) or
 *varying*. Uniform values stay scalars, so a loop over uniform bounds is a plain loop and an image
-read at a uniform offset is a plain load, whether or not the offset is a constant.
+read at a uniform offset is a plain load, whether or not the offset is a constant. The rules of
+``cpu/rules`` choose the form in which a program is emitted.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Final
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from dala.gpu.compute.engines.cpu.llvm.bytes.values import at_center, kept_channels
-from dala.gpu.compute.engines.cpu.llvm.bytes.zero import ZeroVariant, find_zero_variant
 from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS
-from dala.gpu.compute.engines.cpu.llvm.per_channel import flatten, to_bytes
-from dala.gpu.compute.engines.cpu.llvm.weighted_sums import (
-    ColorMatrix,
-    WeightedSum,
-    find_color_matrix,
-    find_weighted_sum,
-)
-from dala.gpu.compute.engines.unroll import unroll
 from dala.gpu.compute.lang.ir import (
-    Arg,
     Block,
-    Break,
-    Continue,
     For,
     If,
-    Out,
     Program,
     SetSlot,
     Slot,
@@ -40,16 +27,12 @@ from dala.gpu.compute.lang.ir import (
     values,
 )
 
-#: Loops are unrolled while the program stays below this many statements. Larger ones take longer to
-#: compile than they save.
-UNROLL_LIMIT: Final = 1000
-#: Larger programs compile faster position by position, where LLVM may give up on vectorizing.
-MAX_STATEMENTS: Final = 4000
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.cpu.loops.row import RowSpec
+
 #: The largest distance from its pixel at which a program may read.
 MAX_REACH: Final = 64
 
-_DTYPES: Final = ("u8", "f32")
-_CHANNELS: Final = (1, 3, 4)
 #: The range of a 32-bit int.
 _INT32: Final = (-(1 << 31), (1 << 31) - 1)
 
@@ -74,6 +57,18 @@ class Reach:
         return not (self.left or self.right or self.up or self.down)
 
 
+class Form(ABC):
+    """A form in which a program is emitted, with the facts that its rule found."""
+
+    name: ClassVar[str]
+    #: Bytes of scratch memory of the row function, which ``NAME.fill(job, scratch)`` fills.
+    scratch: ClassVar[int] = 0
+
+    @abstractmethod
+    def text(self, spec: RowSpec) -> str:
+        """Return the row function that a spec describes, and what it calls, as LLVM IR."""
+
+
 @dataclass
 class ProgramAnalysis:
     """A program, the form in which it is emitted, and the properties that its code depends on."""
@@ -83,38 +78,18 @@ class ProgramAnalysis:
     emitted: Program
     block: Block
     result: tuple[Value, ...]
+    form: Form
     #: Output channels that always equal a channel of an argument at the same pixel.
     kept: dict[int, tuple[int, int]] = field(default_factory=dict)
     varying: set[Value] = field(default_factory=set)
     varying_slots: set[Slot] = field(default_factory=set)
     #: For each argument.
     reach: list[Reach] = field(default_factory=list)
-    #: In a per-channel form: elements per pixel, the argument that provides alpha, and whether all
+    #: In a form per channel: elements per pixel, the argument that provides alpha, and whether all
     #: values are bytes.
     scale: int = 1
     alpha: int | None = None
     bytes: bool = False
-    #: Whether the program maps each byte to another, and a table lookup is faster than computing.
-    table: bool = False
-    #: The per-channel form as a weighted sum of bytes, if it is one: faster for most weights.
-    weighted_sum: WeightedSum | None = None
-    #: The program as a color matrix, if it is one.
-    color_matrix: ColorMatrix | None = None
-    #: What is left of a packed program where a parameter is 0, if that is less.
-    zero: ZeroVariant | None = None
-
-    @property
-    def form(self) -> str:
-        """The name of the form in which the program is emitted."""
-        if self.weighted_sum is not None:
-            return "weighted_sum"
-        if self.color_matrix is not None:
-            return "color_matrix"
-        if self.table:
-            return "table"
-        if self.bytes:
-            return "bytes"
-        return "packed" if self.emitted is self.program else "per_channel"
 
     @property
     def costly(self) -> bool:
@@ -126,124 +101,22 @@ class ProgramAnalysis:
         """Whether every statement can be emitted with vectors."""
         return all(_vectorizable(s, self) for s in statements(self.block))
 
+    def find_varying(self) -> None:
+        """Mark all values and slots that depend on the pixel."""
+        while _mark_varying(self, self.block, False):
+            pass
 
-def analyze(
-    program: Program, known: Mapping[int, int] | None = None, *, tables: bool = False
-) -> ProgramAnalysis | None:
-    """Analyze a program; return None if it cannot be emitted with vectors.
-
-    Args:
-        program: The program.
-        known: Parameters, by index, whose values may be assumed.
-        tables: Whether a table lookup beats any computation on this CPU.
-    """
-    out = program.out
-    if sys.byteorder != "little":  # pixels of four bytes are unpacked by shifts
-        return None
-    if not out.pixels or program.rank != 2:
-        return None
-    if any(a.kind not in ("pixel", "image") for a in program.args):
-        return None
-    stored: list[Arg | Out] = [out, *program.args]
-    if any(a.dtype not in _DTYPES or a.channels not in _CHANNELS for a in stored):
-        return None
-    block, result = unroll(program.body, program.result, known, UNROLL_LIMIT)
-    every = list(statements(block))
-    if len(every) > MAX_STATEMENTS or any(isinstance(s, (Break, Continue)) for s in every):
-        return None
-    kept = kept_channels(result, program)
-    analysis = _per_channel(program, block, result, kept, tables) or ProgramAnalysis(
-        program, program, block, result, kept
-    )
-    _find_varying(analysis)
-    if not analysis.table and not analysis.vectorizable:
-        return None
-    if not _find_reach(analysis):
-        return None
-    analysis.color_matrix = _color_matrix(analysis)
-    if out.dtype == "u8" and analysis.form == "packed":
-        analysis.zero = find_zero_variant(analysis)
-    return analysis
-
-
-def analyze_zero(analysis: ProgramAnalysis) -> ProgramAnalysis:
-    """Return the analysis of a program whose variant for a parameter of 0 is emitted."""
-    zero = analysis.zero
-    assert zero is not None
-    made = replace(
-        analysis, block=zero.block, result=zero.result, kept=zero.kept, varying=set(), zero=None
-    )
-    _find_varying(made)
-    return made
-
-
-def _per_channel(
-    program: Program,
-    block: Block,
-    result: tuple[Value, ...],
-    kept: dict[int, tuple[int, int]],
-    tables: bool,
-) -> ProgramAnalysis | None:
-    """Return the analysis of a program that treats all channels alike; None for others."""
-    alpha = kept.get(3) if program.out.channels == 4 else None
-    if alpha is not None and alpha[1] != 3:
-        return None
-    made = flatten(program, block, result, alpha is not None)
-    if made is None:
-        return None
-    original = block, result
-    emitted, block, result = made
-    of_bytes = {program.out.dtype, *(a.dtype for a in program.args)} == {"u8"}
-    analysis = ProgramAnalysis(program, emitted, block, result, scale=program.out.channels)
-    analysis.alpha = None if alpha is None else alpha[0]
-    if of_bytes:
-        found = to_bytes(block, result[0])
-        if found is not None:
-            analysis.block, analysis.result = found[0], (found[1],)
-            analysis.bytes = True
-            return analysis
-        if _is_table(analysis, tables):
-            analysis.table = True
-            return analysis
-    sums = None
-    if of_bytes and any(v.op == "image" and not at_center(v) for v in values(block)):
-        sums = find_weighted_sum(emitted, result[0], analysis.alpha)
-    # Unpacking four bytes by shifts is cheaper than widening and narrowing all of them.
-    if of_bytes and program.out.channels in (1, 4):
-        if sums is None:
-            return None
-        analysis = ProgramAnalysis(program, program, *original, kept)
-    analysis.weighted_sum = sums
-    return analysis
-
-
-def _color_matrix(analysis: ProgramAnalysis) -> ColorMatrix | None:
-    """Return a program as a color matrix if it is one and keeps alpha."""
-    program = analysis.program
-    if analysis.form != "packed" or len(program.args) != 1 or program.out.dtype != "u8":
-        return None
-    arg, channels = program.args[0], program.out.channels
-    if arg.dtype != "u8" or arg.channels != channels or not analysis.reach[0].pointwise:
-        return None
-    if channels == 1 or (channels == 4 and analysis.kept.get(3) != (0, 3)):
-        return None
-    return find_color_matrix(analysis.result, 0)
-
-
-def _is_table(analysis: ProgramAnalysis, always: bool) -> bool:
-    """Return whether a program is a costly function (or ``always``: any function) of one byte."""
-    _find_varying(analysis)
-    simple = len(analysis.program.args) == 1 and all(
-        v.op not in ("position", "element", "array") and (v.op != "image" or at_center(v))
-        for v in values(analysis.block)
-    )
-    return simple and (analysis.costly or always)
-
-
-def _find_varying(analysis: ProgramAnalysis) -> None:
-    """Mark all values and slots that depend on the pixel."""
-    while _mark_varying(analysis, analysis.block, False):
-        pass
+    def find_reach(self) -> bool:
+        """Find where arguments are read; return False if that is too far."""
+        spans = _Spans(list(statements(self.block)))
+        self.reach = [Reach() for _ in self.program.args]
+        for v in values(self.block):
+            if v.op == "image":
+                xs, ys = map(spans.of, v.args)
+                if any(max(-low, high) > MAX_REACH for low, high in (xs, ys)):
+                    return False
+                self.reach[v.attr[0]].include(xs, ys)
+        return True
 
 
 def _mark_varying(analysis: ProgramAnalysis, block: Block, masked: bool) -> bool:
@@ -286,18 +159,6 @@ def _vectorizable(s: Statement, analysis: ProgramAnalysis) -> bool:
 
 
 # where images are read --------------------------------------------------------------------------
-def _find_reach(analysis: ProgramAnalysis) -> bool:
-    spans = _Spans(list(statements(analysis.block)))
-    analysis.reach = [Reach() for _ in analysis.program.args]
-    for v in values(analysis.block):
-        if v.op == "image":
-            xs, ys = map(spans.of, v.args)
-            if any(max(-low, high) > MAX_REACH for low, high in (xs, ys)):
-                return False
-            analysis.reach[v.attr[0]].include(xs, ys)
-    return True
-
-
 class _Spans:
     """The smallest and the largest values that the ints of a program may have."""
 

@@ -20,7 +20,7 @@ from dala.gpu.compute.lang.ir import Program, values
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
-    from dala.gpu.compute.engines.cpu.rows.machine import Machine
+    from dala.gpu.compute.engines.cpu.loops.machine import Machine
 
 #: A number in the job block: ("dim" | "stride" | "shape", argument, axis).
 Word: TypeAlias = tuple[str, int, int]
@@ -116,7 +116,7 @@ def module_text(
     job = JobLayout(program, layout[0])
     if analysis is not None and machine is not None:
         # Imported here because element programs, which most processes run first, do not need it.
-        from dala.gpu.compute.engines.cpu.rows.forms.row_functions import pointwise_body
+        from dala.gpu.compute.engines.cpu.loops.pointwise import pointwise_body
 
         body = pointwise_body(module, analysis, job, machine)
     else:

@@ -98,18 +98,19 @@ def colors(picture: ImageFormat) -> int:
     return 1 if picture.channels == 1 else 3
 
 
-def shapes(radius: int, sums: int, size: int) -> list[tuple[int, int]]:
+def shapes(radius: int, reach: int, sums: int, size: int) -> list[tuple[int, int]]:
     """Return the invocations of a workgroup and its rows, best first, for a class of sizes.
 
     Large pictures have enough workgroups if each computes many rows; large radii, whose rows above
-    and below are read twice, gain by more rows. ``forms`` has the figures.
+    and below are read twice, gain by more rows, as programs do that read neighbors. ``forms`` has
+    the figures.
     """
     if size == 1:
         return [(128, 12)] if radius <= 8 else []
     if size == 2:
         return [(128, 36)] if sums <= MANY_SUMS else []
     if radius < 8:
-        return [(128, 48)]
+        return [(128, 48 if reach else 20)]
     wide = radius >= 12 and sums <= MANY_SUMS
     return [(256, 72), (128, 72)] if wide else [(128, 72)]
 
@@ -122,7 +123,7 @@ def choose_strip(
     sums = 2 * radius * colors(picture)
     if picture.dtype != "u8" or not 0 < sums <= MAX_SUMS:
         return None
-    for lanes, rows in shapes(radius, sums, size):
+    for lanes, rows in shapes(radius, reach, sums, size):
         strip = BlurStrip(radius, reach, lanes, rows)
         # Programs that read further would have too many rows blurred twice.
         fits = lanes <= workgroup and rows >= 8 * reach and strip.width > 0

@@ -58,7 +58,7 @@ class Sums:
     def rounding(self) -> str:
         """Return the function ``rounded`` if :meth:`middle` calls it: halves are rounded up.
 
-        A sum with 2**23 rounds halves to even numbers, with 2**23 + 1 to odd ones.
+        A sum with 2**23 is rounded to an integer. The last bit of the total makes halves larger.
         """
         if self.picture.dtype != "u8" or self.box:
             return ""
@@ -67,10 +67,8 @@ class Sums:
         given, made = (self._color(first, "").removesuffix("()") for first in (True, False))
         return (
             f"fn rounded(total: {given}) -> {made} {{\n"
-            f"    let steps = total * {0.5**MIDDLE_SHIFT}f;\n"
-            f"    let even = bitcast<{made}>(steps + 8388608.0f);\n"
-            f"    let odd = bitcast<{made}>(steps + 8388609.0f);\n"
-            f"    return max(even, odd - 1u){mask};\n}}\n"
+            f"    let above = bitcast<{given}>(bitcast<{made}>(total) | {made}(1u));\n"
+            f"    return bitcast<{made}>(above * {0.5**MIDDLE_SHIFT}f + 8388608.0f){mask};\n}}\n"
         )
 
     def result(self, total: str, count: str) -> str:

@@ -1,22 +1,22 @@
 """What is left of a program that stores bytes where a parameter is 0.
 
 Many filters add something times an amount. With an amount of 0, whole channels are often copies of
-the input, and what they would have needed is not computed. Row functions test this for every row;
-see ``rows/forms/row_functions.py``.
+the input, and what they would have needed is not computed. Row functions test this for every row.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field, replace
+from typing import Final
 
-from dala.gpu.compute.engines.cpu.llvm.bytes.values import kept_channels
-from dala.gpu.compute.engines.cpu.llvm.weighted_sums import needed_values
+from dala.gpu.compute.engines.cpu.llvm.analysis import Form, ProgramAnalysis
+from dala.gpu.compute.engines.cpu.loops.row import RowSpec, RowWithOther
+from dala.gpu.compute.engines.cpu.rules.program import Packed, PixelProgram
+from dala.gpu.compute.engines.cpu.rules.sums import needed_values
+from dala.gpu.compute.engines.cpu.rules.values import kept_channels
+from dala.gpu.compute.engines.cpu.vector.text import constant
 from dala.gpu.compute.lang.ir import FLOATS, Block, Value
-
-if TYPE_CHECKING:
-    from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
 
 #: Uniform factors of what is left out must not exceed 2 to this power: their product with 0 is 0.
 UNIFORM_BITS: Final = 10
@@ -27,9 +27,10 @@ _MOST_BITS: Final = 120
 
 
 @dataclass
-class ZeroVariant:
-    """A program for a parameter that is 0."""
+class ZeroVariant(Form):
+    """A packed program, and what is left of it for a parameter that is 0."""
 
+    name = "packed"
     #: The index of the parameter.
     param: int
     block: Block
@@ -38,23 +39,61 @@ class ZeroVariant:
     #: Uniform values of the whole program that must be small for this to hold.
     guarded: list[Value]
 
+    def text(self, spec: RowSpec) -> str:
+        """Return the row function of the program, which calls that of the variant."""
+        return _ZeroParameterRow(spec, self).text()
 
-def find_zero_variant(analysis: ProgramAnalysis) -> ZeroVariant | None:
-    """Return the variant that keeps more channels than the program itself, or None."""
-    program = analysis.program
-    if any(not isinstance(s, Value) or s.op == "get" for s in analysis.block.body):
+    def analysis(self, whole: ProgramAnalysis) -> ProgramAnalysis:
+        """Return the analysis of the variant."""
+        made = replace(
+            whole, block=self.block, result=self.result, kept=self.kept, varying=set(),
+            form=Packed(),
+        )  # fmt: skip
+        made.find_varying()
+        return made
+
+
+def zero_parameter(source: PixelProgram) -> ProgramAnalysis | None:
+    """Return the analysis of a program that keeps more channels where a parameter is 0."""
+    program = source.program
+    if program.out.dtype != "u8":
         return None
+    if any(not isinstance(s, Value) or s.op == "get" for s in source.block.body):
+        return None
+    whole = source.whole(Packed())
+    whole.find_varying()
     best: ZeroVariant | None = None
     for index, param in enumerate(program.params):
         if param.type != "f32":
             continue
-        folder = _Folder(index, analysis.varying)
-        made = tuple(folder.fold(v) for v in analysis.result)
+        folder = _Folder(index, whole.varying)
+        made = tuple(folder.fold(v) for v in source.result)
         found = kept_channels(made, program)
-        if len(found) > len(analysis.kept if best is None else best.kept):
+        if len(found) > len(source.kept if best is None else best.kept):
             needed = needed_values(made)  # LLVM drops what copied channels do not need
             best = ZeroVariant(index, Block([*needed]), made, found, folder.guarded)
-    return best
+    return None if best is None else replace(whole, form=best)
+
+
+class _ZeroParameterRow(RowWithOther):
+    """Emits a row function, and the one that it calls where a parameter is 0."""
+
+    def __init__(self, spec: RowSpec, variant: ZeroVariant) -> None:
+        zero = replace(spec, name=f"{spec.name}.zero", analysis=variant.analysis(spec.analysis))
+        super().__init__(spec, zero)
+        self.variant = variant
+
+    def begin(self) -> None:
+        """Call the other function, and return, where it computes the same."""
+        f, variant = self.f, self.variant
+        same = f.let(f"fcmp oeq float {self.params[variant.param]}, {constant(0.0, 'float')}")
+        fabs = f.module.intrinsic("fabs.f32", "float", "float")
+        for v in variant.guarded:
+            size = f.let(f"call float {fabs}(float {self.emitter.operand(v, False)})")
+            small = f.let(f"fcmp ole float {size}, {constant(2.0**UNIFORM_BITS, 'float')}")
+            same = f.let(f"and i1 {same}, {small}")
+        f.branch(same, "zero", "other")
+        self.call_other("zero", "other")
 
 
 @dataclass

@@ -5,7 +5,7 @@ itself and calls expensive functions (a gamma curve), each tile computes the 256
 the code that defines them, and looks every byte up.
 
 ``fill(ptr job, ptr table)`` writes the table. The row function (see
-:mod:`dala.gpu.compute.engines.cpu.rows.row`) finds a pointer to it after those to its rows.
+:mod:`dala.gpu.compute.engines.cpu.loops.row`) finds a pointer to it after those to its rows.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from dala.gpu.compute.engines.cpu.llvm.analysis import Form, ProgramAnalysis
 from dala.gpu.compute.engines.cpu.llvm.emitter import Emitter, ValueReader, allocate_slots
 from dala.gpu.compute.engines.cpu.llvm.metering import LoopMeter
-from dala.gpu.compute.engines.cpu.rows.row import RowFunction, RowSpec, fourths_from, row_writer
+from dala.gpu.compute.engines.cpu.loops.row import RowFunction, RowSpec, fourths_from, row_writer
+from dala.gpu.compute.engines.cpu.rules.program import PixelProgram
+from dala.gpu.compute.engines.cpu.rules.values import at_center
 from dala.gpu.compute.engines.cpu.vector.text import TYPES, FunctionText
-from dala.gpu.compute.lang.ir import Value
+from dala.gpu.compute.lang.ir import Value, values
 
 #: Entries of a table, a byte each.
 SIZE: Final = 256
@@ -27,13 +30,32 @@ _GROUP: Final = ", !llvm.access.group !0"
 _UNROLLED: Final = 4
 
 
-def table_functions(spec: RowSpec) -> str:
-    """Return the row function of a table lookup, and the function that fills the table."""
-    if spec.analysis.costly or not spec.analysis.vectorizable:
-        fill = _Fill(spec).text()
-    else:
-        fill = _fill_by_row(spec)
-    return fill + "\n" + _LookupRow(spec).text()
+class ByteTable(Form):
+    """A function of one byte, looked up."""
+
+    name = "table"
+    scratch = SIZE
+
+    def text(self, spec: RowSpec) -> str:
+        """Return the row function of a table lookup, and the function that fills the table."""
+        if spec.analysis.costly or not spec.analysis.vectorizable:
+            fill = _Fill(spec).text()
+        else:
+            fill = _fill_by_row(spec)
+        return fill + "\n" + _LookupRow(spec).text()
+
+
+def table(source: PixelProgram) -> ProgramAnalysis | None:
+    """Return the analysis of a function of one byte, if it is costly or tables always win."""
+    if not source.of_bytes or len(source.program.args) != 1 or source.flat is None:
+        return None
+    found = source.one_channel(ByteTable())
+    found.find_varying()
+    simple = all(
+        v.op not in ("position", "element", "array") and (v.op != "image" or at_center(v))
+        for v in values(found.block)
+    )
+    return found if simple and (source.tables or found.costly) else None
 
 
 def _fill_writer(spec: RowSpec) -> FunctionText:
@@ -83,7 +105,7 @@ class _Fill(ValueReader):
 
 def _fill_by_row(spec: RowSpec) -> str:
     """Return a ``fill`` that runs the program over a row of all bytes, which compiles faster."""
-    analysis = replace(spec.analysis, alpha=None, scale=1, table=False)
+    analysis = replace(spec.analysis, alpha=None, scale=1)
     once = replace(
         spec, name=f"{spec.name}.once", analysis=analysis, exact_args=[False], exact_out=False,
         far=(),

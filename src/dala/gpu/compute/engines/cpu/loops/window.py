@@ -15,19 +15,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.engines.cpu.llvm.metering import STOP_WORD
-from dala.gpu.compute.engines.cpu.rows.copies import (
+from dala.gpu.compute.engines.cpu.loops.copies import (
     ROWS_AHEAD,
     colors_function,
     copy_function,
     point_function,
     repeat_function,
 )
-from dala.gpu.compute.engines.cpu.rows.plan import RowSource, RowStage, original, reads_in_place
-from dala.gpu.compute.engines.cpu.rows.planes import PlaneStage
+from dala.gpu.compute.engines.cpu.loops.plan import RowSource, RowStage, original, reads_in_place
+from dala.gpu.compute.engines.cpu.loops.planes import PlaneStage
 from dala.gpu.compute.engines.cpu.vector.text import PLAIN_LOOP, Module, body_text
 
 if TYPE_CHECKING:
-    from dala.gpu.compute.engines.cpu.rows.runner import PlannedChain
+    from dala.gpu.compute.engines.cpu.loops.runner import PlannedChain
 
 #: Bytes of a row of a tile from which on parts are worth it.
 _LONG: Final = 1536
@@ -111,7 +111,7 @@ class SlidingWindow:
             offset, stride, scratch = (f.word(word + 5 + 3 * i + k) for k in range(3))
             self.rings.append((self.f.at(self.base, offset), stride, self.f.at(self.base, scratch)))
         for i, s in enumerate(self.stages):
-            if s.analysis is not None and s.analysis.table:
+            if s.table:
                 f.do(f"call void {self.names[i]}.fill(ptr %job, ptr {self.rings[i][2]})")
 
     def begin_tile(self, tile: str) -> None:

@@ -12,8 +12,8 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
-from dala.gpu.compute.engines.cpu.rows.forms.blur.rows import RowBlur
-from dala.gpu.compute.engines.cpu.rows.row import interleave
+from dala.gpu.compute.engines.cpu.loops.row import interleave
+from dala.gpu.compute.engines.cpu.rules.blur.rows import RowBlur
 from dala.gpu.compute.engines.sampling.gauss import MIDDLE_SHIFT, RESULT_SHIFT, byte_steps
 
 #: What is added to the sums of columns: half a unit, and half a step of the result.

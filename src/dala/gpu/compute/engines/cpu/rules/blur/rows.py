@@ -11,16 +11,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar, Final
 
-from dala.gpu.compute.engines.cpu.rows.copies import (
+from dala.gpu.compute.engines.cpu.loops.copies import (
     OUTPUT,
     ROWS_AHEAD,
     prefetch,
     repeat_function,
     whole_and_rest,
 )
-from dala.gpu.compute.engines.cpu.rows.machine import Machine
-from dala.gpu.compute.engines.cpu.rows.plan import UNROLLED_RADIUS, RowStage, blur_radius
-from dala.gpu.compute.engines.cpu.rows.row import fourths_from, row_writer
+from dala.gpu.compute.engines.cpu.loops.machine import Machine
+from dala.gpu.compute.engines.cpu.loops.plan import UNROLLED_RADIUS, RowStage, blur_radius
+from dala.gpu.compute.engines.cpu.loops.row import fourths_from, row_writer
 from dala.gpu.compute.engines.cpu.vector.text import Module
 
 #: The number of the image among the memory that ends with its last element.

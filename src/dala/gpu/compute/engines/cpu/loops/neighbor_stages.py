@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from dala.gpu.compute.engines.base import Link, Task, Tensor
 from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS
-from dala.gpu.compute.engines.cpu.llvm.weighted_sums import needed_values
+from dala.gpu.compute.engines.cpu.rules.sums import needed_values
 from dala.gpu.compute.lang.ir import (
     Arg,
     Block,

@@ -18,10 +18,10 @@ from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
 from dala.gpu.compute.engines.cpu.llvm.emitter import Emitter, ValueReader, allocate_slots
 from dala.gpu.compute.engines.cpu.llvm.metering import LoopMeter
-from dala.gpu.compute.engines.cpu.llvm.weighted_sums import find_color_sum
-from dala.gpu.compute.engines.cpu.rows.copies import OUTPUT, ROWS_AHEAD, prefetch, whole_and_rest
-from dala.gpu.compute.engines.cpu.rows.machine import Machine
-from dala.gpu.compute.engines.cpu.rows.strips import in_two_loops
+from dala.gpu.compute.engines.cpu.loops.copies import OUTPUT, ROWS_AHEAD, prefetch, whole_and_rest
+from dala.gpu.compute.engines.cpu.loops.machine import Machine
+from dala.gpu.compute.engines.cpu.loops.strips import in_two_loops
+from dala.gpu.compute.engines.cpu.rules.sums import find_color_sum
 from dala.gpu.compute.engines.cpu.vector.text import (
     NONTEMPORAL,
     STORED,

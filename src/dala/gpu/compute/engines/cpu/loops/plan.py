@@ -17,9 +17,8 @@ from typing import Final
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Link, Task, Tensor
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis, Reach
-from dala.gpu.compute.engines.cpu.rows.forms.table import SIZE
-from dala.gpu.compute.engines.cpu.rows.pair_stages import Part, first_params
-from dala.gpu.compute.engines.cpu.rows.planes import PlaneStage, planes_of
+from dala.gpu.compute.engines.cpu.loops.pair_stages import Part, first_params
+from dala.gpu.compute.engines.cpu.loops.planes import PlaneStage, planes_of
 
 #: The largest stack space for the rings and scratch rows of a tile.
 MAX_STACK: Final = 240 << 10
@@ -100,9 +99,14 @@ class RowStage:
         return not (computes or self.colors)
 
     @property
+    def table(self) -> int:
+        """Bytes of scratch memory that its program fills before the first row."""
+        return 0 if self.analysis is None else self.analysis.form.scratch
+
+    @property
     def scratch(self) -> bool:
         """Whether its row function needs scratch memory."""
-        return self.blur is not None or (self.analysis is not None and self.analysis.table)
+        return self.blur is not None or self.table > 0
 
     @property
     def read(self) -> list[int]:
@@ -207,7 +211,7 @@ def _choose_prefetch(stages: list[RowStage]) -> None:
     """
     last = stages[-1]
     for s in reversed(stages[:-1]):
-        computes = s.analysis is not None and not s.analysis.table
+        computes = s.analysis is not None and not s.table
         if computes and s.ring and (s.out.dtype, s.pixel) == (last.out.dtype, last.pixel):
             s.prefetches = True
             return
@@ -283,8 +287,8 @@ def lay_out(stages: list[RowStage], height: int, width: int, lanes: int) -> RowP
                 # A sum between the two passes has at most four bytes.
                 wide = columns + 2 * (s.margin + blur_radius(s.blur)) + 4 * LINE
                 at += _line(wide * s.channels * 4)
-            elif s.analysis is not None and s.analysis.table:
-                at += SIZE
+            else:
+                at += s.table
         if at <= MAX_STACK:
             plan.stack_bytes = next(size for size in _STACK_SIZES if size >= at)
             return plan

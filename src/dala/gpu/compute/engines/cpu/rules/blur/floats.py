@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable
 from typing import ClassVar, Final
 
-from dala.gpu.compute.engines.cpu.rows.forms.blur.rows import RowBlur
+from dala.gpu.compute.engines.cpu.rules.blur.rows import RowBlur
 
 #: Vectors per iteration where taps are looped over, so that a weight is loaded once for all.
 _VECTORS: Final = 4

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
-from dala.gpu.compute.lang.ir import Block, Program, Value
+from dala.gpu.compute.lang.ir import Value
 
 #: A byte that is read: argument, dx, dy, channel.
 ByteRead: TypeAlias = "tuple[int, int, int, int]"
-#: The most different weights of a weighted sum.
-MAX_GROUPS: Final = 8
 
 
 @dataclass
-class _Sum:
+class StoredSum:
     """A stored byte: a weight and the bytes that it multiplies, for each group."""
 
     groups: list[tuple[Value, list[ByteRead]]]
@@ -27,59 +25,8 @@ class _Sum:
     bits: Value
 
 
-@dataclass
-class WeightedSum(_Sum):
-    """The stored byte of a program for one channel."""
-
-    #: Loads the parameters.
-    block: Block
-    #: The program for one channel.
-    emitted: Program
-    #: The argument that provides alpha.
-    alpha: int | None
-
-
-@dataclass
-class ColorMatrix:
-    """The three stored colors of a pixel as sums of its colors."""
-
-    #: For each output channel: the weights of red, green and blue, and the bias.
-    rows: list[tuple[Value, Value, Value, Value]]
-    bits: Value
-    block: Block
-
-
-def find_weighted_sum(emitted: Program, stored: Value, alpha: int | None) -> WeightedSum | None:
-    """Return the weighted sum that a per-channel program of bytes stores, or None."""
-    found = _sum(stored)
-    if found is None or len(found.groups) > MAX_GROUPS:
-        return None
-    numbers = [*(weight for weight, _ in found.groups), found.bias, found.bits]
-    block = Block([*needed_values(numbers)])
-    return WeightedSum(found.groups, found.bias, found.bits, block, emitted, alpha)
-
-
-def find_color_matrix(stored: tuple[Value, ...], argument: int) -> ColorMatrix | None:
-    """Return three stored colors as sums of the colors of one argument's pixel, or None."""
-    rows = []
-    bits = zero = Value("const", "s32", (), 0)
-    for value in stored[:3]:
-        found = _sum(value)
-        if found is None:
-            return None
-        weights = {read: weight for weight, reads in found.groups for read in reads}
-        places = [(argument, 0, 0, c) for c in range(3)]
-        twice = len(weights) < sum(len(reads) for _, reads in found.groups)
-        if twice or any(read not in places for read in weights):
-            return None
-        r, g, b = (weights.get(read, zero) for read in places)
-        rows.append((r, g, b, found.bias))
-        bits = found.bits
-    needed = needed_values([*(v for row in rows for v in row), bits])
-    return ColorMatrix(rows, bits, Block(list(needed)))
-
-
-def _sum(v: Value) -> _Sum | None:
+def find_sum(v: Value) -> StoredSum | None:
+    """Return the sum that a stored byte is, or None for other values."""
     for op, end in (("min", 255), ("max", 0)):
         if v.op != op or v.type != "s32" or v.args[1].op != "const" or v.args[1].attr != end:
             return None
@@ -96,7 +43,7 @@ def _sum(v: Value) -> _Sum | None:
         if reads is None:
             return None
         groups.insert(0, (product.args[1], reads))
-    return _Sum(groups, total, bits) if groups and _known(total) else None
+    return StoredSum(groups, total, bits) if groups and _known(total) else None
 
 
 def find_color_sum(v: Value) -> tuple[tuple[int, int, int], list[int]] | None:

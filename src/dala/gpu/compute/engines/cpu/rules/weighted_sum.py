@@ -7,15 +7,57 @@ products are added in 32 bits.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
-from dala.gpu.compute.engines.cpu.llvm.weighted_sums import ByteRead, WeightedSum
-from dala.gpu.compute.engines.cpu.rows.forms.narrow import NarrowRow
-from dala.gpu.compute.engines.cpu.rows.row import RowSpec, interleave
+from dala.gpu.compute.engines.cpu.llvm.analysis import Form, ProgramAnalysis
+from dala.gpu.compute.engines.cpu.loops.row import RowFunction, RowSpec, interleave
+from dala.gpu.compute.engines.cpu.rules.narrow import NarrowRow
+from dala.gpu.compute.engines.cpu.rules.program import PixelProgram
+from dala.gpu.compute.engines.cpu.rules.sums import ByteRead, StoredSum, find_sum, needed_values
+from dala.gpu.compute.engines.cpu.rules.values import at_center
+from dala.gpu.compute.lang.ir import Block, Program, values
 
 #: Bytes of the parts of a vector that processors interleave and pack within.
 _LANE: Final = 16
+#: The most different weights of a weighted sum.
+MAX_GROUPS: Final = 8
+
+
+@dataclass
+class WeightedSum(Form):
+    """The stored byte of a program for one channel."""
+
+    name = "weighted_sum"
+    sum: StoredSum
+    #: Loads the parameters.
+    block: Block
+    #: The program for one channel.
+    emitted: Program
+    #: The argument that provides alpha.
+    alpha: int | None
+
+    def text(self, spec: RowSpec) -> str:
+        """Return the row function of the sum, where the CPU has products of pairs."""
+        if not spec.machine.pair_product:
+            return RowFunction(spec).text()
+        return WeightedSumRow(spec, self).text()
+
+
+def weighted_sum(source: PixelProgram) -> ProgramAnalysis | None:
+    """Return the analysis of a sum of neighbors whose weights are the same for all pixels."""
+    if not source.of_bytes or source.flat is None:
+        return None
+    emitted, block, (stored,) = source.flat
+    if all(v.op != "image" or at_center(v) for v in values(block)):
+        return None
+    found = find_sum(stored)
+    if found is None or len(found.groups) > MAX_GROUPS:
+        return None
+    numbers = [*(weight for weight, _ in found.groups), found.bias, found.bits]
+    form = WeightedSum(found, Block([*needed_values(numbers)]), emitted, source.alpha)
+    whole = source.program.out.channels in (1, 4)  # the plain function of wide weights
+    return source.whole(form) if whole else source.one_channel(form)
 
 
 class WeightedSumRow(NarrowRow):
@@ -27,8 +69,8 @@ class WeightedSumRow(NarrowRow):
             varying=set(), varying_slots=set(), scale=spec.analysis.program.out.channels,
             alpha=total.alpha, bytes=True,
         )  # fmt: skip
-        super().__init__(spec, analysis, total.bits)
-        self.sum = total
+        super().__init__(spec, analysis, total.sum.bits)
+        self.sum = total.sum
         #: The weights of each pair of groups.
         self.weights: list[str] = []
         self.bias = ""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final, cast
 
-from dala.gpu.compute.engines.cpu.llvm.bytes.values import scaled_byte
+from dala.gpu.compute.engines.cpu.rules.values import scaled_byte
 from dala.gpu.compute.lang.ir import (
     Block,
     For,

@@ -12,16 +12,22 @@ from typing import TYPE_CHECKING
 
 from dala.gpu.compute.engines.base import Geometry, Link, Runner, Task, Tensor
 from dala.gpu.compute.engines.cpu.launch import do_nothing, lazily
-from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis, analyze
-from dala.gpu.compute.engines.cpu.rows.forms.blur.stage import blur_fits
-from dala.gpu.compute.engines.cpu.rows.neighbor_stages import add_neighbor_stages
-from dala.gpu.compute.engines.cpu.rows.pair_stages import (
+from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
+from dala.gpu.compute.engines.cpu.loops.neighbor_stages import add_neighbor_stages
+from dala.gpu.compute.engines.cpu.loops.pair_stages import (
     MAX_STATEMENTS,
     add_pair_stages,
     first_params,
 )
-from dala.gpu.compute.engines.cpu.rows.planes import planes_fit
-from dala.gpu.compute.engines.cpu.rows.runner import PlannedChain, plan_rows, rows_runner, rows_text
+from dala.gpu.compute.engines.cpu.loops.planes import planes_fit
+from dala.gpu.compute.engines.cpu.loops.runner import (
+    PlannedChain,
+    plan_rows,
+    rows_runner,
+    rows_text,
+)
+from dala.gpu.compute.engines.cpu.rules.blur.stage import blur_fits
+from dala.gpu.compute.engines.cpu.rules.choose import analyze
 from dala.gpu.compute.engines.cpu.variants import CountedVariant, Variants
 from dala.gpu.compute.engines.stages import stage_by_stage
 from dala.gpu.compute.engines.unroll import has_loops, loop_params
@@ -101,9 +107,9 @@ def prefers_chain(engine: CPUEngine, producer: Program, consumer: Program) -> bo
     )
     if first is None or second is None:
         return False
-    if not all(r.pointwise for r in second.reach) or first.form != second.form:
+    if not all(r.pointwise for r in second.reach) or first.form.name != second.form.name:
         return True
-    return first.form in ("weighted_sum", "color_matrix")  # a fused program would be neither
+    return first.form.name in ("weighted_sum", "color_matrix")  # a fused program would be neither
 
 
 def _fits(link: Link, links: Sequence[Link], inputs: Sequence[Tensor]) -> bool:
@@ -172,7 +178,7 @@ def _planned(
     if analysis is None:
         return None
     # Per-channel rows do not unpack pixels, so neighbor stages would save little.
-    worth = [f is not None and f.scale == 1 and f.form == "packed" for f in analysis]
+    worth = [f is not None and f.scale == 1 and f.form.name == "packed" for f in analysis]
     tries: list[tuple[Sequence[Link], list[ProgramAnalysis | None]]] = [(links, analysis)]
     for split in (lambda given, _: add_neighbor_stages(given, worth), add_pair_stages):
         more = split(*tries[-1])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from dala.gpu.compute.lang.ir import Block, Statement, Value
 
 if TYPE_CHECKING:
-    from dala.gpu.compute.engines.cpu.rows.row import RowFunction
+    from dala.gpu.compute.engines.cpu.loops.row import RowFunction
 
 #: Vectors of a strip.
 STRIP: Final = 64

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dala.gpu.compute.engines.base import Task
-from dala.gpu.compute.engines.cpu.rows.forms.blur.bytes import ByteBlur, byte_weights, is_narrow
-from dala.gpu.compute.engines.cpu.rows.forms.blur.floats import FloatBlur, float_weights
-from dala.gpu.compute.engines.cpu.rows.forms.blur.rows import RowBlur
-from dala.gpu.compute.engines.cpu.rows.plan import blur_radius
+from dala.gpu.compute.engines.cpu.loops.plan import blur_radius
+from dala.gpu.compute.engines.cpu.rules.blur.bytes import ByteBlur, byte_weights, is_narrow
+from dala.gpu.compute.engines.cpu.rules.blur.floats import FloatBlur, float_weights
+from dala.gpu.compute.engines.cpu.rules.blur.rows import RowBlur
 from dala.gpu.compute.engines.sampling.gauss import EXACT_RADIUS, byte_steps
 
 

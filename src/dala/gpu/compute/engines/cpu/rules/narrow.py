@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
-from dala.gpu.compute.engines.cpu.rows.row import RowSpec, RowWithOther
+from dala.gpu.compute.engines.cpu.loops.row import RowSpec, RowWithOther
 from dala.gpu.compute.lang.exact.fixed_point import NARROW_BITS
 from dala.gpu.compute.lang.ir import Value
 

@@ -17,11 +17,9 @@ from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
 from dala.gpu.compute.engines.cpu.llvm.kernel import assemble
 from dala.gpu.compute.engines.cpu.llvm.metering import is_long
 from dala.gpu.compute.engines.cpu.llvm.tiles import HEAD_WORDS
-from dala.gpu.compute.engines.cpu.rows.forms.blur.stage import blur_form, blur_weights, row_blur
-from dala.gpu.compute.engines.cpu.rows.forms.row_functions import row_functions
-from dala.gpu.compute.engines.cpu.rows.machine import Machine
-from dala.gpu.compute.engines.cpu.rows.pair_stages import Part
-from dala.gpu.compute.engines.cpu.rows.plan import (
+from dala.gpu.compute.engines.cpu.loops.machine import Machine
+from dala.gpu.compute.engines.cpu.loops.pair_stages import Part
+from dala.gpu.compute.engines.cpu.loops.plan import (
     RowPlan,
     RowStage,
     blur_radius,
@@ -29,8 +27,9 @@ from dala.gpu.compute.engines.cpu.rows.plan import (
     make_stages,
     original,
 )
-from dala.gpu.compute.engines.cpu.rows.row import RowSpec
-from dala.gpu.compute.engines.cpu.rows.window import SlidingWindow, table_size
+from dala.gpu.compute.engines.cpu.loops.row import RowSpec
+from dala.gpu.compute.engines.cpu.loops.window import SlidingWindow, table_size
+from dala.gpu.compute.engines.cpu.rules.blur.stage import blur_form, blur_weights, row_blur
 from dala.gpu.compute.engines.cpu.vector.text import Module
 from dala.gpu.compute.engines.scratch import scratch_memory
 from dala.gpu.compute.lang.ir import Program
@@ -59,7 +58,7 @@ class PlannedChain:
     def large(self) -> bool:
         """Whether no cache holds the output, and its rows can be stored around the caches."""
         plan, last = self.plan, self.plan.stages[-1]
-        if last.analysis is None or last.analysis.table or last.ring or last.store is not None:
+        if last.analysis is None or last.table or last.ring or last.store is not None:
             return False
         lines = [columns * last.pixel % 64 == 0 for columns in (plan.width, plan.columns)]
         return plan.height * plan.width * last.pixel >= cpu_cost.STREAM_BYTES and all(lines)
@@ -173,7 +172,7 @@ def rows_text(engine: CPUEngine, planned: PlannedChain, *, stream: bool = False)
             program = s.analysis.program.key, s.first_param, ahead, *exact, *far
             names[i] = shared.setdefault(program if s.beyond else name, name)
             if names[i] == name:
-                functions.append(row_functions(spec))
+                functions.append(spec.analysis.form.text(spec))
     window = SlidingWindow(module, planned, names, engine.machine.vector, stream=stream)
     functions.append(window.text())
     heading = "; a chain of " + ", ".join(_name(s) for s in stages) + "\n"

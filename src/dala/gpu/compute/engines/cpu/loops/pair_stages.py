@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from dala.gpu.compute.engines.base import Link, Task
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
-from dala.gpu.compute.engines.cpu.rows.neighbor_stages import (
+from dala.gpu.compute.engines.cpu.loops.neighbor_stages import (
     Split,
     Stage,
     rest_program,
@@ -46,9 +46,9 @@ _ELSEWHERE: Final = frozenset({"get", "pixel", "position", "dim", "element", "ar
 _ZERO, _ONE = (Value("const", "s32", (), n) for n in (0, 1))
 
 _Offset: TypeAlias = tuple[int, int]
-#: A value of a stage, all values that are read from its rows, with their offsets, and the offset
-#: of its neighbor.
-_Pair: TypeAlias = tuple[Value, list[tuple[Value, _Offset]], _Offset]
+#: The number of a stage's expression, a value that has it, all values that are read from its rows,
+#: with their offsets, and the offset of its neighbor.
+_Pair: TypeAlias = tuple[int, Value, list[tuple[Value, _Offset]], _Offset]
 
 
 @dataclass(frozen=True)
@@ -85,15 +85,17 @@ def add_pair_stages(
 
     def split(i: int, work: Program | Task) -> Split | None:
         found = analysis[i]
-        if found is None or not found.program.exact or found.form != "packed":
+        if found is None or not found.program.exact or found.form.name != "packed":
             return None
         block, result = unroll(found.block, found.result, limit=_UNROLL_LIMIT)
         pairs = _pairs(block, result)
         if not pairs:
             return None
+        # Parts of several offsets are one program: it is made and analyzed once.
+        shared = {number: value for number, value, *_ in pairs}
+        parts = {number: _part(found.program, value) for number, value in shared.items()}
         before: list[Stage] = [
-            (*_part(found.program, value), partial(Part, neighbor=offset))
-            for value, _, offset in pairs
+            (*parts[number], partial(Part, neighbor=offset)) for number, *_, offset in pairs
         ]
         return _rest(found.program, block, result, pairs), before
 
@@ -132,12 +134,12 @@ def _pairs(block: Block, result: tuple[Value, ...]) -> list[_Pair]:
             key = about.number, (dx, dy) if first else (-dx, -dy)
             groups.setdefault(key, []).append((v, (0, 0) if first else (dx, dy)))
     found = []
-    for (_, neighbor), group in groups.items():
+    for (number, neighbor), group in groups.items():
         here = [v for v, offset in group if offset == (0, 0)]
         if here and len(here) < len(group):
-            found.append((here[0], group, neighbor))
+            found.append((number, here[0], group, neighbor))
     # What needs several neighbors stays in the program. Its parts may be too much beside it.
-    size = sum(a.op != "const" for v, *_ in found for a in arguments_first([v]))
+    size = sum(a.op != "const" for _, v, *_ in found for a in arguments_first([v]))
     size += sum(v not in described for v in every)
     return found if len(found) >= _MIN_STAGES and size <= MAX_STATEMENTS else []
 
@@ -197,7 +199,7 @@ def _rest(program: Program, block: Block, result: tuple[Value, ...], pairs: list
     """Return a program that reads the rows of its parts."""
     args = list(program.args)
     replaced: dict[Value, tuple[int, tuple[Value, ...]]] = {}
-    for _, group, _ in pairs:
+    for *_, group, _ in pairs:
         for v, offset in group:
             replaced[v] = len(args), tuple(Value("const", "s32", (), n) for n in offset)
         args.append(Arg(f"pairs{len(args)}", "image", "f32", 2))

@@ -1,1 +1,0 @@
-"""Programs that store bytes: what they keep, and arithmetic that is cheaper for them."""
