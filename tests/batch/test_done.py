@@ -145,6 +145,24 @@ def test_results_in_other_storage(tmp_path, monkeypatch):
         storage.remove_tree("memory://done")
 
 
+def test_a_disk_that_is_full_for_records(tmp_path, monkeypatch):
+    """The report says why each task failed, and the next run does all of it."""
+    job = images(pictures(tmp_path / "in"), tmp_path / "out")
+    real = records.write
+
+    def full(name, content):
+        if "/done/" in name or "/failed/" in name or name.endswith("finished.json"):
+            raise StorageError(f"storage.write: no space is left for {name!r}.")
+        real(name, content)
+
+    monkeypatch.setattr(records, "write", full)
+    report = run_inline(job, InlineRunner(), retries=0)
+    assert {"no space is left for" in str(failure) for failure in report.failures} == {True}
+    monkeypatch.undo()
+    assert again(job)[1] is True
+    assert sorted(digests(tmp_path / "out")) == ["0.png", "1.png", "2.png"]
+
+
 # one job in a folder ------------------------------------------------------------------------------
 @pytest.mark.parametrize("place", ["local", "memory"])
 def test_other_filters_in_the_same_folder(tmp_path, place):
@@ -315,3 +333,27 @@ def test_a_folder_that_becomes_a_link_meanwhile(tmp_path):
         (out / "sub").symlink_to(other)
         os.rename(out / "moved" / path.name, other / path.name)
     assert not [name for name in os.listdir(other) if not name.startswith(".")]
+
+
+def test_where_folders_cannot_be_opened(tmp_path, monkeypatch):
+    """As on Windows: names are looked at before they are used."""
+    from dala.batch.storage import beneath, local
+
+    monkeypatch.setattr(beneath, "_BY_NUMBER", False)
+    monkeypatch.setattr(local, "fcntl", None)
+    source, out = pictures(tmp_path / "in"), tmp_path / "out"
+    job = images(source, out)
+    assert run_inline(job, InlineRunner()).ok
+    (out / "1.png").unlink()
+    assert again(job)[1] is True
+    assert sorted(digests(out)) == ["0.png", "1.png", "2.png"]
+    with (
+        Manifest(job.work).hold(),
+        pytest.raises(BatchError, match="another driver"),
+        Manifest(job.work).hold(),
+    ):
+        pytest.fail("two drivers")
+    (out / ".dala-batch").rename(tmp_path / "elsewhere")
+    (out / ".dala-batch").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StorageError, match="is a link, and a job writes only into"):
+        run_inline(job, InlineRunner(), resume=True)

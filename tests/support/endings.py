@@ -110,6 +110,7 @@ def child(work: Callable[[], Any]) -> tuple[int, str]:
         text, code = "", 1
         try:
             os.close(reading)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             parts._searched.clear()
             text, code = json.dumps(work()), 0
         except BaseException:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict
 from typing import Final
 
@@ -21,7 +21,7 @@ from dala.batch import storage
 from dala.batch.storage import STATE, Facts, records
 from dala.batch.storage.holding import Holder
 from dala.batch.tasks import JsonObject, Result, ResultFile
-from dala.errors import BatchError, StorageNotFound
+from dala.errors import BatchError, StorageError, StorageNotFound
 from dala.media.notices import notify
 from dala.typing import NDArray
 
@@ -98,7 +98,8 @@ class Manifest:
     def end(self, whole: bool) -> None:
         """Note that a run has ended; ``whole`` if nothing failed."""
         if whole:
-            records.write(self.file("finished.json"), {})
+            with suppress(StorageError):  # all is done, if the disk is full too
+                records.write(self.file("finished.json"), {})
 
     def clear(self) -> None:
         """Remove all records and unfinished results; the indexes of videos stay."""
@@ -173,9 +174,10 @@ class Manifest:
             return False
 
     def record_failure(self, id: str, label: str, error: str) -> None:
-        """Keep why a task was given up."""
+        """Keep why a task was given up, for people; the report has it, too."""
         about: JsonObject = {"id": id, "label": label, "error": error}
-        records.write(self.file("failed", f"{id}.json"), about)
+        with suppress(StorageError):  # it may have failed for a full disk
+            records.write(self.file("failed", f"{id}.json"), about)
 
     # one driver at a time -----------------------------------------------------------------------
     def hold(self) -> AbstractContextManager[None]:
