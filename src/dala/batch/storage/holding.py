@@ -166,17 +166,17 @@ class Holder:
             replaced = True
 
     def _refused(self, other: Sign | None) -> BatchError:
-        place = storage.shown(self._folder)
+        place = storage.shown(storage.home_of(self._folder) or self._folder)
         if other is None:
             return BatchError(
                 f"batch: another driver runs a job in {place!r}. Wait for it, or stop it first."
             )
         since = time.strftime("%H:%M:%S", time.localtime(other.since))
-        same = "this job" if other.job == self._job else f"another job, {other.job!r},"
+        same = "this job" if other.job == self._job else "another job"
         return BatchError(
             f"batch: another driver (process {other.process} on {other.machine}) has run {same} "
-            f"in this folder since {since}. Wait for it, stop it first, or choose another out. Its "
-            f"sign is in {place!r}."
+            f"in {place!r} since {since}. Wait for it, stop it first, or choose another out. Its "
+            f"state is in {storage.shown(other.job)!r}."
         )
 
     def beat(self) -> None:
