@@ -57,8 +57,23 @@ def ending(folder, *words, prefix=()):
 
 def test_killed_processes_leave_whole_files(tmp_path):
     """At any call while a file is unfinished: the old file is whole, or the new one."""
-    ending(tmp_path, "kill", "3", "video", "gif", "webp", "png", "audio", "page", "scene", "cut",
-           "batch pictures")  # fmt: skip
+    kinds = (
+        "video",
+        "gif",
+        "webp",
+        "png",
+        "audio",
+        "page",
+        "scene",
+        "batch pictures",
+        "batch videos",
+    )
+    ending(tmp_path, "kill", "2", *kinds)
+
+
+def test_a_partial_file_is_noticed(tmp_path):
+    with pytest.raises(AssertionError, match=r"careless, killed at \d+ of .*a\.txt is partial"):
+        ending(tmp_path, "kill", "5", "careless")
 
 
 @pytest.mark.long
