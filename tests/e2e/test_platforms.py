@@ -263,13 +263,12 @@ def test_a_process_of_windows_is_not_sent_a_signal(monkeypatch):
     import socket
     import time
 
-    from dala.batch import manifest
+    from dala.batch.storage.holding import Sign
 
     monkeypatch.setattr(sys, "platform", "win32")
     monkeypatch.setattr(os, "kill", lambda *given: pytest.fail("it was sent a signal"))
-    other = {"machine": socket.gethostname(), "process": 4, "beat": time.time()}
-    assert manifest._is_alive(other)
-    assert not manifest._is_alive({**other, "beat": 0.0})
+    assert Sign(socket.gethostname(), 4, "token", "job", 0.0, time.time()).is_alive()
+    assert not Sign(socket.gethostname(), 4, "token", "job", 0.0, 0.0).is_alive()
 
 
 def test_a_key_of_windows_appears_whole(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import Final, TypeAlias
 
 from dala.batch import storage
-from dala.batch.storage import Facts, Roots
+from dala.batch.storage import STATE, Facts, Roots
 from dala.errors import ParameterError, did_you_mean
 from dala.typing import PathLike
 
@@ -28,8 +28,6 @@ FIELDS: Final = {
     "path": "the folders below the pattern's root and the stem",
     "parent": "the folders below the pattern's root",
 }
-#: The folder with the state of jobs, in that of the results.
-STATE: Final = ".dala-batch"
 
 
 def patterns_of(given: Patterns, call: str) -> list[str]:

@@ -57,6 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: the arguments after the program's name; by default those of the process.
     """
+    _open_streams()
     arguments = list(sys.argv[1:] if argv is None else argv)
     if "numpy" not in sys.modules:  # OpenBLAS threads take time to start; no command needs them
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -86,6 +87,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"dala {name}: {text}", file=sys.stderr)
         return 2
     return code
+
+
+def _open_streams() -> None:
+    """Open the standard streams that the caller has closed (``>&-``), to nowhere.
+
+    Else the next file that is opened gets the number of one, and what libraries print goes into it.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+            os.set_inheritable(opened, True)  # for processes that this one starts
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
 
 
 def parse(arguments: Sequence[str]) -> tuple[str, ModuleType, argparse.Namespace]:
