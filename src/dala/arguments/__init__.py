@@ -33,6 +33,7 @@ from dala.arguments.numbers import (
 )
 from dala.arguments.words import Fitting, Flag, Selection, Settings, Text
 from dala.errors import DalaError, ParameterError
+from dala.untrusted.address import refuse_address
 
 if TYPE_CHECKING:
     from dala.typing import PathLike
@@ -64,6 +65,7 @@ def checked_path(
         encoded = b""
     if not encoded or b"\0" in encoded or isinstance(given, bytes):
         raise error.invalid(call, argument, "a str or Path", given)
+    refuse_address(call, argument, given, error)
     return Path(os.fsdecode(encoded))
 
 

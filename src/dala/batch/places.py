@@ -50,6 +50,11 @@ def absolute(name: PathLike, call: str, argument: str) -> str:
         raise ParameterError.invalid(call, argument, "a name or a pattern", name)
     text = os.fsdecode(name)
     if storage.is_url(text):
+        if storage.shown(text) != text:
+            raise ParameterError.invalid(
+                call, argument, "a URL without passwords and keys, which records would keep", text,
+                "Give them as options of storage: batch.storage.configure, --storage.",
+            )  # fmt: skip
         return text
     made = os.path.abspath(text.removeprefix("file://"))
     return made + "/" if text.endswith(("/", os.sep)) else made
@@ -186,7 +191,7 @@ def find_files(
                 seen.add(key)
             yield facts, root
         if not count:
-            raise FileNotFoundError(f"{call}: no file matches {pattern!r}.")
+            raise FileNotFoundError(f"{call}: no file matches {storage.shown(pattern)!r}.")
 
 
 def find_targets(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from dala.errors.masking import masked
+
 __all__ = ["counted", "describe", "did_you_mean", "printable"]
 
 
@@ -35,7 +37,7 @@ def describe(value: object) -> str:
     plain = (str, bytes, bool, int, float, complex, tuple, list, dict, set, frozenset, range)
     if value is None or isinstance(value, plain) or hasattr(value, "as_integer_ratio"):
         try:
-            shown = repr(value)
+            shown = masked(repr(value))
         except Exception:  # an element whose repr fails
             return type(value).__name__
         return shown if len(shown) <= 80 else f"{shown[:77]}..."

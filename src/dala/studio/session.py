@@ -35,6 +35,7 @@ from dala.studio.message import error_json, parsed
 from dala.studio.picture.renderer import StudioRenderer
 from dala.studio.viewer import Viewer
 from dala.typing import PathLike
+from dala.untrusted.address import scheme_of
 
 if TYPE_CHECKING:
     import asyncio
@@ -179,7 +180,8 @@ class StudioSession(Closing):
         if isinstance(data, dict):
             base = path.parent
             self.folders.trusted |= {
-                name if "://" in name else str((base / name).resolve()) for name in named_in(data)
+                name if scheme_of(name) is not None else str((base / name).resolve())
+                for name in named_in(data)
             }
 
     # files of pages -----------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from dala.media.filters.pipeline import FramePipeline
 from dala.media.filters.plans import Filter
 from dala.media.parts import PartFile
 from dala.typing import ImageLike, PathLike
+from dala.untrusted.address import refuse_address
 from dala.web.controls import Ranges, check_ranges
 from dala.web.document import ChainWriter, Document, Files
 from dala.web.explore import WebPlan, explore
@@ -176,6 +177,7 @@ def read_chain(path: PathLike) -> list[Filter]:
     ['invert', ('blur', {'radius': 3})]
     """
     where = os.fspath(path)
+    refuse_address(_CALL, "path", where)
     try:
         found = json.loads(Path(where).read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -15,6 +15,7 @@ from dala.errors import ParameterError, ShapeError
 from dala.media.images import read
 from dala.png import encode_png
 from dala.typing import ImageLike, NDArray, PathLike
+from dala.untrusted.address import refuse_address
 from dala.web.sources import FilterSource, WebSource
 
 #: Formats that every browser shows, by suffix.
@@ -45,6 +46,7 @@ def first_picture(picture: ImageLike | PathLike | None, call: str) -> PageImage:
         photos = resources.files("dala.samples").joinpath("photos")
         return PageImage(photos.joinpath("coffee.jpg").read_bytes(), "jpg")
     if isinstance(picture, str | os.PathLike):
+        refuse_address(call, "picture", picture)
         path = Path(os.fspath(picture))
         kind = _SHOWN.get(path.suffix.lower())
         if kind is None:

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import dala
-from dala.errors import ParameterError, VideoError, VideoNotFound
-from dala.media import Frame, video
+from dala.errors import AudioError, ParameterError, VideoError, VideoNotFound
+from dala.media import Frame, audio, video
 from dala.media.video import reach
 from tests.media.video.clips import encode, numbered
 from tests.support.canary import Canary
@@ -204,11 +204,37 @@ def served(clips):
     server.server_close()
 
 
-def test_a_url_may_be_a_playlist_of_urls(served):
+@pytest.mark.parametrize("name", ["list.m3u8", "list.mp4"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "localhost"])
+@pytest.mark.parametrize("kind", ["hls", "hls of hls", "hls with a key", "dash"])
+def test_a_playlist_of_a_host_leads_nowhere_unless_asked_for(served, clips, name, host, kind):
     url, texts, asked = served
-    texts["/list.m3u8"] = hls(f"{url}/one.ts")
-    assert count(f"{url}/list.m3u8") == 3
-    assert set(asked) == {"/list.m3u8", "/one.ts"}
+    port = url.rpartition(":")[2]
+    texts[f"/{name}"] = playlists(clips, port)[kind].replace("127.0.0.1", host)
+    if kind == "hls":
+        texts[f"/{name}"] = hls(f"http://{host}:{port}/a.ts")
+    told = name.endswith("m3u8") and kind != "dash"
+    with pytest.raises(VideoError, match=r"playlist.*playlists=True" if told else "cannot open"):
+        count(f"{url}/{name}", timeout=5)
+    with pytest.raises(AudioError):
+        audio.open(f"{url}/{name}").close()
+    assert set(asked) == {f"/{name}"}
+
+
+def test_a_trusted_playlist_of_a_host_may_name_others_but_no_files(served, clips, canary):
+    url, texts, asked = served
+    for name in ("one.ts", f"{url.replace('127.0.0.1', 'localhost')}/one.ts"):
+        asked.clear()
+        texts["/list.m3u8"] = hls(name)
+        assert count(f"{url}/list.m3u8", playlists=True) == 3
+        assert set(asked) == {"/list.m3u8", "/one.ts"}
+    for kind, text in playlists(clips, canary.port).items():
+        if kind in ("hls", "dash") or kind.endswith(("url", "key", "of hls", "data:")):
+            continue
+        texts["/list.m3u8"] = text
+        with pytest.raises(VideoError):
+            count(f"{url}/list.m3u8", timeout=2, playlists=True)
+    assert not canary.touched
 
 
 # Paths without a protocol are paths of the host.
@@ -223,6 +249,15 @@ def test_a_playlist_of_a_host_reaches_no_file(served, clips, canary, kind):
         with pytest.raises(VideoError):
             count(f"{url}/{name}", timeout=2)
     assert not canary.touched
+
+
+def test_no_playlist_from_far_away_reaches_files():
+    for scheme in reach.PROTOCOLS:
+        options = reach.container_options(scheme, playlists=True)
+        protocols = options["protocol_whitelist"].split(",")
+        formats = options["format_whitelist"].split(",")
+        assert ("file" in protocols) == ("concat" in formats) == (scheme == "file")
+        assert not {"subfile", "pipe", "fd", "concat"} & {*protocols}
 
 
 # references in MOV --------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any, Final, TypeAlias, cast
 
 from dala.arguments import Rate
+from dala.errors import masked
 from dala.media.pictures.options import PictureOptions
 from dala.options import CommandOptions, DeviceOptions, OptionFacts
 
@@ -85,9 +86,9 @@ def show(
         The exit code.
     """
     if args.json:
-        print(json.dumps(report, indent=2))
+        print(masked(json.dumps(report, indent=2)))
     elif text is not None:
-        print(text)
+        print(masked(str(text)))
     note(args, notes)
     return code
 
@@ -95,7 +96,7 @@ def show(
 def note(args: argparse.Namespace, texts: Iterable[str]) -> None:
     """Print notes on standard error, unless --json was given."""
     for text in () if args.json else texts:
-        print(f"dala {args.command}: {text}", file=sys.stderr)
+        print(f"dala {args.command}: {masked(text)}", file=sys.stderr)
 
 
 def volume(text: str) -> float:

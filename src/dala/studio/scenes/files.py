@@ -11,6 +11,7 @@ from dala.errors import ParameterError
 from dala.media.scene.file.record import is_file_param, is_font_file
 from dala.studio.catalogue.parameters import Json, JsonObject
 from dala.studio.folders import Folders
+from dala.untrusted.address import is_text, scheme_of
 
 
 def _named(value: Json, key: str, change: Callable[[str], str]) -> Json:
@@ -19,7 +20,7 @@ def _named(value: Json, key: str, change: Callable[[str], str]) -> Json:
         return {name: _named(item, name, change) for name, item in value.items()}
     if isinstance(value, list):
         return [_named(item, key, change) for item in value]
-    if isinstance(value, str) and value and "\n" not in value:
+    if isinstance(value, str) and value and not is_text(value):
         font = key == "font" and is_font_file(value)
         if font or key in ("source", "picture") or is_file_param(key, value):
             return change(value)
@@ -49,7 +50,7 @@ def check_files(document: JsonObject, base: Path, folders: Folders, call: str) -
         ParameterError: it names one.
     """
     for name in named_in(document):
-        if "://" in name:
+        if scheme_of(name) is not None:
             if name not in folders.trusted:
                 raise ParameterError.invalid(
                     call, "source", "a file", name, "Scenes of pages cannot open addresses."
@@ -68,7 +69,7 @@ def rebased(document: JsonObject, old: Path, new: Path) -> JsonObject:
         return document
 
     def change(name: str) -> str:
-        if "://" in name or os.path.isabs(name):
+        if scheme_of(name) is not None or os.path.isabs(name):
             return name
         return Path(os.path.relpath(old / name, new)).as_posix()
 

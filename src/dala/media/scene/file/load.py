@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, TypeVarTuple
 
 from dala.arguments import checked_path
 from dala.budget import Charging
-from dala.errors import DalaError, ParameterError, SceneFileError
+from dala.errors import DalaError, ParameterError, SceneFileError, describe
 from dala.extras import pip_install
 from dala.media.scene.file.follows import load_follow
 from dala.media.scene.file.ids import check_ids, walk
@@ -46,6 +46,7 @@ from dala.media.scene.nodes.property_types import FontType, PathType, Value, Val
 from dala.media.scene.nodes.registry import NODE_TYPES
 from dala.media.scene.scene import Scene
 from dala.typing import PathLike
+from dala.untrusted.address import has_control, is_text, scheme_of
 
 if TYPE_CHECKING:
     from dala.media.scene.animation.animation import Animation
@@ -270,7 +271,9 @@ class _Loader:
             if isinstance(type, FontType):
                 value = self._font(value, f"{at}.{key}")
             elif isinstance(type, PathType):
-                value = paths[key] = self._path(value, f"{at}.{key}")
+                if not (type.text and isinstance(value, str) and is_text(value)):
+                    value = self._path(value, f"{at}.{key}")
+                paths[key] = value
             elif name == "transition" and isinstance(value, dict | list):
                 value = self._transition(value, f"{at}.{key}")
             given[name] = value
@@ -343,10 +346,13 @@ class _Loader:
 
     # files ----------------------------------------------------------------------------------------
     def _path(self, value: str | float, at: str) -> str | int:
-        """Return what a source means: a path relative to the file, a URL, text, or a camera."""
+        """Return what a source means: a path relative to the file, a URL, or a camera."""
         if not isinstance(value, str):
             return int(value)
-        if "://" in value or "\n" in value:
+        if has_control(value):
+            what = f"{at}: {describe(value)} has a line end or another control character"
+            raise SceneFileError("", [f"{what}, which no path or URL has."])
+        if scheme_of(value) is not None:
             return value
         path = Path(os.path.normpath(self.base / value))
         if not path.is_file():
@@ -422,7 +428,7 @@ def named_files(path: PathLike) -> list[Path]:
         elif isinstance(value, list):
             for item in value:
                 walk(item, key)
-        elif isinstance(value, str) and "\n" not in value and "://" not in value:
+        elif isinstance(value, str) and not is_text(value) and scheme_of(value) is None:
             font = key == "font" and is_font_file(value)
             if value and (font or key == "source" or is_file_param(key, value)):
                 found.add(folder / value)

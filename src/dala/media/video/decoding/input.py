@@ -113,7 +113,8 @@ class VideoInput:
             if self._hwaccel is not None and self._opens_without():
                 raise self._hardware_refused(error) from error
             why = "It is not a video, its header is damaged, or it cannot be reached."
-            if not source.playlists and is_playlist(source.head(16)):
+            refused = source.url and isinstance(error, av.ArgumentError)  # its format is not listed
+            if not source.playlists and (refused or is_playlist(source.head(16))):
                 why = (
                     "It is a playlist, which names other files or hosts. If you trust it, open it "
                     "with playlists=True."

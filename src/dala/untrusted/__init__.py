@@ -1,0 +1,1 @@
+"""The gate for names, addresses and secrets of strangers."""

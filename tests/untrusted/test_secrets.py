@@ -1,0 +1,317 @@
+"""A marker in every place of every kind of URL never comes out of a call that fails."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import re
+import socket
+import traceback
+import warnings
+from contextlib import redirect_stderr, redirect_stdout, suppress
+
+import numpy as np
+import pytest
+
+pytest.importorskip("av", reason="needs the media extra")
+
+import dala
+from dala.cli import main
+from dala.errors import masked, masked_error
+from dala.gpu import Surface
+from dala.media import Frame, Scene, audio, live, load_scene, load_subtitles, video
+from dala.media.live.destination import destination_of
+from dala.media.video.source import source_of
+from dala.untrusted.secret import SecretUrl
+from tests.support.servers import web_server
+
+MARK = "mArKeR7"
+#: Each kind of URL with the marker in every place that may be a secret; {0} is a closed port.
+URLS = [
+    f"http://{MARK}:{MARK}@127.0.0.1:{{0}}/a.mp4?token={MARK}&sig={MARK}#{MARK}",
+    f"https://{MARK}@127.0.0.1:{{0}}/a.mp4?key={MARK}",
+    f"http://127.0.0.1:{{0}}/a b.mp4?{MARK} {MARK}",
+    f"http://127.0.0.1:{{0}}/list.m3u8#{MARK}",
+    f"rtmp://{MARK}:{MARK}@127.0.0.1:{{0}}/{MARK}/{MARK}?k={MARK}",
+    f'RTMP://127.0.0.1:{{0}}/app/it\'s {MARK} "{MARK}"',
+    f"rtmps://127.0.0.1:{{0}}/app/{MARK}",
+    f"rtsp://{MARK}:{MARK}@127.0.0.1:{{0}}/{MARK}?{MARK}#{MARK}",
+    f"srt://127.0.0.1:{{0}}?passphrase={MARK}{MARK}&streamid={MARK}",
+    f"rist://127.0.0.1:{{0}}?secret={MARK}",
+    f"tcp://127.0.0.1:{{0}}/{MARK}?{MARK}",
+    f"ftp://{MARK}:{MARK}@127.0.0.1:{{0}}/a.mp4?{MARK}",
+    f"whip+http://{MARK}:{MARK}@127.0.0.1:{{0}}/{MARK}?token={MARK}#{MARK}",
+    f"whip+https://127.0.0.1:{{0}}/whip/{MARK}",
+    # Mistakes.
+    f"gopher://{MARK}:{MARK}@127.0.0.1:{{0}}/{MARK}?{MARK}",
+    f"rtmp:/127.0.0.1:{{0}}/app/{MARK}",
+    f"rtmp:127.0.0.1:{{0}}/app/{MARK}",
+    f"srt:127.0.0.1:{{0}}?passphrase={MARK}",
+    f"http://127.0.0.1:99999/a.mp4?{MARK}",
+    f"http://[{MARK}/a.mp4?{MARK}",
+    f"http://127.0.0.1:{{0}}/a.mp4?{MARK}\n",
+    f"rtmp://127.0.0.1:{{0}}/app/{MARK}\n{MARK}",
+    f"rtmp://me:{MARK}/{MARK}@127.0.0.1:{{0}}/app",
+    f"rtsp://{'long' * 30}:{MARK}@127.0.0.1:{{0}}/cam",
+]
+
+
+@pytest.fixture(autouse=True)
+def on_cpu():
+    with dala.device("cpu"):
+        yield
+
+
+@pytest.fixture(scope="module")
+def port():
+    """A port of this machine that refuses connections: it is bound, and nobody listens."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory):
+    path = tmp_path_factory.mktemp("clip") / "in.mp4"
+    video.write(path, [np.full((48, 64, 3), 40, np.uint8)] * 4, fps=20)
+    return path
+
+
+def texts_of(error):
+    """Yield all that an error and those that led to it can show."""
+    seen, waiting = set(), [error]
+    while waiting:
+        each = waiting.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        waiting += [each.__cause__, each.__context__]
+        yield from (str(each), repr(each), repr(each.args), repr(vars(each)))
+        yield from traceback.format_exception(each)
+        if isinstance(each, OSError):
+            yield repr((each.filename, OSError.filename.__get__(each)))
+        with suppress(Exception):
+            yield repr(each.__reduce__())
+
+
+class Searched:
+    """Runs calls that fail, and searches all that comes out for the marker."""
+
+    def __init__(self) -> None:
+        self.failed = 0
+
+    def __call__(self, call, *args, **kwargs):
+        out, err, log = io.StringIO(), io.StringIO(), io.StringIO()
+        handler = logging.StreamHandler(log)
+        root = logging.getLogger()
+        root.addHandler(handler)
+        found = []
+        try:
+            with (
+                redirect_stdout(out), redirect_stderr(err),
+                warnings.catch_warnings(record=True) as told,
+            ):  # fmt: skip
+                warnings.simplefilter("always")
+                try:
+                    made = call(*args, **kwargs)
+                    found.append(repr(made))
+                except (Exception, SystemExit) as error:
+                    self.failed += 1
+                    found += texts_of(error)
+        finally:
+            root.removeHandler(handler)
+        found += [out.getvalue(), err.getvalue(), log.getvalue(), *(str(w.message) for w in told)]
+        for text in found:
+            # Frames of this test quote its source, which has the name of the marker only.
+            assert MARK not in text, text
+        return "".join(found)
+
+
+@pytest.fixture
+def searched():
+    made = Searched()
+    yield made
+    assert made.failed
+    assert MARK not in json.dumps(dala.diagnostics(), default=repr)
+
+
+@pytest.mark.parametrize("template", URLS, ids=range(len(URLS)))
+def test_calls_that_read(template, port, clip, tmp_path, searched):
+    url = template.format(port)
+    searched(video.open, url, timeout=1)
+    searched(video.open, url, timeout=1, playlists=True)
+    searched(video.open, url, hwaccel="nothing")
+    searched(video.open, url, bad_option=1)
+    searched(video.open, url, format="nothing")
+    searched(video.open, [url])
+    searched(audio.open, url)
+    searched(audio.open, url, track=9, layout="nothing")
+    searched(Frame.open, url)
+    searched(load_subtitles, url.replace("\n", ""))
+    searched(load_scene, url)
+    searched(video.write, tmp_path / "a.mp4", [np.zeros((8, 8, 3), np.uint8)], audio_from=url)
+    searched(video.write, tmp_path / "a.mp4", [np.zeros((8, 8, 3), np.uint8)], tracks_from=url)
+    searched(video.write, url, [np.zeros((8, 8, 3), np.uint8)], fps=20)
+    searched(lambda: repr(source_of(url)))
+
+
+@pytest.mark.parametrize("template", URLS, ids=range(len(URLS)))
+def test_scenes(template, port, tmp_path, searched):
+    url = template.format(port)
+    with Scene(64, 48) as scene:
+        for add in (scene.add_video, scene.add_audio, scene.add_image, scene.add_overlay):
+            searched(add, url)
+        searched(scene.add_video, url, bad=1)
+        searched(scene.add_effect, "lut_apply", lut=url)
+        searched(scene.add_text, "x", font=url)
+    for kind in ("video", "audio", "image", "overlay", "subtitles"):
+        data = {"dala": 1, "width": 64, "height": 48, "nodes": [{"type": kind, "source": url}]}
+        (tmp_path / "scene.json").write_text(json.dumps(data))
+        searched(load_scene, tmp_path / "scene.json")
+        searched(load_scene, data)
+
+
+@pytest.mark.parametrize("template", URLS, ids=range(len(URLS)))
+def test_live_outputs(template, port, tmp_path, searched, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    url = template.format(port)
+    searched(lambda: repr(destination_of(url, "live.open")))
+    searched(live.open, url, (64, 48), fps=0)
+    searched(live.open, url, (64, 48), encoder="nothing")
+    searched(live.open, [url], (64, 48))
+    searched(live.send, "nothing.mp4", url)
+    with Scene(64, 48) as scene, Surface(64, 48) as surface:
+        searched(scene.live, url, seconds=-1)
+        searched(surface.live, url, seconds=-1)
+    assert not list(tmp_path.iterdir())  # what is no URL could be a folder
+
+
+@pytest.mark.parametrize("template", [u for u in URLS if re.match("rtmps?:|rtsp:/|whip.https", u)])
+def test_receivers_that_refuse(template, port, searched):
+    """A process is started for each."""
+    searched(live.open, template.format(port), (64, 48), timeout=20, options={"nothing": MARK})
+
+
+@pytest.mark.parametrize("template", URLS, ids=range(len(URLS)))
+def test_command_lines(template, port, clip, tmp_path, searched, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    url, out = template.format(port), str(tmp_path / "out.mp4")
+    for words in (
+        ["filter", url, out, "--sepia", "--device", "cpu"],
+        ["filter", str(clip), out, "--sepia", "--nothing", url],
+        ["filter", str(clip), out, "--blur", url],
+        ["cut", url, out, "--from", "1", "--copy"],
+        ["live", url, "--to", "rtmp://127.0.0.1:1/a", "--fps", "0"],
+        ["live", str(clip), "--to", url, "--encoder", "nothing"],
+        ["batch", "videos", url, str(tmp_path / "out"), "--sepia", "--nothing"],
+        ["batch", "videos", url, str(tmp_path / "out"), "--sepia"],
+        ["compose", url, out],
+        ["studio", url],
+        [url],
+    ):
+        for more in ([], ["--debug"], ["--json"]):
+            searched(main, [*words, *more])
+
+
+@pytest.mark.parametrize("template", URLS, ids=range(len(URLS)))
+def test_studio_and_batch(template, port, clip, tmp_path, searched):
+    pytest.importorskip("uvicorn", reason="needs the studio extra")
+    from dala import batch, studio
+
+    url = template.format(port)
+    with studio.app(folders=[clip.parent], device="cpu") as made:
+        session = made.session
+        for message in (
+            {"do": "open", "path": url},
+            {"do": "open", "camera": url},
+            {"do": "open", "sample": url},
+            {"do": url, "path": url},
+            {"do": "render", "path": url},
+        ):
+            searched(session.do, message)
+        session.do({"do": "open", "path": str(clip)})
+        searched(session.do, {"do": "add", "kind": "filter", "name": url})
+        assert MARK not in json.dumps(session.state(), default=repr)
+    searched(studio.app, url)
+    scene = {"dala": 1, "width": 64, "height": 48, "nodes": [{"type": "video", "source": url}]}
+    (tmp_path / "scene.json").write_text(json.dumps(scene))
+    searched(studio.app, tmp_path / "scene.json", device="cpu")  # which may name addresses
+    if url.startswith("http://"):
+        out = tmp_path / "out"
+        searched(lambda: batch.videos(url, out / "{stem}.mp4", ["sepia"]).run())
+        searched(lambda: batch.videos(str(clip), f"{url}/{{stem}}.mp4", ["sepia"]).run())
+        assert not out.exists()
+
+
+def test_what_works_shows_no_secret_either(clip, tmp_path, searched):
+    with web_server() as web:
+        web.files["/a.mp4"] = clip.read_bytes()
+        url = f"{web.url.replace('//', f'//me:{MARK}@')}/a.mp4?token={MARK}#{MARK}"
+        with video.open(url) as reader, Scene(64, 48) as scene:
+            node = scene.add_video(url)
+            scene.render(0)
+            shown = [reader, reader.name, reader.source, node, scene, *scene.nodes.values()]
+            assert MARK not in repr(shown) + repr(vars(reader.source))
+            scene.save(tmp_path / "scene.json")
+        # A file that the user saves has what it needs to be opened again.
+        assert MARK in (tmp_path / "scene.json").read_text()
+        for more in ([], ["--json"]):
+            out = str(tmp_path / "out.mp4")
+            text = searched(main, ["filter", url, out, "--sepia", "--device", "cpu", *more])
+            assert "out.mp4" in text
+        searched(video.open, f"{web.url}/none.mp4?{MARK}")
+
+
+# parts --------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("template", URLS, ids=range(len(URLS)))
+def test_every_form_of_a_url_is_masked(template, port):
+    url = template.format(port)
+    secret = SecretUrl(url)
+    for text in (
+        f"{secret} {secret!r} {[secret]}",
+        secret.hide(f"at {url}: no"),
+        *(masked(t) for t in (repr(url), repr([url, url]), f"a {url!r} b", json.dumps([url]))),
+    ):
+        assert MARK not in text, text
+    assert SecretUrl(url).reveal() == url
+    assert SecretUrl(url) == SecretUrl(url) != url
+
+
+def test_causes_of_other_libraries():
+    class Foreign(Exception):
+        def __init__(self, url):
+            super().__init__(7)
+            self.url = url
+
+        def __str__(self):
+            return f"no answer from {self.url}"
+
+    url = f"https://host/a?{MARK}"
+    try:
+        try:
+            try:
+                raise OSError(2, "No such file", url)
+            except OSError as error:
+                raise Foreign(url) from error
+        except Foreign as error:
+            raise ValueError((url, 3)) from error
+    except ValueError as error:
+        found = masked_error(error)
+    assert MARK not in "".join(traceback.format_exception(found))
+    assert "Foreign: no answer from https://host/a" in "".join(traceback.format_exception(found))
+    assert str(found) == "('https://host/a', 3)"
+    plain = KeyError("x")
+    assert masked_error(plain) is plain
+
+
+def test_masking_takes_linear_time():
+    for text in (
+        "a" * 10**6 + ":",
+        "a:" * 10**5,
+        "http://" * 10**5,
+        "'http:" * 10**5,
+        ":/@" * 10**5,
+    ):
+        masked(text)
+        masked(text + "//")
