@@ -15,14 +15,34 @@ import numpy as np
 import pytest
 
 pytest.importorskip("av", reason="needs the media extra")
+pytest.importorskip("fsspec", reason="needs the batch extra")
 
 import dala
+from dala import batch, web
+from dala.batch.storage.faults import Retries
 from dala.cli import main
 from dala.errors import masked, masked_error
 from dala.gpu import Surface
-from dala.media import Frame, Scene, audio, live, load_scene, load_subtitles, video
+from dala.media import (
+    Frame,
+    Scene,
+    audio,
+    camera,
+    fonts,
+    live,
+    load_lut,
+    load_scene,
+    load_subtitles,
+    microphone,
+    screen,
+    video,
+)  # fmt: skip
+from dala.media.live.connection import connection_error
 from dala.media.live.destination import destination_of
+from dala.media.live.transport import SendingFailed
 from dala.media.video.source import source_of
+from dala.ml.gpu import load_model
+from dala.samples import photo
 from dala.untrusted.secret import SecretUrl
 from tests.support.servers import web_server
 
@@ -157,6 +177,26 @@ def test_calls_that_read(template, port, clip, tmp_path, searched):
 
 
 @pytest.mark.parametrize("template", URLS, ids=range(len(URLS)))
+def test_calls_that_take_other_names(template, port, tmp_path, searched, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    url = template.format(port)
+    picture = np.zeros((8, 8, 3), np.uint8)
+    with Scene(64, 48) as scene:
+        timeline = scene.add_timeline()
+        for call in (
+            Frame.from_array(picture).save, camera.open, microphone.open, screen.open, fonts.find,
+            load_lut, photo, scene.save, lambda: scene.render_to(url, 0.1), timeline.add_video,
+            timeline.add_image, load_model, lambda name: web.export(name, "page.html"),
+            lambda name: web.export(["sepia"], "page.html", picture=name), web.read_chain,
+            lambda name: batch.images(name, "out/", ["sepia"]).run(),
+            lambda name: batch.detect(name, model="faces", out="out/").run(), batch.read,
+            lambda name: batch.detect("*.png", model=name, out="out/").run(),
+        ):  # fmt: skip
+            searched(call, url)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("template", URLS, ids=range(len(URLS)))
 def test_scenes(template, port, tmp_path, searched):
     url = template.format(port)
     with Scene(64, 48) as scene:
@@ -217,7 +257,7 @@ def test_command_lines(template, port, clip, tmp_path, searched, monkeypatch):
 @pytest.mark.parametrize("template", URLS, ids=range(len(URLS)))
 def test_studio_and_batch(template, port, clip, tmp_path, searched):
     pytest.importorskip("uvicorn", reason="needs the studio extra")
-    from dala import batch, studio
+    from dala import studio
 
     url = template.format(port)
     with studio.app(folders=[clip.parent], device="cpu") as made:
@@ -261,6 +301,30 @@ def test_what_works_shows_no_secret_either(clip, tmp_path, searched):
             text = searched(main, ["filter", url, out, "--sepia", "--device", "cpu", *more])
             assert "out.mp4" in text
         searched(video.open, f"{web.url}/none.mp4?{MARK}")
+        store = batch.storage.FileStore(retries=Retries(attempts=2, first=0.01))
+        for name in ("none", "a.mp4"):
+            web.faults[:] = ["503"] * 9
+            searched(store.read, f"{url.replace('a.mp4', name)}")
+        searched(store.stat, f"{web.url}/none?{MARK}")
+
+
+def test_a_stream_that_is_sent_shows_no_secret():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"tcp://127.0.0.1:{server.getsockname()[1]}/{MARK}?tcp_nodelay=1&k={MARK}"
+        with live.open(url, (64, 48), timeout=20) as sink:
+            server.accept()[0].close()
+            assert MARK not in repr([sink, vars(sink), vars(sink._connection)])
+            assert MARK in sink.where.opened
+
+
+@pytest.mark.parametrize("template", [u for u in URLS if u.startswith(("rtsp:/", "whip"))])
+def test_what_ffmpeg_says_of_a_receiver(template, port):
+    where = destination_of(template.format(port), "live.open")
+    path = where.opened.split(str(port))[1]
+    said = SendingFailed(f"POST {path} to {where.opened}: 404", "")
+    found = "".join(texts_of(connection_error("live.open", where, said)))
+    assert MARK not in found
+    assert "cannot send to" in found
 
 
 # parts --------------------------------------------------------------------------------------------
@@ -276,6 +340,21 @@ def test_every_form_of_a_url_is_masked(template, port):
         assert MARK not in text, text
     assert SecretUrl(url).reveal() == url
     assert SecretUrl(url) == SecretUrl(url) != url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"rtmp://host/app/{MARK}", f"rtsp://host/{MARK}", f"rtsp://{MARK}@host/cam",
+        f"rtsp://me:{MARK}@host", f"srt://host:1?mode=caller&passphrase={MARK}",
+        f"https://host/a.mp4?{MARK}", f"http://host/a.mp4?token={MARK}&x=1", f"tcp://host/a#{MARK}",
+    ],
+)  # fmt: skip
+def test_parts_that_a_log_quotes(url):
+    log = (7, "failed", url, ("rtmp", 16, f"stream {MARK} not found, passphrase, token, mode"))
+    found = repr(SecretUrl(url).hidden(log))
+    assert MARK not in found
+    assert "stream *** not found, passphrase, token, mode" in found
 
 
 def test_causes_of_other_libraries():

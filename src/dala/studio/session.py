@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 import dala
 from dala import forks
 from dala.budget import Limits
-from dala.errors import DalaError, ParameterError
+from dala.errors import DalaError, ParameterError, masked_error
 from dala.offload import LoopWorker
 from dala.resources import Closing
 from dala.studio.cards.chain import ChainRunner
@@ -145,7 +145,8 @@ class StudioSession(Closing):
         except Exception as error:
             if not isinstance(error, DalaError | OSError | ValueError | MemoryError):
                 # A mistake of ours must not end the session.
-                _log.exception("dala studio: a message was answered with an error")
+                told = "dala studio: a message was answered with an error"
+                _log.error(told, exc_info=masked_error(error))
             head: JsonObject = {} if id is None else {"reply": id, "ok": False}
             viewer.send(json.dumps({**head, "error": error_json(error)}))
         else:

@@ -42,14 +42,29 @@ class SecretUrl:
         'POST ***: 404, https://host/'
         """
         text = text.replace(self._true, str(self))
-        found = _PARTS.fullmatch(self._true)
-        parts = () if found is None else found.groups()
-        if str(self).endswith(parts[1] or "\0"):  # a path that is shown
-            parts = (parts[0], *parts[2:])
-        for part in sorted((p for p in parts if p), key=len, reverse=True):
-            if len(part) >= _SHORTEST:
-                text = text.replace(part, "***")
+        for part in sorted(self._parts(), key=len, reverse=True):
+            text = text.replace(part, "***")
         return masked(text)
+
+    def _parts(self) -> set[str]:
+        """Return what of the URL may not be shown, in whole and in parts."""
+        found = _PARTS.fullmatch(self._true)
+        user, path, query, fragment = found.groups("") if found is not None else ("",) * 4
+        values = (pair.partition("=")[2] or pair for pair in query.split("&"))
+        parts = [user, *user.split(":"), query, *values, fragment]
+        if not str(self).endswith(path):
+            parts += [path, path.rpartition("/")[2]]
+        return {part for part in parts if len(part) >= _SHORTEST}
+
+    def hidden(self, value: object) -> object:
+        """Return an argument of another library's error, with its texts as ``hide`` returns them.
+
+        >>> SecretUrl("rtmp://host/app/key-1").hidden((3, "no stream key-1", ("x", "/app/key-1")))
+        (3, 'no stream ***', ('x', '***'))
+        """
+        if isinstance(value, tuple):
+            return tuple(map(self.hidden, value))
+        return self.hide(value) if isinstance(value, str) else value
 
     def __str__(self) -> str:
         return masked_url(self._true)

@@ -149,10 +149,15 @@ class VideoSource:
         """Open the container; ``timeout`` is for what is not a file."""
         if (self.url or self.live) and self.stream is None:
             more["timeout"] = (timeout, timeout)
-        return open_container(
-            self.handle, format=self.format, options=dict(self.options),
-            container_options=self.reach, **more,
-        )  # fmt: skip
+        try:
+            return open_container(
+                self.handle, format=self.format, options=dict(self.options),
+                container_options=self.reach, **more,
+            )  # fmt: skip
+        except av.FFmpegError as error:  # its log may quote a part, such as a stream key
+            if isinstance(self.name, SecretUrl):
+                error.args = tuple(map(self.name.hidden, error.args))
+            raise
 
     def head(self, count: int) -> bytes:
         """Return the first bytes of a file or stream; none of what would have to be waited for."""
