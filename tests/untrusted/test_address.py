@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dala.arguments import refuse_url
 from dala.errors import ParameterError
-from dala.untrusted.address import Address, has_control, refuse_address, scheme_of
+from dala.untrusted.address import Address, has_control, scheme_of
 
 SCHEMES = ("http", "https", "rtmp", "udp", "tcp", "unix", "srt")
 
@@ -43,7 +44,7 @@ def test_parts(text, host, port, opened):
     "control", ["\n", "\r", "\t", "\0", "\x1b", "\x7f", "\x85", "\u2028", "\u202e", "\u200b"]
 )
 def test_control_characters_are_refused_everywhere(place, control):
-    assert has_control(place.format(control))
+    assert has_control(place.format(control), url=True)
     with pytest.raises(ParameterError, match="must be a URL"):
         parse(place.format(control))
 
@@ -67,10 +68,10 @@ def test_urls_in_place_of_paths(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for text in ("http://host/a.png?key=1", "gopher://host", "rtmp:/host/app/key"):
         with pytest.raises(ParameterError, match="path must be a path, not a URL") as raised:
-            refuse_address("Frame.open", "path", text)
+            refuse_url("Frame.open", "path", text)
         assert "key" not in str(raised.value)
     for path in ("a.png", b"http://host", tmp_path, 7):
-        refuse_address("Frame.open", "path", path)
+        refuse_url("Frame.open", "path", path)
     (tmp_path / "http:").mkdir()
     (tmp_path / "http:" / "a.png").write_bytes(b"")
-    refuse_address("Frame.open", "path", "http://a.png")  # a file of that name
+    refuse_url("Frame.open", "path", "http://a.png")  # a file of that name

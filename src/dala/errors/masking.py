@@ -7,12 +7,13 @@ not keys. Queries and fragments are left out.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
-__all__ = ["masked", "masked_error", "masked_url"]
+__all__ = ["masked", "masked_error", "masked_url", "resembles_url"]
 
 #: Protocols of storage, whose URLs have no query: "?" is a letter of a name.
 _STORAGE: Final = frozenset((
@@ -63,6 +64,15 @@ def masked_url(url: str) -> str:
     if found is None:
         return url
     return url[: found.end()] + _rest(found, url[found.end() :])
+
+
+def resembles_url(text: str) -> bool:
+    """Return whether a text is a URL, or was meant as one, and not the path of a file.
+
+    >>> resembles_url("rtmp:/host/app/key"), resembles_url("clips/a.mp4")
+    (True, False)
+    """
+    return _BEGIN.match(text) is not None and ("\0" in text or not os.path.lexists(text))
 
 
 def _end(text: str, begin: re.Match[str]) -> int:

@@ -12,7 +12,7 @@ from importlib.resources import files as package_files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from dala.arguments import Flag, Text, checked_path
+from dala.arguments import Flag, Text, checked_path, refuse_url
 from dala.errors import ParameterError
 from dala.gpu.compute import Pipeline, kernel
 from dala.gpu.compute.runnable import Runnable
@@ -20,7 +20,6 @@ from dala.media.filters.pipeline import FramePipeline
 from dala.media.filters.plans import Filter
 from dala.media.parts import PartFile
 from dala.typing import ImageLike, PathLike
-from dala.untrusted.address import refuse_address
 from dala.web.controls import Ranges, check_ranges
 from dala.web.document import ChainWriter, Document, Files
 from dala.web.explore import WebPlan, explore
@@ -177,7 +176,7 @@ def read_chain(path: PathLike) -> list[Filter]:
     ['invert', ('blur', {'radius': 3})]
     """
     where = os.fspath(path)
-    refuse_address(_CALL, "path", where)
+    refuse_url(_CALL, "path", where)
     try:
         found = json.loads(Path(where).read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -43,7 +43,7 @@ def protocol_of(url: str) -> str:
     found = _PROTOCOL.match(url)
     if found is None:
         return "file"
-    if has_control(url):
+    if has_control(url, url=True):
         raise ParameterError.invalid("storage", "url", "a URL without control characters", url)
     name = found[1].lower()
     if name == "local":

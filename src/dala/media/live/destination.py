@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from dala.errors import ParameterError, VideoError
-from dala.untrusted.address import Address, resembles_address, scheme_of
+from dala.errors.masking import resembles_url
+from dala.untrusted.address import Address, scheme_of
 from dala.untrusted.secret import SecretUrl
 
 #: The playlist in a folder of HLS.
@@ -85,7 +86,7 @@ def destination_of(where: str | os.PathLike[str], call: str) -> Destination:
     scheme = scheme_of(text) if isinstance(where, str) else None
     if scheme is None and isinstance(where, str) and text.startswith(CAMERA):
         return Destination(text[len(CAMERA) :], text, "camera", sound="")
-    if scheme is None and resembles_address(text):
+    if scheme is None and resembles_url(text):
         raise ParameterError.invalid(call, "url", _EXPECTED, text)
     if scheme is None:
         return _folder(Path(text), call)

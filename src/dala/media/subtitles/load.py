@@ -12,11 +12,11 @@ import pathlib
 import warnings
 from typing import Final
 
+from dala.arguments import refuse_url
 from dala.errors import DtypeError, ParameterError
 from dala.media.subtitles import ass, charset, srt, vtt
 from dala.media.subtitles.cue import Parsed, Subtitles
 from dala.typing import PathLike
-from dala.untrusted.address import refuse_address
 
 #: Larger files are refused.
 MAX_BYTES: Final = 64 << 20
@@ -108,7 +108,7 @@ def _read(source: PathLike | bytes, encoding: str | None) -> tuple[str, str, str
         return _decode(bytes(source), "the text", encoding)
     if not isinstance(source, str | os.PathLike):
         raise DtypeError.invalid("load_subtitles", "source", "a path or the text of a file", source)
-    refuse_address("load_subtitles", "source", source)
+    refuse_url("load_subtitles", "source", source)
     path = pathlib.Path(source)
     name = repr(os.fspath(source))
     try:

@@ -262,6 +262,7 @@ class _Loader:
         cls = NODE_TYPES[item["type"]]
         given = {"id": item.get("id") or self._id(cls.type)}
         paths: dict[str, str | int] = {}
+        text = cls.type == "subtitles"  # which may be in the scene file itself
         names = {argument.key or name: name for name, argument in cls.ARGUMENTS.items()}
         for key, value in item.items():
             if value is None or key in ("type", "id", cls.EXTRA, cls.HOLDS):
@@ -271,9 +272,7 @@ class _Loader:
             if isinstance(type, FontType):
                 value = self._font(value, f"{at}.{key}")
             elif isinstance(type, PathType):
-                if not (type.text and isinstance(value, str) and is_text(value)):
-                    value = self._path(value, f"{at}.{key}")
-                paths[key] = value
+                value = paths[key] = self._path(value, f"{at}.{key}", text=text)
             elif name == "transition" and isinstance(value, dict | list):
                 value = self._transition(value, f"{at}.{key}")
             given[name] = value
@@ -345,10 +344,12 @@ class _Loader:
         getattr(scene, item["type"])(nodes, **options)
 
     # files ----------------------------------------------------------------------------------------
-    def _path(self, value: str | float, at: str) -> str | int:
-        """Return what a source means: a path relative to the file, a URL, or a camera."""
+    def _path(self, value: str | float, at: str, *, text: bool = False) -> str | int:
+        """Return what a source means: a path relative to the file, a URL, text, or a camera."""
         if not isinstance(value, str):
             return int(value)
+        if text and is_text(value):
+            return value
         if has_control(value):
             what = f"{at}: {describe(value)} has a line end or another control character"
             raise SceneFileError("", [f"{what}, which no path or URL has."])

@@ -337,20 +337,11 @@ SIZE: Final = PairType("width, height", *[NumberType(0.0, optional=True)] * 2)
 
 
 class PathType(PropertyType):
-    """The path of a file. Scene files keep it relative; ``json`` may allow more, such as a URL.
-
-    With ``text``, text of several lines is what the file would hold.
-    """
+    """The path of a file. Scene files keep it relative; ``json`` may allow more, such as a URL."""
 
     def __init__(
-        self,
-        annotation: str,
-        json: JsonType | None = None,
-        *,
-        optional: bool = False,
-        text: bool = False,
+        self, annotation: str, json: JsonType | None = None, *, optional: bool = False
     ) -> None:
-        self.text = text
         super().__init__(
             json or JsonString("the path of a file", shortest=1), annotation, optional=optional
         )

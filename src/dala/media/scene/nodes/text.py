@@ -182,7 +182,7 @@ class SubtitlesNode(TextNode):
     type = "subtitles"
     OWN_ARGUMENTS: ClassVar[dict[str, Argument]] = {
         "subtitles": Argument(
-            t.PathType("str | os.PathLike[str]", text=True),
+            t.PathType("str | os.PathLike[str]"),
             "An SRT, WebVTT or ASS file, or the text of one.",
             default=REQUIRED,
             key="source",
