@@ -85,8 +85,8 @@ class DecodeOptions(DeviceOptions, DecoderOptions):
         threads: decoding threads; 0 lets FFmpeg choose.
         timeout: seconds to wait for a URL or a camera.
         playlists: let a playlist (HLS, DASH, concat, SDP, numbered pictures) open the files and
-            hosts that it names; one that a URL leads to opens no files. Set it for playlists that
-            you trust only.
+            hosts that it names; one at a URL opens no files. Set it for playlists that you trust
+            only. HLS at a URL of HTTP that names only its own host needs no permission.
         reconnect: seconds for which a camera, live stream or URL that was lost, or ended, is tried
             again, with growing waits. Times continue. Iterating waits meanwhile; a scene shows the
             last picture.

@@ -4,7 +4,7 @@ A video may come from a stranger, and FFmpeg chooses a format by content. Playli
 concat), session descriptions (SDP) and the like name other files and hosts, which FFmpeg would
 open; a text file called ``holiday.mp4`` is enough. So a file or stream of bytes is opened with
 formats that need nothing but its own bytes, and a URL with those and the protocols of its own kind;
-a playlist of a host is trusted to name other hosts only where the caller says so. Scripts
+a playlist of a host leads to that host only, unless the caller says so. Scripts
 (AviSynth, VapourSynth, lavfi) and devices are never opened by content.
 """
 
@@ -145,3 +145,15 @@ def container_options(
         made["allowed_extensions"] = "ALL"
         made["extension_picky"] = "0"
     return made
+
+
+#: Options for an HLS playlist of a host whose requests all pass through Python. Other playlists,
+#: and connections that FFmpeg keeps, would not.
+PLAYLIST_OPTIONS: Final = {
+    "format_whitelist": ",".join(("hls", "applehttp", *FORMATS)),
+    "protocol_whitelist": "http,https",
+    "http_persistent": "0",
+    "http_multiple": "0",
+    "enable_drefs": "0",
+    "use_absolute_path": "0",
+}

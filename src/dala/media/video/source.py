@@ -25,10 +25,16 @@ from dala.errors import (
     masked_error,
 )
 from dala.extras import pip_install
-from dala.media.video.reach import PROTOCOLS, container_options, is_named_as_picture
+from dala.media.video.reach import (
+    PLAYLIST_OPTIONS,
+    PROTOCOLS,
+    container_options,
+    is_named_as_picture,
+)
 from dala.media.video.streams import ByteStream, Cursor, SharedStream, cut_off
 from dala.typing import PathLike
 from dala.untrusted.address import Address, scheme_of
+from dala.untrusted.requests import HostRequests
 from dala.untrusted.secret import SecretUrl
 
 #: An object of PyAV, which has no types: the module, a container, a stream or a packet.
@@ -150,9 +156,19 @@ class VideoSource:
         if (self.url or self.live) and self.stream is None:
             more["timeout"] = (timeout, timeout)
         try:
+            return self._opened(self.reach, more)
+        except av.ArgumentError:  # its format is not listed
+            if self.scheme not in ("http", "https") or self.playlists:
+                raise
+        assert isinstance(self.name, SecretUrl)
+        requests = HostRequests(self.name, timeout)
+        return self._opened(PLAYLIST_OPTIONS, {**more, "io_open": requests.open})
+
+    def _opened(self, reach: dict[str, str], more: dict[str, object]) -> AvObject:
+        try:
             return open_container(
                 self.handle, format=self.format, options=dict(self.options),
-                container_options=self.reach, **more,
+                container_options=dict(reach), **more,
             )  # fmt: skip
         except av.FFmpegError as error:  # its log may quote a part, such as a stream key
             if isinstance(self.name, SecretUrl):
