@@ -160,7 +160,7 @@ def test_unsupported_models_are_refused(tmp_path, topology, message):
 
 def test_broken_and_hostile_files(tmp_path):
     path = save(tmp_path, paths=["one.bin", "../two.bin"])
-    with pytest.raises(ModelError, match="weights outside of its folder"):
+    with pytest.raises(ModelError, match=r"'\.\./two\.bin' .* in an allowed folder"):
         load_model(path)
     path = save(tmp_path, paths=["one.bin", "three.bin"])
     with pytest.raises(ModelError, match=r"'three.bin' of 'model.json' cannot be read"):

@@ -9,17 +9,20 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.parse
 import urllib.request
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
 
 import dala.web
+from dala.cli import main
 from dala.errors import FreedError, ParameterError
 from dala.secure import certificate, qr_text
-from dala.web.serving import announcement
+from dala.web.serving import IDLE_SECONDS, LEAST_RATE, MAX_OF_ADDRESS, announcement
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +164,116 @@ def test_certificates_name_their_hosts():
     names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert names.get_values_for_type(x509.DNSName) == ["localhost"]
     assert [str(a) for a in names.get_values_for_type(x509.IPAddress)] == ["192.0.2.7"]
+
+
+class Clock:
+    """A clock that stands still until it is set, and says how often it was asked."""
+
+    def __init__(self, server):
+        self.now, self._asked, self._changed = 0.0, 0, threading.Condition()
+        server._http.clock = self
+
+    def __call__(self):
+        with self._changed:
+            self._asked += 1
+            self._changed.notify_all()
+            return self.now
+
+    def wait(self, asked):
+        with self._changed:
+            assert self._changed.wait_for(lambda: self._asked >= asked, 60)
+
+
+def test_a_slow_request_is_dropped_after_its_time_in_all(folder):
+    """Each byte started the time again."""
+    with dala.web.Server(folder) as server:
+        clock = Clock(server)
+        with socket.create_connection(("127.0.0.1", as_local(server)), timeout=60) as client:
+            for count, part in enumerate((b"GET / HTTP/1.0\r\n", b"Host: ", b"x")):
+                clock.wait(2 + count)  # the time is up to here, and the server reads
+                clock.now = 9.0 * count
+                client.sendall(part)
+            clock.wait(5)
+            clock.now = IDLE_SECONDS
+            client.sendall(b"y")
+            assert client.recv(1) == b""
+        assert status(server, "/") == 200
+
+
+def test_a_slow_reader_is_dropped_and_holds_up_no_other(tmp_path):
+    page = tmp_path / "page.html"
+    with page.open("wb") as file:
+        file.truncate(64 << 20)
+    with dala.web.Server(page) as server:
+        clock = Clock(server)
+        with socket.create_connection(("127.0.0.1", as_local(server)), timeout=60) as client:
+            client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            got = len(client.recv(100))
+            assert status(server, "/x") == 404
+            clock.now = IDLE_SECONDS + (64 << 20) / LEAST_RATE
+            try:
+                while data := client.recv(1 << 20):
+                    got += len(data)
+            except ConnectionResetError:
+                pass
+            assert got < 64 << 20
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a second address of this machine")
+def test_one_address_leaves_room_for_others(folder):
+    with dala.web.Server(folder) as server, ExitStack() as held:
+        clock, port = Clock(server), as_local(server)
+        for count in range(MAX_OF_ADDRESS):
+            held.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
+            clock.wait(2 + 2 * count)
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as more:
+            assert more.recv(1) == b""
+        for _ in range(2):
+            source = ("127.0.0.2", 0)
+            other = http.client.HTTPConnection("127.0.0.1", port, 60, source_address=source)
+            other.request("GET", "/")
+            assert other.getresponse().status == 200
+            other.close()
+
+
+def test_a_file_that_becomes_a_link_is_not_served(folder):
+    with dala.web.Server(folder) as server:
+        assert status(server, "/still.jpg") == 200
+        os.remove(folder / "still.jpg")
+        for target in (folder / "notes.txt", folder.parent / "outside.txt", "picture.jpg"):
+            os.symlink(target, folder / "still.jpg")
+            assert status(server, "/still.jpg") == 404
+            os.remove(folder / "still.jpg")
+        os.mkfifo(folder / "still.jpg")
+        assert status(server, "/still.jpg") == 404
+
+
+@pytest.mark.parametrize(
+    "words", [["--phone"], ["--serve", "--phone", "--host", "127.0.0.1"], ["--phone", "-o", "x"]]
+)
+def test_phones_need_a_server_of_their_own(words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", "--invert", *words]) != 0
+    assert "--phone goes with --serve" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "host"), [([], "127.0.0.1"), (["--phone"], "0.0.0.0"), (["--host", "::1"], "::1")]
+)
+def test_hosts_of_the_command(words, host, monkeypatch, capsys):
+    """Only what is asked for is served to others."""
+    seen = []
+
+    class Seen(dala.web.Server):
+        def __init__(self, folder, **given):
+            seen.append(given["host"])
+            raise ParameterError("enough.")
+
+    monkeypatch.setattr(dala.web, "Server", Seen)
+    main(["export", "--invert", "--serve", *words])
+    assert seen == [host]
+    assert "enough" in capsys.readouterr().err
 
 
 def test_announcements(folder):

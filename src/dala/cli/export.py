@@ -27,7 +27,7 @@ examples:
   dala export --sepia -o page/ --picture photo.jpg --title "Old times"
   dala export --blur 4 -o page/ --slider radius=0:32 --slider border
   dala export --invert --serve                             for this machine
-  dala export --chroma_key --serve --host 0.0.0.0          for a phone, with a QR code
+  dala export --chroma_key --serve --phone                 for a phone, with a QR code
 
 Open the page over http or https: browsers do not load modules of local files, except from the one
 file. --serve does so, and serves nothing but the page; in a network with a certificate made on the
@@ -77,9 +77,9 @@ ARGUMENTS: Final[arguments.Options] = {
         "also export plans for video frames in NV12 and I420, converted as Dala does it"
     ),
     "--serve": switch("serve the page, and print its address, until Ctrl-C"),
+    "--phone": switch("with --serve: for phones in the network, and print a QR code"),
     "--host": argument(
-        "with --serve: 127.0.0.1 for this machine, 0.0.0.0 for phones in the network (127.0.0.1)",
-        default="127.0.0.1",
+        "with --serve: the address to listen on, 0.0.0.0 for the network (127.0.0.1)",
         metavar="ADDRESS",
     ),
     "--port": argument(
@@ -94,6 +94,8 @@ def run(args: argparse.Namespace) -> int:
         raise ParameterError(
             "give filters, such as --blur 3, or one file, such as chain.json or scene.json."
         )
+    if args.phone and (not args.serve or args.host is not None):
+        raise ParameterError("--phone goes with --serve, and without --host.")
     if args.out is None and not args.serve:
         raise ParameterError("name the folder to write, such as -o page/.")
     try:
@@ -123,7 +125,8 @@ def _run(args: argparse.Namespace, held: ExitStack) -> int:
         return arguments.show(args, _report(made), _summary(made), made.notes)
     arguments.note(args, made.notes)
     try:
-        with web.Server(made.path, host=args.host, port=args.port) as server:
+        host = args.host or ("0.0.0.0" if args.phone else "127.0.0.1")
+        with web.Server(made.path, host=host, port=args.port) as server:
             from dala.web.serving import announcement
 
             if args.json:

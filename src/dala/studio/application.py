@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 from collections.abc import Iterable
 from contextlib import asynccontextmanager, suppress
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from starlette.applications import Starlette
+from starlette.background import BackgroundTask
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
@@ -202,10 +204,16 @@ class StudioApp(Closing):
         return JSONResponse({"path": str(target)})
 
     async def _download(self, request: Request) -> Response:
-        found = self.session.downloads.get(request.path_params["id"])
-        if found is None or not found.is_file():
+        named = self.session.downloads.get(request.path_params["id"])
+        try:  # what is at the name now may lead elsewhere
+            found = None if named is None else self.session.folders.open(str(named), "download")
+        except DalaError:
+            found = None
+        if found is None:
             return _error(404, "download: there is no such file.")
-        return FileResponse(found, filename=found.name)
+        # The file is open for as long as the task that ends with the answer is kept.
+        kept = BackgroundTask(found.stat)
+        return FileResponse(os.fspath(found), filename=found.name.name, background=kept)
 
     # the WebSocket ----------------------------------------------------------------------------
     async def _socket(self, socket: WebSocket) -> None:

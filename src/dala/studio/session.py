@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import secrets
 import shutil
 import tempfile
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from dala.studio.sources.source import StudioSource
+    from dala.untrusted.place import NewFile
 
 _log = logging.getLogger("dala")
 #: What the state says of the active tab if there is none.
@@ -85,6 +87,8 @@ class StudioSession(Closing):
         self.files = LoadedFiles(self.folders, self.limits.pixels)
         #: Files that pages may download, by the last part of the address.
         self.downloads: dict[str, Path] = {}
+        #: Files that the studio has opened or made, and may write again.
+        self._own: set[Path] = set()
         self._upload_lock = forks.lock()
         self._uploaded = self._upload_serial = 0
         self.jobs = Jobs(self.limits.jobs, lambda job: self.broadcast({"job": job}))
@@ -184,6 +188,14 @@ class StudioSession(Closing):
                 name if scheme_of(name) is not None else str((base / name).resolve())
                 for name in named_in(data)
             }
+
+    def own(self, path: Path) -> None:
+        """Note a file that was opened or made."""
+        self._own.add(path)
+
+    def owns(self, target: NewFile) -> bool:
+        """Return whether a file may be written without asking: it was opened or made, or is new."""
+        return target.name in self._own or not os.path.lexists(target)
 
     # files of pages -----------------------------------------------------------------------------
     def new_upload(self, name: str) -> Path | None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import socket
 import ssl
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from time import monotonic
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote, unquote_to_bytes
 
@@ -20,13 +24,21 @@ from dala.errors import FreedError, ParameterError
 from dala.resources import Closing
 from dala.secure import local_addresses, qr_text, tls_context
 from dala.typing import PathLike
+from dala.untrusted.opened import Opened
+from dala.untrusted.place import Place
 
 _CALL: Final = "dala.web.serve"
 
-#: Seconds after which a connection that says nothing is closed.
+#: Seconds in which a request must have arrived, all of it.
 IDLE_SECONDS: Final = 20.0
+#: Bytes of an answer that a client takes each second, at least, after as many seconds again.
+LEAST_RATE: Final = 16 << 10
+#: The largest document of a page.
+MAX_BYTES: Final = 256 << 20
 #: Connections at a time.
 MAX_CONNECTIONS: Final = 64
+#: Of these, those of one address, so that it leaves room for others.
+MAX_OF_ADDRESS: Final = 32
 
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
@@ -40,6 +52,7 @@ _Files: TypeAlias = Mapping[bytes, Path]
 class _Handler(SimpleHTTPRequestHandler):
     """The files of one page, and nothing else."""
 
+    server: _HTTPServer
     timeout = IDLE_SECONDS
     server_version = "dala"
     sys_version = ""
@@ -56,37 +69,82 @@ class _Handler(SimpleHTTPRequestHandler):
         self.send_header("Referrer-Policy", "no-referrer")
         super().end_headers()
 
-    def __init__(self, *args: Any, files: _Files) -> None:
-        self._files = files
+    def __init__(self, *args: Any, files: _Files, place: Place) -> None:
+        self._files, self._place = files, place
+        self._opened: Opened | None = None
         super().__init__(*args)
 
+    def setup(self) -> None:
+        super().setup()
+        self._deadline = self.server.clock() + IDLE_SECONDS
+        self.rfile = io.BufferedReader(_Patient(self))
+
+    def hurry(self) -> None:
+        """Let the next step of the connection end with the time that it has in all.
+
+        Raises:
+            TimeoutError: there is none left.
+        """
+        left = self._deadline - self.server.clock()
+        if left <= 0:
+            raise TimeoutError
+        self.connection.settimeout(left)
+
+    def copyfile(self, source: Any, outputfile: Any) -> None:
+        """Send a file; a client that reads too slowly is dropped."""
+        size = os.fstat(source.fileno()).st_size
+        self._deadline = self.server.clock() + IDLE_SECONDS + size / LEAST_RATE
+        while data := source.read(1 << 16):
+            self.hurry()
+            outputfile.write(data)
+
     def send_head(self) -> Any:  # a file, or None
-        path = Path(self.translate_path(self.path))
+        asked = unquote_to_bytes(self.path.partition("?")[0].partition("#")[0])
+        path = self._files.get(asked)
+        with suppress(ParameterError):
+            self._opened = None if path is None else self._place.open(str(path), _CALL)
         # A file of the page that has become a link, or is behind one, is none of the page.
-        if path.resolve() != path or not path.is_file():
+        if self._opened is None or self._opened.name != path:
             self.send_error(404)
             return None
         return super().send_head()
 
     def translate_path(self, path: str) -> str:
-        """Return the file of a request; an empty text if it is not part of the page."""
-        asked = unquote_to_bytes(path.partition("?")[0].partition("#")[0])
-        found = self._files.get(asked)
-        return "" if found is None else str(found)
+        """Return a path of the file that was opened for the request."""
+        assert self._opened is not None
+        return os.fspath(self._opened)
 
     def log_message(self, format: str, *args: object) -> None:
         """Print nothing: the command's output is for addresses."""
+
+
+class _Patient(io.RawIOBase):
+    """What a client sends, up to the deadline of its request."""
+
+    def __init__(self, handler: _Handler) -> None:
+        self._handler = handler
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._handler.hurry()
+        return int(self._handler.connection.recv_into(buffer))
 
 
 class _HTTPServer(ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_address = os.name != "nt"
 
+    #: Seconds of a clock.
+    clock: Callable[[], float] = staticmethod(monotonic)
+
     def __init__(self, address: tuple[str, int], handler: Any, context: ssl.SSLContext | None):
         if ":" in address[0]:
             self.address_family = socket.AF_INET6
         self._context = context
-        self._room = forks.semaphore(MAX_CONNECTIONS)
+        self._lock = forks.lock()
+        self._open: Counter[str] = Counter()
         super().__init__(address, handler)
 
     def get_request(self) -> tuple[socket.socket, Any]:
@@ -100,16 +158,22 @@ class _HTTPServer(ThreadingHTTPServer):
         return connection, address
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        if not self._room.acquire(blocking=False):
+        with self._lock:
+            room = self._open.total() < MAX_CONNECTIONS
+            room = room and self._open[client_address[0]] < MAX_OF_ADDRESS
+            self._open[client_address[0]] += room
+        if room:
+            super().process_request(request, client_address)
+        else:
             self.shutdown_request(request)
-            return
-        super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._room.release()
+            with self._lock:
+                self._open[client_address[0]] -= 1
+                self._open += Counter()  # without those that have none
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Print nothing: browsers close connections, and refuse certificates, as they like."""
@@ -154,6 +218,7 @@ class Server(Closing):
         self._closed = True
         path = checked_path(_CALL, "folder", folder)
         files = _files_of(path)
+        place = Place([path if path.is_dir() else path.resolve().parent])
         Integer(0, 65535).check(_CALL, "port", port)
         Flag("True, False or None").check_optional(_CALL, "tls", tls)
         local = host in _LOOPBACK
@@ -163,7 +228,7 @@ class Server(Closing):
         if secure:
             names = {"localhost", "127.0.0.1", socket.gethostname(), *hosts} - {"0.0.0.0", "::"}
             context = tls_context(sorted(names), _CALL)
-        self._http = _HTTPServer((host, port), partial(_Handler, files=files), context)
+        self._http = _HTTPServer((host, port), partial(_Handler, files=files, place=place), context)
         number = self._http.server_address[1]
         shown = hosts[0] if hosts[0] not in ("0.0.0.0", "::") else "localhost"
         shown = f"[{shown}]" if ":" in shown else shown
@@ -235,7 +300,9 @@ def announcement(server: Server) -> str:
             "browser warns about it once."
         )
     else:
-        lines.append("Only this machine can open it. For a phone, serve on host 0.0.0.0.")
+        lines.append(
+            "Only this machine can open it. For a phone, serve with --phone, or on host 0.0.0.0."
+        )
     lines.append("Ctrl-C ends it.")
     return "\n".join(lines) + "\n"
 
@@ -247,13 +314,13 @@ def _files_of(path: Path) -> _Files:
         return {b"/": page, b"/" + os.fsencode(path.name): page}
     root = path.resolve()
     try:
-        document = json.loads((root / "chain.json").read_bytes())
+        document = json.loads(Place([root]).open("chain.json", _CALL).content(MAX_BYTES, _CALL))
         if document["format"] != "dala-chain":
             raise ValueError
         parts = [*document["shaders"], *document["data"]]
         named = [p["file"] for p in parts if "file" in p] + [document["picture"], document["still"]]
         paths = {os.fsencode(name): root / name for name in (*_ALWAYS, *named)}
-    except (OSError, ValueError, TypeError, LookupError, RecursionError):
+    except (ParameterError, OSError, ValueError, TypeError, LookupError, RecursionError):
         raise ParameterError.invalid(
             _CALL,
             "folder",

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dala.errors import ModelError
+from dala.errors import ModelError, ParameterError
 from dala.ml.convert import damaged
 from dala.ml.convert.builder import (
     GraphBuilder,
@@ -26,7 +26,10 @@ from dala.ml.convert.builder import (
 from dala.ml.convert.keras import convert_layers
 from dala.ml.convert.tfjs_ops import HANDLERS, outputs
 from dala.typing import NDArray
+from dala.untrusted.place import Place
 
+#: The largest file of weights.
+_MAX_BYTES: Final = 2 << 30
 #: What reading a damaged file raises.
 _DAMAGE: Final = (KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError)
 #: NumPy dtypes of weights, and of weights that are stored in fewer bits.
@@ -65,16 +68,15 @@ def convert_tfjs_file(path: Path) -> bytes:
         topology = path.read_bytes()
         groups = json.loads(topology)["weightsManifest"]
         names = [str(name) for group in groups for name in group["paths"]]
-    folder, parts = path.parent.resolve(), []
+    place, parts = Place([path.parent]), []
     for name in names:
-        part = (folder / name).resolve()
-        if not part.is_relative_to(folder):
-            raise ModelError(f"load_model: {title} has weights outside of its folder: {name!r}.")
         try:
-            parts.append(part.read_bytes())
-        except OSError as error:
+            part = place.open(name, "load_model", argument="weights")
+            parts.append(part.content(_MAX_BYTES, "load_model"))
+        except (ParameterError, OSError) as error:
+            problem = str(error).removeprefix("load_model: ")
             raise ModelError(
-                f"load_model: the weights {name!r} of {title} cannot be read: {error.strerror}."
+                f"load_model: the weights {name!r} of {title} cannot be read: {problem}"
             ) from None
     try:
         return convert_tfjs(topology, b"".join(parts), path.stem)

@@ -14,7 +14,14 @@ import numpy as np
 
 from dala import forks
 from dala.arguments import Integer, Quantity, Text
-from dala.errors import DalaError, FreedError, ModelError, ParameterError, did_you_mean
+from dala.errors import (
+    DalaError,
+    FreedError,
+    ModelError,
+    ParameterError,
+    UnknownModel,
+    did_you_mean,
+)
 from dala.media.scene.follow.target import ShownPicture
 from dala.media.scene.nodes.property_types import AnchorType
 from dala.media.scene.nodes.video import VideoNode
@@ -26,7 +33,7 @@ from dala.ml.follow.targets import (
     WatchedPoint,
     WatchedTarget,
 )
-from dala.ml.gpu import load_model
+from dala.ml.gpu import available_models, load_model
 from dala.ml.landmarks.targets import BoneTarget, Found, PointTarget
 from dala.ml.model import Model
 from dala.ml.options import WatchOptions
@@ -381,13 +388,16 @@ def described_on(video: VideoNode, target: Target) -> WatchedTarget:
 def target_of(video: VideoNode, item: Mapping[str, Any]) -> WatchedTarget:
     """Return the target that an entry of a scene file describes, on a video node of the scene."""
     given = dict(item)
+    model = given.pop("model")
+    if model.replace("-", "_").isidentifier() and model not in available_models():
+        raise UnknownModel.invalid("watch", "model", "the name of a model or of a file", model)
     which = given.pop("which", "largest")
     which = int(which) if isinstance(which, float) else which
     place = given.pop("at", None)
     point, bone = given.pop("point", None), given.pop("bone", None)
     given.pop("box", None)
     options = given.pop("options", {})
-    seen = watch(video, given.pop("model"), **given, **options)
+    seen = watch(video, model, **given, **options)
     if point is not None:
         if place is not None:
             raise ParameterError("watch: at is for bones and boxes, not for points.")

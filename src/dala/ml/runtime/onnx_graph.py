@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Final
 
 from dala import budget
-from dala.errors import LimitExceeded, ModelError
+from dala.errors import LimitExceeded, ModelError, ParameterError
 from dala.ml.convert.protobuf import Data, ProtoMessage
+from dala.untrusted.place import NotThere, Place
 
 #: Bytes of an element, by ONNX dtype number; strings (8) have no fixed size.
 _ITEM_BYTES: Final = {
@@ -164,12 +165,12 @@ def _external_bytes(weight: OnnxWeight, folder: Path) -> int:
     given = Path(location)
     if not location or given.is_absolute() or ".." in given.parts or ":" in location:
         raise ValueError(f"{where}, outside the model's folder")
-    target = (folder / given).resolve()
-    if folder.resolve() not in target.parents:
-        raise ValueError(f"{where}, which leads outside the model's folder")
-    if not target.is_file():
-        raise ValueError(f"{where}, which is missing")
-    size = target.stat().st_size
+    try:
+        size = Place([folder]).open(location, "load_model").stat().st_size
+    except NotThere:
+        raise ValueError(f"{where}, which is missing") from None
+    except ParameterError:
+        raise ValueError(f"{where}, which leads outside the model's folder") from None
     start, length = (int(weight.external.get(key, "0") or 0) for key in ("offset", "length"))
     if start < 0 or length < 0 or start + length > size:
         raise ValueError(f"{where}, which ends before it")

@@ -54,6 +54,8 @@ def folders() -> list[Path]:
 
 def find_weights(name: str) -> Path | None:
     """Return the file of a model, or None if it is not on this machine."""
+    if os.path.basename(name) != name:  # a path is no name, and leads out of the folders
+        return None
     for folder in folders():
         path = folder / f"{name}.onnx"
         if path.is_file():

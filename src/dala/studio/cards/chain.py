@@ -19,6 +19,7 @@ from dala.studio.cards.card import Card
 from dala.studio.cards.models import Findings, ModelRunner, load
 from dala.studio.cards.values import LoadedFiles, checked, link_of, required
 from dala.typing import ImageLike, NDArray
+from dala.untrusted.opened import readable
 
 #: Frames may be of any size that fits into memory.
 _LARGEST: Final = 1 << 20
@@ -204,7 +205,7 @@ def describe_error(error: BaseException) -> str:
     """
     if isinstance(error, KeyError) and error.args:
         return masked(str(error.args[0]))
-    return masked(str(error)) or type(error).__name__
+    return readable(masked(str(error))) or type(error).__name__
 
 
 def pixels_of(picture: ImageLike) -> NDArray:

@@ -28,6 +28,13 @@ from dala.studio.limits import StudioLimits
 _KNOWN: Final = ("dala", "__future__")
 _FUNCTION: Final = re.compile(r"^def\s+(\w+)", re.M)
 _WORD: Final = re.compile(r"\w+|\S")
+#: What an expression may have that only names things.
+_PLAIN: Final = (
+    ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Tuple, ast.UnaryOp, ast.USub,
+    ast.Load,
+)  # fmt: skip
+#: The line that lets Python read a file as another text than the one that was compiled.
+_ENCODING: Final = re.compile(r"(?:[^\n]*\n)?[ \t\f]*#[^\n]*?coding[:=]")
 _BOUNDS: Final = StudioLimits()
 #: The most runs of all loops of a kernel, multiplied, that need no limits of their own.
 _SHORT: Final = 1024
@@ -189,37 +196,60 @@ def _name(body: str) -> str:
 def _without_imports(text: str) -> tuple[str, Diagnostic | None]:
     """Return the text with imports, decorators and module docstrings blank; or what is refused."""
     body = text.replace("\r\n", "\n")
+    if _ENCODING.match(body.replace("\r", "\n")):
+        return body, Diagnostic(1, 1, 1, 2, "a kernel is UTF-8. Remove the line with its encoding.")
     try:
         tree = ast.parse(body)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return body, None  # the kernel parser reports it
     lines = body.split("\n")
-    blank: list[tuple[int, int]] = []
+    blank: list[ast.stmt | ast.expr] = []
+    code: set[int] = set()  # lines that are left to the kernel's parser
     for item in tree.body:
+        problem = None
         if isinstance(item, ast.Import | ast.ImportFrom):
             problem = _refused(item, text)
-            if problem is not None:
-                return body, problem
-            blank.append((item.lineno, item.end_lineno or item.lineno))
+            blank.append(item)
         elif isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant):
-            blank.append((item.lineno, item.end_lineno or item.lineno))
-        elif isinstance(item, ast.FunctionDef):
-            blank += [(d.lineno, d.end_lineno or d.lineno) for d in item.decorator_list]
-    for first, last in blank:
-        if any(not _alone(lines[n - 1]) for n in range(first, last + 1)):
-            continue
-        lines[first - 1 : last] = [""] * (last - first + 1)
+            blank.append(item)
+        else:
+            code.update(range(item.lineno, (item.end_lineno or item.lineno) + 1))
+            if isinstance(item, ast.FunctionDef):
+                blank += item.decorator_list
+                problem = _runs_code(item, text)
+        if problem is not None:
+            return body, problem
+    for node in blank:
+        covered = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        if code.isdisjoint(covered):
+            lines[covered.start - 1 : covered.stop - 1] = [""] * len(covered)
     return "\n".join(lines), None
 
 
-def _alone(line: str) -> bool:
-    """Return whether a line holds nothing but an import, a decorator or a text."""
-    return ";" not in line or '"' in line or "'" in line
+def _runs_code(item: ast.FunctionDef, text: str) -> Diagnostic | None:
+    """Refuse what Python would run where a saved kernel is imported: in decorators and types."""
+    for decorator in item.decorator_list:
+        called = isinstance(decorator, ast.Call)
+        name = decorator.func if isinstance(decorator, ast.Call) else decorator
+        given = [*decorator.args, *(k.value for k in decorator.keywords)] if called else []  # type: ignore[attr-defined]
+        if not (isinstance(name, ast.Name) and name.id == "kernel" and all(map(_is_plain, given))):
+            message = "the only decorator of a kernel is @kernel. Remove the line."
+            return _at(text, decorator.lineno, decorator.col_offset + 1, message)
+    if item.returns is not None and not _is_plain(item.returns):
+        message = "a type must be a name, such as Pixel. Remove it."
+        return _at(text, item.returns.lineno, item.returns.col_offset + 1, message)
+    return None
+
+
+def _is_plain(expression: ast.expr) -> bool:
+    """Return whether an expression has nothing but names and values."""
+    return all(isinstance(node, _PLAIN) for node in ast.walk(expression))
 
 
 def _refused(item: ast.Import | ast.ImportFrom, text: str) -> Diagnostic | None:
     names = [a.name for a in item.names] if isinstance(item, ast.Import) else [item.module or ""]
-    if all(name.partition(".")[0] in _KNOWN for name in names):
+    renamed = any(a.asname == "kernel" for a in item.names)  # what would be called as a decorator
+    if all(name.partition(".")[0] in _KNOWN for name in names) and not renamed:
         return None
     message = "a kernel can only compute, and cannot import. Remove the line."
     return _at(text, item.lineno, item.col_offset + 1, message)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import OrderedDict
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final, cast
 
 import numpy as np
@@ -18,6 +16,7 @@ from dala.media.filters.plans import Filter, FilterValue, check
 from dala.studio.cards.card import Card
 from dala.studio.catalogue.parameters import Json, kind_of
 from dala.studio.folders import Folders
+from dala.untrusted.opened import Opened
 
 #: The most numbers of a list.
 _LONGEST: Final = 4096
@@ -40,34 +39,34 @@ class LoadedFiles:
         self._lock = forks.lock()
         self._made: OrderedDict[tuple[str, str, int], FilterValue] = OrderedDict()
 
-    def load(self, kind: str, path: Path) -> FilterValue:
+    def load(self, kind: str, file: Opened) -> FilterValue:
         """Return a "picture" as pixels, a "lut" as a color table, or a "map" as an array.
 
         Raises:
             OSError, DalaError: it cannot be read.
         """
-        key = kind, str(path), os.stat(path).st_mtime_ns
+        key = kind, str(file.name), file.stat().st_mtime_ns
         with self._lock:
             if key in self._made:
                 self._made.move_to_end(key)
                 return self._made[key]
-        made = self._read(kind, path)
+        made = self._read(kind, file)
         with self._lock:
             self._made[key] = made
             while len(self._made) > _KEPT:
                 self._made.popitem(last=False)
         return made
 
-    def _read(self, kind: str, path: Path) -> FilterValue:
+    def _read(self, kind: str, file: Opened) -> FilterValue:
         from dala.media.files import load, load_array
         from dala.media.filters.luts import load_lut
 
         match kind:
             case "lut":
-                return load_lut(path)
+                return load_lut(file)
             case "map":
-                return load_array(path)
-        return np.asarray(load(path, self.max_pixels))
+                return load_array(file)
+        return np.asarray(load(file, self.max_pixels))
 
 
 def required(card: Card) -> list[str]:
@@ -103,6 +102,10 @@ def checked(card: Card, files: LoadedFiles) -> Mapping[str, FilterValue]:
     """
     values = loaded(card, files)
     if card.kind == "model":
+        for name, p in card.parameters.items():
+            if p.type == "choice" and values.get(name, p.default) not in p.choices:
+                expected = f"one of {', '.join(p.choices)}"
+                raise ParameterError.invalid(card.name, name, expected, values[name])
         return values
     if not required(card):
         try:
@@ -125,13 +128,13 @@ def link_of(card: Card, values: Mapping[str, FilterValue]) -> Filter:
 def _value(call: str, p: FilterParam, value: Json, files: LoadedFiles) -> FilterValue:
     kind = kind_of(p)
     if kind in ("lut", "map") or (kind == "picture" and isinstance(value, str)):
-        path = files.folders.existing(value, call, argument=p.name)
+        file = files.folders.open(value, call, argument=p.name)
         try:
-            return files.load(kind, path)
+            return files.load(kind, file)
         except DalaError as error:
             raise ParameterError(str(error), call=call, argument=p.name) from error
         except OSError as error:
-            text = f"{call}: {p.name}: cannot read {path.name!r}: {error.strerror or error}."
+            text = f"{call}: {p.name}: cannot read {file.name.name!r}: {error.strerror or error}."
             raise ParameterError(text, call=call, argument=p.name) from error
     if kind == "curve":
         return _points(call, p.name, value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dala.arguments import Flag
@@ -123,15 +124,20 @@ def kernel(request: PageRequest) -> JsonObject:
 def kernel_save(request: PageRequest) -> JsonObject:
     """Write the text of a kernel card to its file, or to another one."""
     tab, number, card = request.card("kernel")
-    target = request.session.folders.target(request.get("path") or card.path, "kernel_save")
-    if target.suffix != ".py":
-        raise ParameterError.invalid("kernel_save", "path", "the name of a .py file", target.name)
-    with PartFile(target) as part:
+    if (wrong := compile_kernel(card.text)).kernel is None:
+        raise ParameterError(
+            f"kernel_save: the text is no kernel: {wrong.diagnostics[0].message}. Correct it first."
+        )
+    target = request.target(card.path)
+    if target.name.suffix != ".py":
+        request.fail("path", "the name of a .py file")
+    with PartFile(Path(target)) as part:
         part.path.write_text(card.text, encoding="utf-8")
         part.complete()
-    _put(tab, number, replace(card, path=str(target)))
+    request.session.own(target.name)
+    _put(tab, number, replace(card, path=str(target.name)))
     tab.dirty = False
-    return {"path": str(target)}
+    return {"path": str(target.name)}
 
 
 def cards_of(session: StudioSession, tab: Tab, value: Json) -> tuple[Card, ...]:

@@ -19,6 +19,7 @@ from dala.studio.home.rendering import Rendering, render_options
 from dala.studio.home.texts import command as command_line
 from dala.studio.home.texts import file_name, preset_text, scene_text
 from dala.studio.picture.moment import rgba8
+from dala.untrusted.place import NewFile
 
 _FORMS: Final = {
     "python": python, "command": command_line, "preset": preset_text, "scene": scene_text,
@@ -64,17 +65,19 @@ def render(request: PageRequest) -> JsonObject:
     if not isinstance(format, str) or format.lower().lstrip(".") not in _FORMATS:
         request.fail("format", f"one of {', '.join(_FORMATS)}")
     suffix = "." + format.lower().lstrip(".")
+    named: NewFile | None = None
     if "path" in request:
-        target = request.session.folders.target(request.get("path"), "render")
+        named = request.session.folders.target(request.get("path"), "render")
+        target, shown = Path(named), named.name
         if target.suffix.lower().lstrip(".") not in _FORMATS:
             request.fail("path", f"the name of a file of one of {', '.join(_FORMATS)}")
     else:
-        target = request.session.new_result(file_name(tab, suffix))
+        target = shown = request.session.new_result(file_name(tab, suffix))
     if kind_of(target) == "video" and tab.source.rate is None and target.suffix != ".gif":
         raise ParameterError(
             f"render: a picture cannot become {target.suffix}. Choose png, jpg or webp."
         )
-    if str(target) == tab.source.path:
+    if str(shown) == tab.source.path:
         raise ParameterError("render: the result would replace the source. Choose another name.")
     part = None
     if request.flag("loop", False):
@@ -98,16 +101,15 @@ def render(request: PageRequest) -> JsonObject:
         request.session.bounds,
         part,
     )
-    offered = "path" not in request
 
     def run(job: StudioJob) -> JsonObject:
         try:
             work.run(job)
         except BaseException:
-            target.unlink(missing_ok=True) if offered else None
+            target.unlink(missing_ok=True) if named is None else None
             raise
-        path = None if offered else str(target)
-        return {"download": request.session.offer(target), "path": path}
+        path = None if named is None else str(named.name)
+        return {"download": request.session.offer(shown), "path": path}
 
     return {"job": request.session.jobs.start(f"Render {target.name}", run)}
 

@@ -11,6 +11,7 @@ from dala.studio.cards.card import Card
 from dala.studio.catalogue.parameters import JsonObject
 from dala.studio.document.tab import Tab
 from dala.studio.message import Message
+from dala.untrusted.place import NewFile
 
 if TYPE_CHECKING:
     from dala.studio.session import StudioSession
@@ -35,6 +36,23 @@ class PageRequest(Message):
         if kind is not None and card.kind != kind:
             self.fail("card", f"the id of a {kind} card")
         return tab, number, card
+
+    def target(self, usual: str) -> NewFile:
+        """Return the file that ``path`` names, or the usual one, to write.
+
+        Raises:
+            ParameterError: it is outside of the folders; or it exists, the studio has neither
+                opened nor made it, and ``replace`` is not true.
+        """
+        found = self.session.folders.target(self.get("path") or usual, self.name)
+        if not self.flag("replace", False) and not self.session.owns(found):
+            raise ParameterError(
+                f"{self.name}: {found.name.name!r} exists, and is not of this studio. "
+                "Choose another name, or say that it is replaced.",
+                call=self.name,
+                argument="replace",
+            )
+        return found
 
 
 #: A command: it gets the message with its session, and returns what the reply has besides "ok".

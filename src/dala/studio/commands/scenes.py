@@ -171,9 +171,10 @@ def box(request: PageRequest) -> JsonObject:
 def scene_save(request: PageRequest) -> JsonObject:
     """Write the scene file."""
     source, tab = _scene(request), request.tab
-    target = request.session.folders.target(request.get("path") or source.path, "scene_save")
-    if target.suffix.lower() != ".json":
-        raise ParameterError.invalid("scene_save", "path", "the name of a .json file", target.name)
+    target = request.target(source.path)
+    if target.name.suffix.lower() != ".json":
+        request.fail("path", "the name of a .json file")
     source.save(target)
+    request.session.own(target.name)
     tab.contents = replace(tab.contents, scene=source.document)
-    return {"path": str(target)}
+    return {"path": str(target.name)}

@@ -14,8 +14,8 @@ def open_(request: PageRequest) -> JsonObject:
 
     session = request.session
     if "path" in request:
-        path = session.folders.existing(request.get("path"), "open")
-        return {"tab": open_file(session, path).id}
+        file = session.folders.open(request.get("path"), "open")
+        return {"tab": open_file(session, file).id}
     if "sample" in request:
         kind = request.get("kind")
         return {"tab": open_sample(session, request.text("sample", 100), kind).id}

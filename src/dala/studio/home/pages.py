@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from dala.errors import ParameterError
 from dala.media.filters.plans import Filter
-from dala.media.scene.file.load import load_scene
 from dala.studio.cards.values import LoadedFiles, checked, link_of
 from dala.studio.catalogue.parameters import Json
 from dala.studio.document.tab import Tab
@@ -48,13 +47,12 @@ def page_chain(tab: Tab, node: Json, files: LoadedFiles, device: str) -> PageCha
 def _effects(source: SceneFile, node: Json, device: str) -> PageChain:
     from dala.web.scenes import scene_effects, scene_picture
 
-    data, ids = to_load(source.document)
     id = None
     if node is not None:
         find(source.document, node, "export")
-        id = ids.get(str(node))
+        id = to_load(source.document)[1].get(str(node))
         if id is None:
             raise ParameterError("export: effects inside an inner scene cannot be exported alone.")
-    with closing(load_scene(data, device, base=source.base)) as scene:
+    with closing(source.made(device)[0]) as scene:
         found = scene_effects(scene, id, "export")
         return PageChain(found.filters, found.notes, scene_picture(scene, found.effects))

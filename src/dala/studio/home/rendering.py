@@ -16,7 +16,6 @@ from dala.arguments import Integer, Quantity
 from dala.budget import Limits
 from dala.errors import ParameterError
 from dala.media.frame import Frame
-from dala.media.scene.file.load import load_scene
 from dala.media.scene.options import RenderOptions
 from dala.media.scene.sound.rendered import rendered_sound
 from dala.media.video.options import EncodeOptions, EncoderOptions
@@ -29,9 +28,8 @@ from dala.studio.folders import kind_of
 from dala.studio.home.jobs import StudioJob
 from dala.studio.picture.moment import rgba8
 from dala.studio.scenes.source import SceneFile
-from dala.studio.scenes.tree import to_load
-from dala.studio.sources.source import StudioSource
-from dala.typing import ImageLike, NDArray
+from dala.studio.sources.source import MovingFile, StudioSource
+from dala.typing import ImageLike, NDArray, PathLike
 
 if TYPE_CHECKING:
     from dala.media.scene.scene import Scene
@@ -131,16 +129,13 @@ class Rendering:
         store(self.target, pixels, {"quality": int(quality)} if lossy else {}, background="white")
 
     # videos -----------------------------------------------------------------------------------
-    def _path(self) -> str | Path:
-        if self.source.path:
-            return self.source.path
-        from dala import samples
-
-        return samples.video(self.source.title)
+    def _path(self) -> PathLike:
+        assert isinstance(self.source, MovingFile)
+        return self.source.file
 
     def _scene(self) -> Scene:
         assert isinstance(self.source, SceneFile)
-        return load_scene(to_load(self.source.document)[0], self.device, base=self.source.base)
+        return self.source.made(self.device)[0]
 
     def _video(self, job: StudioJob, process: Callable[[ImageLike], ImageLike]) -> None:
         from dala.media.video.files import open_writer

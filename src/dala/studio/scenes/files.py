@@ -1,4 +1,4 @@
-"""The files that a scene document names: checked before they are opened, and made relative."""
+"""The files that a scene document names: listed, and made relative."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from dala.errors import ParameterError
-from dala.media.scene.file.record import is_file_param, is_font_file
+from dala.media.scene.file.record import names_file
 from dala.studio.catalogue.parameters import Json, JsonObject
-from dala.studio.folders import Folders
-from dala.untrusted.address import is_text, scheme_of
+from dala.untrusted.address import scheme_of
 
 
 def _named(value: Json, key: str, change: Callable[[str], str]) -> Json:
@@ -20,10 +18,8 @@ def _named(value: Json, key: str, change: Callable[[str], str]) -> Json:
         return {name: _named(item, name, change) for name, item in value.items()}
     if isinstance(value, list):
         return [_named(item, key, change) for item in value]
-    if isinstance(value, str) and value and not is_text(value):
-        font = key == "font" and is_font_file(value)
-        if font or key in ("source", "picture") or is_file_param(key, value):
-            return change(value)
+    if isinstance(value, str) and names_file(key, value):
+        return change(value)
     return value
 
 
@@ -41,22 +37,6 @@ def named_in(document: JsonObject) -> Iterator[str]:
 
     _named(document, "", note)
     yield from found
-
-
-def check_files(document: JsonObject, base: Path, folders: Folders, call: str) -> None:
-    """Refuse a document that names files outside of the allowed folders, or addresses.
-
-    Raises:
-        ParameterError: it names one.
-    """
-    for name in named_in(document):
-        if scheme_of(name) is not None:
-            if name not in folders.trusted:
-                raise ParameterError.invalid(
-                    call, "source", "a file", name, "Scenes of pages cannot open addresses."
-                )
-        else:
-            folders.resolve(str(base / name), call, argument="source")
 
 
 def rebased(document: JsonObject, old: Path, new: Path) -> JsonObject:

@@ -14,19 +14,21 @@ from dala.media.scene.nodes.registry import NODE_TYPES
 from dala.media.scene.scene import Scene
 from dala.studio.catalogue.parameters import Json, JsonObject
 from dala.studio.folders import Folders
-from dala.studio.scenes.files import check_files, rebased
+from dala.studio.scenes.files import rebased
 from dala.studio.scenes.hits import bounds, corners, hit, rounded, spot_of
 from dala.studio.scenes.patch import patched
 from dala.studio.scenes.tree import find, to_load, tree, with_handles, without_handles
 from dala.studio.sources.source import StudioSource
 from dala.typing import ImageLike
+from dala.untrusted.opened import Opened
+from dala.untrusted.place import NewFile
 
 
 class SceneFile(StudioSource):
     """A scene of a file. Edits make new documents; :meth:`show` makes the scene of one.
 
     Args:
-        path: the scene file.
+        file: the scene file.
         device: the device to draw on.
         folders: the folders whose files it may name.
         memory: bytes that the scene may use.
@@ -35,20 +37,20 @@ class SceneFile(StudioSource):
     kind: ClassVar[str] = "scene"
 
     def __init__(
-        self, path: Path, device: str | None, folders: Folders, memory: int | None = None
+        self, file: Opened, device: str | None, folders: Folders, memory: int | None = None
     ) -> None:
         self._device, self._folders, self._memory = device, folders, memory
         self._serial = 1
-        data = read(path)
+        data = read(file)
         if not isinstance(data, dict):
-            raise ParameterError.invalid("open", "path", "a scene file", path.name)
-        self.title, self.path = path.name, str(path)
+            raise ParameterError.invalid("open", "path", "a scene file", file.name.name)
+        self.title, self.path = file.name.name, str(file.name)
         #: The text of the file, and its contents, that saving starts from.
-        self._text = path.read_bytes().decode("utf-8-sig")
+        self._text = file.content(MAX_BYTES, "open").decode("utf-8-sig")
         self._saved: JsonObject = data
         self._compared: tuple[JsonObject, bool] | None = None
         self.document, self._serial = with_handles(data, self._serial)
-        self._scene, self._ids = self._load(self.document)
+        self._scene, self._ids = self.made(device, self.document)
         self._take_facts()
 
     @property
@@ -57,10 +59,17 @@ class SceneFile(StudioSource):
         return Path(self.path).parent
 
     # the scene --------------------------------------------------------------------------------
-    def _load(self, document: JsonObject) -> tuple[Scene, dict[str, str]]:
-        check_files(document, self.base, self._folders, "scene")
-        data, ids = to_load(document)
-        return load_scene(data, self._device, base=self.base, memory=self._memory), ids
+    def made(
+        self, device: str | None, document: JsonObject | None = None
+    ) -> tuple[Scene, dict[str, str]]:
+        """Return a new scene of a document, this one by default, and the ids of its handles.
+
+        Raises:
+            SceneFileError: it has mistakes, or names files outside of the folders.
+        """
+        data, ids = to_load(self.document if document is None else document)
+        made = load_scene(data, device, base=self.base, memory=self._memory, place=self._folders)
+        return made, ids
 
     def _take_facts(self) -> None:
         scene = self._scene
@@ -78,7 +87,7 @@ class SceneFile(StudioSource):
         Raises:
             SceneFileError: the document has mistakes; the old scene stays.
         """
-        made, ids = self._load(document)
+        made, ids = self.made(self._device, document)
         old, self._scene, self._ids, self.document = self._scene, made, ids, document
         self._take_facts()
         old.close()
@@ -192,24 +201,24 @@ class SceneFile(StudioSource):
         """Return the scene file, as it was written but for what changed."""
         return patched(self._text, self._saved, without_handles(self.document))
 
-    def save(self, target: Path) -> None:
+    def save(self, target: NewFile) -> None:
         """Write the scene file; one in another folder names its files from there.
 
         Raises:
             OSError: it cannot be written.
         """
-        data, text, old = without_handles(self.document), self.text(), self.base
-        if target.parent != old:
-            moved = rebased(data, old, target.parent)
+        data, text, old, new = without_handles(self.document), self.text(), self.base, target.name
+        if new.parent != old:
+            moved = rebased(data, old, new.parent)
             text, data = patched(text, data, moved), moved
         if len(text) > MAX_BYTES:
             raise ParameterError("scene_save: the scene is too large.")
-        with PartFile(target) as part:
+        with PartFile(Path(target)) as part:
             part.path.write_text(text, encoding="utf-8")
             part.complete()
-        self.title, self.path = target.name, str(target)
+        self.title, self.path = new.name, str(new)
         self._text, self._saved, self._compared = text, data, None
-        self.document = rebased(self.document, old, target.parent)
+        self.document = rebased(self.document, old, new.parent)
 
     def close(self) -> None:
         """Close the scene."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -24,80 +23,79 @@ from dala.studio.sources.source import (
 
 if TYPE_CHECKING:
     from dala.studio.session import StudioSession
+    from dala.untrusted.opened import Opened
 
 #: The photograph that kernels of files are shown on.
 _SAMPLE: Final = "coffee"
-#: The largest scene or preset.
-_MAX_JSON: Final = 64 << 20
 
 
-def open_file(session: StudioSession, path: Path) -> Tab:
+def open_file(session: StudioSession, file: Opened) -> Tab:
     """Open a file in a new tab; a preset replaces the chain of the active one.
 
     Raises:
         DalaError, OSError: it cannot be read, or is of an unknown kind.
     """
-    kind = kind_of(path)
+    kind = kind_of(file.name)
     if kind == "json":
-        return _json(session, path)
+        return _json(session, file)
     if kind == "kernel":
-        return _kernel(session, path)
+        return _kernel(session, file)
     source: StudioSource
-    if kind == "video" and not _is_still(path):
-        source = MovingFile(path, session.device)
+    if kind == "video" and not _is_still(file):
+        source = MovingFile(file, session.device)
     elif kind in ("picture", "video"):
-        source = StillPicture.open(path, session.limits.pixels)
+        source = StillPicture.open(file, session.limits.pixels, str(file.name))
     else:
         raise ParameterError.invalid(
-            "open", "path", "a picture, a video, a scene, a kernel or a preset", path.name
+            "open", "path", "a picture, a video, a scene, a kernel or a preset", file.name.name
         )
     return session.add_tab(source)
 
 
-def _is_still(path: Path) -> bool:
+def _is_still(file: Opened) -> bool:
     """Return whether a GIF has one picture."""
-    if path.suffix.lower() != ".gif":
+    if file.name.suffix.lower() != ".gif":
         return False
     from PIL import Image
 
     try:
-        with Image.open(path) as image:
+        with Image.open(file) as image:
             return int(getattr(image, "n_frames", 1)) <= 1
     except (OSError, ValueError):
         return False
 
 
-def _json(session: StudioSession, path: Path) -> Tab:
+def _json(session: StudioSession, file: Opened) -> Tab:
     from dala.media.scene.file.load import read
     from dala.studio.commands.chain import cards_of
     from dala.studio.scenes.source import SceneFile
 
-    if path.stat().st_size > _MAX_JSON:
-        raise ParameterError(f"open: {path.name!r} is too large.")
-    data = read(path)
+    data = read(file)
     if isinstance(data, dict) and "chain" in data:
         if session.active is None:
             session.add_tab(_sample_picture(_SAMPLE))
         tab = session.tab("open")
         tab.change(cards_of(session, tab, data))
         return tab
-    source = SceneFile(path, session.device, session.folders, session.limits.scene_memory)
+    source = SceneFile(file, session.device, session.folders, session.limits.scene_memory)
     tab = session.add_tab(source)
     tab.contents = replace(tab.contents, scene=source.document)
+    session.own(file.name)
     return tab
 
 
-def _kernel(session: StudioSession, path: Path) -> Tab:
-    if path.stat().st_size > 4 * MAX_TEXT:
-        raise ParameterError(f"open: {path.name!r} is too large for a kernel.")
+def _kernel(session: StudioSession, file: Opened) -> Tab:
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = file.content(4 * MAX_TEXT, "open").decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ParameterError(f"open: {path.name!r} is not UTF-8 (byte {error.start}).") from None
+        raise ParameterError(
+            f"open: {file.name.name!r} is not UTF-8 (byte {error.start})."
+        ) from None
     pixels = np.asarray(samples.photo(_SAMPLE, device="cpu"))
-    tab = session.add_tab(KernelPicture(pixels, path.name, str(path)))
+    tab = session.add_tab(KernelPicture(pixels, file.name.name, str(file.name)))
     card = new_card(tab.next_card(), "kernel", None, None, text)
-    tab.contents = replace(tab.contents, cards=(replace(card, path=str(path)),))
+    tab.contents = replace(tab.contents, cards=(replace(card, path=str(file.name)),))
+    session.own(file.name)
     return tab
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from fractions import Fraction
 from pathlib import Path
@@ -11,11 +12,12 @@ import numpy as np
 
 from dala.resources import Closing
 from dala.studio.catalogue.parameters import Json, JsonObject
-from dala.typing import ImageLike, NDArray
+from dala.typing import ImageLike, NDArray, PathLike
 
 if TYPE_CHECKING:
     from dala.media.sources.types import Source
     from dala.media.video.reader import Reader
+    from dala.untrusted.opened import Opened
 
 
 class StudioSource(Closing):
@@ -95,20 +97,21 @@ class StillPicture(StudioSource):
         self.height, self.width = pixels.shape[:2]
 
     @classmethod
-    def open(cls, path: Path, max_pixels: int) -> StillPicture:
-        """Open a file: upright, in sRGB, gray, RGB or RGBA of eight bits.
+    def open(cls, file: PathLike, max_pixels: int, path: str = "") -> StillPicture:
+        """Open a file: upright, in sRGB, gray, RGB or RGBA of eight bits; ``path`` is its name.
 
         Raises:
             OSError, DalaError: it cannot be read.
         """
         from dala.media.files import load
 
-        image = load(path, max_pixels)
+        image = load(file, max_pixels)
         if image.mode == "I;16":  # sixteen bits of gray
             pixels = (np.asarray(image) // 257).astype(np.uint8)
         else:
             pixels = np.asarray(image)
-        return cls(np.ascontiguousarray(pixels), path.name, str(path))
+        path = path or os.fspath(file)
+        return cls(np.ascontiguousarray(pixels), Path(path).name, path)
 
     def at(self, time: Fraction) -> ImageLike:
         """Return the picture."""
@@ -153,12 +156,15 @@ class MovingFile(ReaderSource):
 
     kind: ClassVar[str] = "video"
 
-    def __init__(self, path: Path, device: str | None) -> None:
+    def __init__(self, file: Opened | Path, device: str | None) -> None:
         from dala.media import video
 
-        reader = video.open(path, device=device)
-        super().__init__(reader, reader.fps or Fraction(25), path.name, device)
-        self.path = str(path)
+        name = file if isinstance(file, Path) else file.name
+        #: What is opened: the file that was checked, or a sample.
+        self.file: PathLike = file
+        reader = video.open(file, device=device)
+        super().__init__(reader, reader.fps or Fraction(25), name.name, device)
+        self.path = str(name)
         if reader.duration is not None:
             self.duration = Fraction(reader.duration).limit_denominator(10**6)
 

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from dala.extensions import TARGET_MODULES
+from dala.media.scene.file.record import is_model_file
 from dala.media.scene.nodes.json_types import (
     Field,
     FixedList,
@@ -109,7 +110,7 @@ FOLLOW: Final = JsonObject(
 
 
 def load_follow(
-    scene: Scene, item: JsonItem, path: Callable[[str, str], str | int], at: str
+    scene: Scene, item: JsonItem, path: Callable[[str, str], str], at: str
 ) -> Follow | None:
     """Let a node follow as an entry of a file says; None if a node of it was refused.
 
@@ -121,19 +122,10 @@ def load_follow(
     if node is None or video is None:
         return None
     if is_model_file(target["model"]):
-        target["model"] = str(path(target["model"], f"{at}.target.model"))
+        target["model"] = path(target["model"], f"{at}.target.model")
     (module,) = TARGET_MODULES
     made: FollowTarget = import_module(module).target_of(video, target)
     return scene.follow(node, made, **given)
-
-
-def is_model_file(model: str) -> bool:
-    """Return True if a model is the path of a file, not a name.
-
-    >>> is_model_file("models/own.onnx"), is_model_file("blazeface")
-    (True, False)
-    """
-    return "/" in model or model.lower().endswith(".onnx")
 
 
 def save_follow(follow: Follow, path: Callable[[str], JsonValue]) -> JsonItem | None:

@@ -28,6 +28,7 @@ from dala.media.scene.file.record import (
     NodeEntry,
     is_file_param,
     is_font_file,
+    names_file,
     record_of,
     remember,
 )
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
     from dala.media.scene.animation.animation import Animation
     from dala.media.scene.builder import NodeBuilder
     from dala.media.scene.nodes.node import Node
+    from dala.untrusted.opened import Opened
+    from dala.untrusted.place import Place
 
 __all__ = ["files_of", "load_scene", "named_files", "save_scene", "scene_to_dict", "schema"]
 
@@ -68,6 +71,7 @@ def load_scene(
     *,
     base: PathLike | None = None,
     memory: int | str | None = None,
+    place: Place | None = None,
 ) -> Scene:
     """Load a scene from a scene file.
 
@@ -77,6 +81,8 @@ def load_scene(
         base: the folder that paths in the file are relative to; by default that of the file, or
             the current one for a dict.
         memory: the memory that the scene may use, as of :class:`Scene`.
+        place: the only place that it may name files in, for scenes of strangers; by default it may
+            name all that this program can open.
 
     Raises:
         SceneFileError: the file has mistakes; ``problems`` lists them all.
@@ -105,7 +111,9 @@ def load_scene(
             scene_object().check(data, "", problems)
             check_ids(data, problems)
         if not problems:
-            made = _Loader(data, folder.resolve(), device, problems, memory=memory).scene()
+            made = _Loader(
+                data, folder.resolve(), device, problems, memory=memory, place=place
+            ).scene()
             if not problems:
                 return made
             made.close()
@@ -188,6 +196,7 @@ class _Loader:
     problems: list[str]
     home: str = ""
     memory: int | str | None = None
+    place: Place | None = None
 
     def __post_init__(self) -> None:
         self.record = FileRecord(self.data, self.base)
@@ -218,7 +227,7 @@ class _Loader:
             for at, item in self._items("animations"):
                 self._animate(made, item, at, None)
             for at, item in self._items("follows"):
-                link = self._attempt(at, load_follow, made, item, self._path, at)
+                link = self._attempt(at, load_follow, made, item, self._kept, at)
                 if link is not None:
                     self.record.follows[link] = item
             remember(made, self.record)
@@ -272,7 +281,8 @@ class _Loader:
             if isinstance(type, FontType):
                 value = self._font(value, f"{at}.{key}")
             elif isinstance(type, PathType):
-                value = paths[key] = self._path(value, f"{at}.{key}", text=text)
+                value = self._path(value, f"{at}.{key}", text=text)
+                paths[key] = os.fspath(value) if isinstance(value, os.PathLike) else value
             elif name == "transition" and isinstance(value, dict | list):
                 value = self._transition(value, f"{at}.{key}")
             given[name] = value
@@ -289,10 +299,11 @@ class _Loader:
     def _inner(self, home: NodeBuilder, data: JsonItem, at: str, given: Values) -> Node:
         """Add an inner scene, which is closed together with the outer one."""
         outer = home.scene_of()
-        loader = _Loader(data, self.base, outer.device, self.problems, at, self.memory)
+        loader = _Loader(data, self.base, outer.device, self.problems, at, self.memory, self.place)
         with Charging(outer.accounts):  # what the inner scene uses, the outer one does
             inner = loader.scene()
         self.record.files |= loader.record.files
+        self.record.held += loader.record.held
         try:
             made: SceneNode = home.add_scene(inner, **given)
         except BaseException:
@@ -344,10 +355,15 @@ class _Loader:
         getattr(scene, item["type"])(nodes, **options)
 
     # files ----------------------------------------------------------------------------------------
-    def _path(self, value: str | float, at: str, *, text: bool = False) -> str | int:
-        """Return what a source means: a path relative to the file, a URL, text, or a camera."""
+    def _path(self, value: str | float, at: str, *, text: bool = False) -> str | int | Opened:
+        """Return what a source means: a path relative to the file, a URL, text, or a camera.
+
+        With a place, it is a file in it, opened already. So every name of the file comes here.
+        """
         if not isinstance(value, str):
             return int(value)
+        if self.place is not None:
+            return self._in_place(self.place, value, at, text)
         if text and is_text(value):
             return value
         if has_control(value):
@@ -362,13 +378,32 @@ class _Loader:
         self.record.files.add(path)
         return str(path)
 
+    def _in_place(self, place: Place, value: str, at: str, text: bool) -> str | Opened:
+        if text and is_text(value):
+            return value
+        try:
+            if scheme_of(value) is not None:
+                place.allow_address(value, "scene")
+                return value
+            made = place.open(value, "scene", argument="source", base=self.base)
+        except DalaError as error:
+            raise SceneFileError("", [f"{at}: {without_call(error)}"]) from None
+        self.record.files.add(made.name)
+        return made
+
+    def _kept(self, value: str, at: str) -> str:
+        """Return the path of a file that is read later."""
+        found = self._path(value, at)
+        self.record.held.append(found)
+        return os.fspath(found) if isinstance(found, os.PathLike) else str(found)
+
     def _font(self, font: str | list[str], at: str) -> str | tuple[str, ...]:
         """Return a family, or the path of a font file; a missing font is an error now."""
         if isinstance(font, list):
             return tuple(str(self._font(f, f"{at}[{i}]")) for i, f in enumerate(font))
         from dala.media.text.fonts.faces import find
 
-        found = str(self._path(font, at)) if is_font_file(font) else font
+        found = self._kept(font, at) if is_font_file(font) else font
         try:
             find(found)
         except DalaError as error:
@@ -385,7 +420,8 @@ class _Loader:
     def _param(self, name: str, value: JsonValue, at: str) -> Value:
         if not is_file_param(name, value):
             return _tuples(value)
-        path = Path(str(self._path(value, at)))
+        found = self._path(value, at)
+        path = found if isinstance(found, os.PathLike) else Path(str(found))
         if name == "lut":
             return path
         if name in FILE_PARAMS:
@@ -429,10 +465,8 @@ def named_files(path: PathLike) -> list[Path]:
         elif isinstance(value, list):
             for item in value:
                 walk(item, key)
-        elif isinstance(value, str) and not is_text(value) and scheme_of(value) is None:
-            font = key == "font" and is_font_file(value)
-            if value and (font or key == "source" or is_file_param(key, value)):
-                found.add(folder / value)
+        elif isinstance(value, str) and scheme_of(value) is None and names_file(key, value):
+            found.add(folder / value)
 
     walk(data, "")
     return sorted(found)

@@ -57,6 +57,8 @@ class FileRecord:
         self.base = base
         #: Files that it names.
         self.files: set[Path] = set()
+        #: Open files that are read as long as the scene is there.
+        self.held: list[object] = []
         self.nodes: WeakKeyDictionary[Node, NodeEntry] = WeakKeyDictionary()
         self.animations: WeakKeyDictionary[Animation, AnimationEntry] = WeakKeyDictionary()
         self.follows: WeakKeyDictionary[Follow, JsonItem] = WeakKeyDictionary()
@@ -88,7 +90,9 @@ def is_font_file(font: JsonValue) -> bool:
     >>> is_font_file("fonts/Own.ttf"), is_font_file("Dala Sans")
     (True, False)
     """
-    return isinstance(font, str) and (font.lower().endswith(SUFFIXES) or "/" in font)
+    return isinstance(font, str) and (
+        font.lower().endswith(SUFFIXES) or not {"/", "\\"}.isdisjoint(font)
+    )
 
 
 def is_file_param(name: str, value: JsonValue) -> bool:
@@ -100,3 +104,27 @@ def is_file_param(name: str, value: JsonValue) -> bool:
     if name in FILE_PARAMS:
         return isinstance(value, str)
     return name in PICTURE_PARAMS and isinstance(value, str) and not is_color_name(value)
+
+
+def is_model_file(model: str) -> bool:
+    """Return True if a model is the path of a file, not a name.
+
+    >>> is_model_file("models/own.onnx"), is_model_file("own.onnx"), is_model_file("blazeface")
+    (True, True, False)
+    """
+    return not model.replace("-", "_").isidentifier()
+
+
+def names_file(key: str, value: str) -> bool:
+    """Return True if the value of a key, anywhere in a scene file, is the path or URL of a file.
+
+    >>> names_file("source", "a.mp4"), names_file("id", "a.mp4"), names_file("font", "Dala Sans")
+    (True, False, False)
+    """
+    if not value or "\n" in value:
+        return False
+    if key == "font":
+        return is_font_file(value)
+    if key == "model":
+        return is_model_file(value)
+    return key in ("source", "picture") or is_file_param(key, value)

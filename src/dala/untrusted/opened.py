@@ -1,0 +1,178 @@
+"""Open files and folders of strangers, with paths by which libraries open the very same.
+
+Decoders take paths, and open them again when they like. The path that they get here is a link in a
+folder of this user, which leads to the descriptor (``/proc/self/fd``), so no name of a stranger is
+ever looked up a second time. Where there is no such folder (macOS, Windows), it is the path at
+which the file was found, without links and ``..``.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import re
+import shutil
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+from weakref import WeakValueDictionary, finalize
+
+from dala import forks
+from dala.errors import ParameterError
+from dala.untrusted.beneath import Found
+
+_DESCRIPTORS: Final = "/proc/self/fd"
+_PREFIX: Final = "dala-opened-"
+#: Bytes that are read at a time.
+_PART: Final = 1 << 24
+
+
+class Opened(os.PathLike[str]):
+    """An open file, as it was checked; it is closed when nothing holds this object.
+
+    As a path it opens the same file again. ``name`` is where it was found, for people.
+    """
+
+    def __init__(self, found: Found, path: str) -> None:
+        self.name = Path(found.path)
+        self._number, self._path = found.number, path
+
+    def __fspath__(self) -> str:
+        return self._path
+
+    def __repr__(self) -> str:
+        return f"<Opened {str(self.name)!r}>"
+
+    def stat(self) -> os.stat_result:
+        """Return the facts of the file."""
+        return os.stat(self._number if self._number >= 0 else self._path)
+
+    def content(self, most: int, call: str) -> bytes:
+        """Return the bytes of the file.
+
+        Raises:
+            ParameterError: there are more than ``most``.
+            OSError: it cannot be read.
+        """
+        data = bytearray()
+        while len(data) <= most and (part := self._part(len(data), most + 1 - len(data))):
+            data += part
+        if len(data) > most:
+            raise ParameterError(f"{call}: {self.name.name!r} has more than {most:,} bytes.")
+        return bytes(data)
+
+    def _part(self, at: int, count: int) -> bytes:
+        count = min(count, _PART)
+        if hasattr(os, "pread"):  # others may read the same file
+            return os.pread(self._number, count, at)
+        os.lseek(self._number, at, os.SEEK_SET)
+        return os.read(self._number, count)
+
+
+class _Links:
+    """Links to descriptors, in a folder that only this user can enter.
+
+    The path of a link follows from the file and its time of change, so that caches of libraries
+    know a file again, and know that it has changed.
+    """
+
+    def __init__(self) -> None:
+        self._lock = forks.rlock()
+        self._owner = 0
+        self._folder = ""
+        self._facts = os.stat_result((0,) * 10)
+        self._open: WeakValueDictionary[str, Opened] = WeakValueDictionary()
+        self._made: dict[str, int] = {}
+
+    def opened(self, found: Found) -> Opened:
+        """Return the object of a descriptor, or that of the same file if it is open already."""
+        if found.number < 0:
+            return Opened(found, found.path)
+        with self._lock:
+            link = self._link(found)
+            made = self._open.get(link)
+            if made is not None:
+                os.close(found.number)
+                return made
+            made = Opened(found, self._make(link, found) if link else found.path)
+            if link:
+                self._open[link] = made
+            finalize(made, self._drop, link, found.number, os.getpid())
+        return made
+
+    def _link(self, found: Found) -> str:
+        """Return the path of the link to a descriptor; "" where descriptors have no paths."""
+        direct = f"{_DESCRIPTORS}/{found.number}"
+        facts = os.fstat(found.number)
+        with suppress(OSError):
+            if os.path.samestat(os.stat(direct), facts):
+                name = hashlib.blake2s(os.fsencode(found.path), digest_size=4).hexdigest()
+                key = f"{facts.st_dev:x}-{facts.st_ino:x}-{name}"
+                if not stat.S_ISDIR(facts.st_mode):
+                    key += f"-{facts.st_mtime_ns:x}-{facts.st_size:x}"
+                return os.path.join(self._home(), key, os.path.basename(found.path) or "root")
+        return ""
+
+    def _make(self, link: str, found: Found) -> str:
+        """Make a link; return it, or without room for links the descriptor's own path."""
+        direct = f"{_DESCRIPTORS}/{found.number}"
+        self._made[link] = found.number  # before the link, as the old one's end may come meanwhile
+        try:
+            with suppress(FileExistsError):
+                os.mkdir(os.path.dirname(link), 0o700)
+            with suppress(FileNotFoundError):
+                os.unlink(link)
+            os.symlink(direct, link)
+        except OSError:
+            return direct
+        return link
+
+    def _home(self) -> str:
+        if self._owner != os.getpid() or not self._is_there():  # after a fork, it is the parent's
+            self._folder = tempfile.mkdtemp(prefix=_PREFIX)
+            self._facts = os.lstat(self._folder)
+            self._owner, self._made = os.getpid(), {}
+            self._open.clear()
+            atexit.register(self._remove, self._folder, self._owner)
+        return self._folder
+
+    def _is_there(self) -> bool:
+        """Return whether no one has removed the folder, and perhaps made another one."""
+        try:
+            now, then = os.lstat(self._folder), self._facts
+            return os.path.samestat(now, then) and now.st_uid == then.st_uid
+        except OSError:
+            return False
+
+    @staticmethod
+    def _remove(folder: str, owner: int) -> None:
+        if owner == os.getpid():
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _drop(self, link: str, number: int, owner: int) -> None:
+        """Close a descriptor, and remove its link."""
+        with self._lock:
+            if owner == os.getpid() and self._made.get(link) == number:
+                del self._made[link]
+                with suppress(OSError):
+                    os.unlink(link)
+                    os.rmdir(os.path.dirname(link))
+        os.close(number)
+
+
+_links = _Links()
+#: Return the object of a descriptor, which is closed with it.
+opened: Final = _links.opened
+_SHOWN: Final = re.compile(rf"[^\s'\"]*{_PREFIX}[^/\s]*/[0-9a-f]+-[0-9a-f-]+/")
+
+
+def readable(text: str) -> str:
+    """Return a message without the folders of links, as people know the files.
+
+    >>> readable("'/tmp/dala-opened-k2/fe-1c-9-a0/clip.mp4' is damaged")
+    "'clip.mp4' is damaged"
+    """
+    return _SHOWN.sub("", text)
