@@ -10,6 +10,7 @@ import socket
 import traceback
 import warnings
 from contextlib import redirect_stderr, redirect_stdout, suppress
+from random import Random
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ import dala
 from dala import batch, web
 from dala.batch.storage.faults import Retries
 from dala.cli import main
-from dala.errors import masked, masked_error
+from dala.errors import describe, masked, masked_error
 from dala.gpu import Surface
 from dala.media import (
     Frame,
@@ -340,6 +341,31 @@ def test_every_form_of_a_url_is_masked(template, port):
         assert MARK not in text, text
     assert SecretUrl(url).reveal() == url
     assert SecretUrl(url) == SecretUrl(url) != url
+
+
+def test_random_urls_are_masked():
+    random = Random(5)
+    letters = "abc019.-_~%!$&()*+,;=:@ /?#[]\\'\"<>`|\n\t\0\x85\u2028\u202e\xe9{}^"
+
+    def junk(longest, without=""):
+        some = random.choices([c for c in letters if c not in without], k=longest)
+        return "".join(some[: random.randrange(longest)])
+
+    for _ in range(4000):
+        scheme = random.choice(("rtmp", "srt", "whip+https", "HTTP", "ftp", "wss", "other"))
+        shown = scheme in ("HTTP", "ftp", "wss")  # whose paths are no secrets
+        login = f"{junk(4, '@/?#[]:')}:{junk(3, '/?#')}{MARK}{junk(3, '/?#')}@"
+        user = random.choice(("", f"{MARK}@", login))
+        host = random.choice(("h", "127.0.0.1:99", "[::1]:8", "a_b.c:1", ""))
+        path = random.choice(("", f"/{junk(6, '?#')}{'' if shown else MARK}{junk(5, '?#')}"))
+        query = random.choice(("", f"?{junk(5, '#')}{MARK}{junk(5, '#')}"))
+        url = f"{scheme}://{user}{host}{path}{query}{random.choice(('', f'#{MARK}{junk(4)}'))}"
+        for text in (
+            str(SecretUrl(url)), masked(repr([url])), masked(json.dumps({"in": url})),
+            describe(url), str(dala.ParameterError.invalid("open", "path", "a path", url)),
+            str(masked_error(OSError(2, "gone", url))), SecretUrl(url).hide(f"no {url} here"),
+        ):  # fmt: skip
+            assert MARK not in text, (url, text)
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,8 @@ _BEGIN: Final = re.compile(
     re.IGNORECASE,
 )
 _BARE_END: Final = re.compile(r"[\s\"'<>`]")
-_PARTS: Final = re.compile(r"([^/?#\\]*)([^?#]*)(.*)", re.DOTALL)
-_HOST: Final = re.compile(r"(?:\[[\w:.%-]*\]|[^:\[\]\s]*)(?::\d*)?")
+_PARTS: Final = re.compile(r"([^/?#]*)([^?#]*)(.*)", re.DOTALL)
+_HOST: Final = re.compile(r"(?:\[[\w:.%-]*\]|[^:\[\]\s\\]*)(?::\d*)?")
 
 
 def masked(text: str) -> str:
