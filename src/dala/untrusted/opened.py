@@ -68,8 +68,9 @@ class Opened(os.PathLike[str]):
         count = min(count, _PART)
         if hasattr(os, "pread"):  # others may read the same file
             return os.pread(self._number, count, at)
-        os.lseek(self._number, at, os.SEEK_SET)
-        return os.read(self._number, count)
+        with _links.lock:
+            os.lseek(self._number, at, os.SEEK_SET)
+            return os.read(self._number, count)
 
 
 class _Links:
@@ -80,7 +81,8 @@ class _Links:
     """
 
     def __init__(self) -> None:
-        self._lock = forks.rlock()
+        #: Held while links are made, and while a descriptor that others may have is read.
+        self.lock = forks.rlock()
         self._owner = 0
         self._folder = ""
         self._facts = os.stat_result((0,) * 10)
@@ -91,34 +93,31 @@ class _Links:
         """Return the object of a descriptor, or that of the same file if it is open already."""
         if found.number < 0:
             return Opened(found, found.path)
-        with self._lock:
-            link = self._link(found)
-            made = self._open.get(link)
+        facts = os.fstat(found.number)
+        name = hashlib.blake2s(os.fsencode(found.path), digest_size=4).hexdigest()
+        key = f"{facts.st_dev:x}-{facts.st_ino:x}-{name}"
+        if not stat.S_ISDIR(facts.st_mode):
+            key += f"-{facts.st_mtime_ns:x}-{facts.st_size:x}"
+        with self.lock:
+            self._check_home()
+            made = self._open.get(key)
             if made is not None:
                 os.close(found.number)
                 return made
-            made = Opened(found, self._make(link, found) if link else found.path)
-            if link:
-                self._open[link] = made
+            link = self._make(key, found)
+            made = self._open[key] = Opened(found, link or found.path)
             finalize(made, self._drop, link, found.number, os.getpid())
         return made
 
-    def _link(self, found: Found) -> str:
-        """Return the path of the link to a descriptor; "" where descriptors have no paths."""
+    def _make(self, key: str, found: Found) -> str:
+        """Return a new link to a descriptor; "" where descriptors have no paths."""
         direct = f"{_DESCRIPTORS}/{found.number}"
-        facts = os.fstat(found.number)
-        with suppress(OSError):
-            if os.path.samestat(os.stat(direct), facts):
-                name = hashlib.blake2s(os.fsencode(found.path), digest_size=4).hexdigest()
-                key = f"{facts.st_dev:x}-{facts.st_ino:x}-{name}"
-                if not stat.S_ISDIR(facts.st_mode):
-                    key += f"-{facts.st_mtime_ns:x}-{facts.st_size:x}"
-                return os.path.join(self._home(), key, os.path.basename(found.path) or "root")
-        return ""
-
-    def _make(self, link: str, found: Found) -> str:
-        """Make a link; return it, or without room for links the descriptor's own path."""
-        direct = f"{_DESCRIPTORS}/{found.number}"
+        try:
+            if not os.path.samestat(os.stat(direct), os.fstat(found.number)):
+                return ""
+        except OSError:
+            return ""
+        link = os.path.join(self._folder, key, os.path.basename(found.path) or "root")
         self._made[link] = found.number  # before the link, as the old one's end may come meanwhile
         try:
             with suppress(FileExistsError):
@@ -126,26 +125,26 @@ class _Links:
             with suppress(FileNotFoundError):
                 os.unlink(link)
             os.symlink(direct, link)
-        except OSError:
+        except OSError:  # no room for links; this one has no suffix
             return direct
         return link
 
-    def _home(self) -> str:
-        if self._owner != os.getpid() or not self._is_there():  # after a fork, it is the parent's
+    def _check_home(self) -> None:
+        """Make the folder; again after a fork, and where others have removed or replaced it."""
+        with suppress(OSError):
+            now, then = os.lstat(self._folder), self._facts
+            same = os.path.samestat(now, then) and now.st_uid == then.st_uid
+            if same and self._owner == os.getpid():
+                return
+        self._made, self._owner = {}, os.getpid()
+        self._open.clear()
+        try:
             self._folder = tempfile.mkdtemp(prefix=_PREFIX)
             self._facts = os.lstat(self._folder)
-            self._owner, self._made = os.getpid(), {}
-            self._open.clear()
-            atexit.register(self._remove, self._folder, self._owner)
-        return self._folder
-
-    def _is_there(self) -> bool:
-        """Return whether no one has removed the folder, and perhaps made another one."""
-        try:
-            now, then = os.lstat(self._folder), self._facts
-            return os.path.samestat(now, then) and now.st_uid == then.st_uid
         except OSError:
-            return False
+            self._folder = os.devnull  # in which no link can be made
+            return
+        atexit.register(self._remove, self._folder, self._owner)
 
     @staticmethod
     def _remove(folder: str, owner: int) -> None:
@@ -154,7 +153,7 @@ class _Links:
 
     def _drop(self, link: str, number: int, owner: int) -> None:
         """Close a descriptor, and remove its link."""
-        with self._lock:
+        with self.lock:
             if owner == os.getpid() and self._made.get(link) == number:
                 del self._made[link]
                 with suppress(OSError):
