@@ -251,7 +251,7 @@ def test_unfinished_files_without_locks(tmp_path, monkeypatch):
 def test_paths_of_windows_are_no_addresses(path):
     from dala.batch.storage import is_url
     from dala.cli.common.inputs import is_video
-    from dala.media.video.reach import scheme_of
+    from dala.untrusted.address import scheme_of
 
     assert not is_url(path)
     assert is_video(path)

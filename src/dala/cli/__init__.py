@@ -25,6 +25,7 @@ from types import ModuleType
 from typing import Final, NoReturn
 
 import dala
+from dala.errors import masked, masked_error
 
 #: Options of every command, before it or after it.
 COMMON: Final[dict[str, dict[str, str]]] = {
@@ -77,9 +78,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
+        shown = masked_error(error)
         if args.debug:
-            raise
-        text = str(error) or type(error).__name__
+            if shown is error:
+                raise
+            raise shown from None
+        text = str(shown) or type(error).__name__
         if isinstance(error, MemoryError) and not isinstance(error, dala.DalaError):
             text = "there is not enough memory. Use smaller pictures, or close other programs."
         elif not isinstance(error, dala.DalaError | OSError):  # ours are clear without the type
@@ -127,6 +131,9 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}. `{self.prog} --help` has examples.\n")
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        super().exit(status, None if message is None else masked(message))
 
 
 def _parser(name: str, module: ModuleType | None) -> argparse.ArgumentParser:

@@ -14,7 +14,7 @@ from dala.arguments import DURATION, SECONDS, Size
 from dala.cli.common import arguments, inputs
 from dala.cli.common.arguments import Report, argument, switch
 from dala.cli.common.signals import stopping
-from dala.errors import ParameterError
+from dala.errors import ParameterError, masked
 from dala.media.scene.options import RenderOptions
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         report = _compose(args)
     arguments.show(args, report, _summary(report))
     for id, text in report["errors"].items():
-        print(f"dala compose: {id}: {text}", file=sys.stderr)
+        print(masked(f"dala compose: {id}: {text}"), file=sys.stderr)
     return 0
 
 

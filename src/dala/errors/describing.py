@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
+from dala.errors.masking import masked
+
 __all__ = ["counted", "describe", "did_you_mean", "printable"]
 
 #: Longer names have no suggestions, and later ones are none: names in files may be a stranger's.
@@ -41,7 +43,7 @@ def describe(value: object) -> str:
     plain = (str, bytes, bool, int, float, complex, tuple, list, dict, set, frozenset, range)
     if value is None or isinstance(value, plain) or hasattr(value, "as_integer_ratio"):
         try:
-            shown = repr(value)
+            shown = masked(repr(value))
         except Exception:  # an element whose repr fails
             return type(value).__name__
         return shown if len(shown) <= 80 else f"{shown[:77]}..."

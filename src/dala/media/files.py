@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import numpy as np
 
 from dala import memory
-from dala.arguments import Selection, checked_path
+from dala.arguments import Selection, checked_path, refuse_url
 from dala.budget import check_deadline, deadline
 from dala.errors import MissingPackage, ParameterError
 from dala.extras import pip_install
@@ -84,6 +84,7 @@ def _pillow(call: str) -> ModuleType:
 def _opened(source: PictureSource, call: str) -> tuple[Path | io.BytesIO, str]:
     """Return a path or the bytes of a file, and its name for messages."""
     if isinstance(source, str | os.PathLike):
+        refuse_url(call, "path", source)
         return Path(source), str(source)
     if isinstance(source, bytes | bytearray | memoryview):
         return io.BytesIO(source), f"the picture ({len(source):,} bytes)"

@@ -13,6 +13,7 @@ import warnings
 from typing import Final
 
 from dala import memory
+from dala.arguments import refuse_url
 from dala.errors import DtypeError, ParameterError
 from dala.media.subtitles import ass, charset, srt, vtt
 from dala.media.subtitles.cue import Parsed, Subtitles
@@ -111,6 +112,7 @@ def _read(source: PathLike | bytes, encoding: str | None) -> tuple[str, str, str
         return _decode(bytes(source), "the text", encoding)
     if not isinstance(source, str | os.PathLike):
         raise DtypeError.invalid("load_subtitles", "source", "a path or the text of a file", source)
+    refuse_url("load_subtitles", "source", source)
     path = pathlib.Path(source)
     name = repr(os.fspath(source))
     try:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, TypeVarTuple
 
 from dala.arguments import checked_path
 from dala.budget import Charging, check_deadline, checked
-from dala.errors import DalaError, ParameterError, SceneFileError
+from dala.errors import DalaError, ParameterError, SceneFileError, describe
 from dala.extras import pip_install
 from dala.media.scene.file.cost import NODE_BYTES, SceneCost
 from dala.media.scene.file.follows import load_follow
@@ -51,6 +51,7 @@ from dala.media.scene.nodes.registry import NODE_TYPES
 from dala.media.scene.scene import Scene
 from dala.memory import check
 from dala.typing import PathLike
+from dala.untrusted.address import has_control, is_text, scheme_of
 
 if TYPE_CHECKING:
     from dala.media.scene.animation.animation import Animation
@@ -392,7 +393,12 @@ class _Loader:
             return int(value)
         if self.place is not None:
             return self._in_place(self.place, value, at, text)
-        if "://" in value or "\n" in value:
+        if text and is_text(value):
+            return value
+        if has_control(value):
+            what = f"{at}: {describe(value)} has a line end or another control character"
+            raise SceneFileError("", [f"{what}, which no path or URL has."])
+        if scheme_of(value) is not None:
             return value
         path = Path(os.path.normpath(self.base / value))
         if not path.is_file():
@@ -402,10 +408,10 @@ class _Loader:
         return str(path)
 
     def _in_place(self, place: Place, value: str, at: str, text: bool) -> str | Opened:
-        if text and "\n" in value:
+        if text and is_text(value):
             return value
         try:
-            if "://" in value:
+            if scheme_of(value) is not None:
                 place.allow_address(value, "scene")
                 return value
             made = place.open(value, "scene", argument="source", base=self.base)
@@ -488,7 +494,7 @@ def named_files(path: PathLike) -> list[Path]:
         elif isinstance(value, list):
             for item in value:
                 walk(item, key)
-        elif isinstance(value, str) and "://" not in value and names_file(key, value):
+        elif isinstance(value, str) and scheme_of(value) is None and names_file(key, value):
             found.add(folder / value)
 
     walk(data, "")
