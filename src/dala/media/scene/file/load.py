@@ -396,8 +396,9 @@ class _Loader:
         if text and is_text(value):
             return value
         if has_control(value):
-            what = f"{at}: {describe(value)} has a line end or another control character"
-            raise SceneFileError("", [f"{what}, which no path or URL has."])
+            raise SceneFileError(
+                "", [f"{at}: {describe(value)} has a line end or control character."]
+            )
         if scheme_of(value) is not None:
             return value
         path = Path(os.path.normpath(self.base / value))
