@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time as clock
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import astuple, dataclass
@@ -126,6 +126,7 @@ find_scope: Final[Callable[[], Scope | None]] = _scope.get
 _NONE: Final = Limits()
 
 Number = TypeVar("Number", int, float)
+Item = TypeVar("Item")
 
 
 def limits(
@@ -198,6 +199,35 @@ def check_deadline(call: str) -> None:
     scope = _scope.get()
     if scope is not None:
         scope.check(call)
+
+
+def checked(items: Iterable[Item], call: str) -> Iterator[Item]:
+    """Yield items, with :func:`check_deadline` before each: for loops over what a file has.
+
+    >>> list(checked([1, 2], "blur"))
+    [1, 2]
+    """
+    for item in items:
+        scope = _scope.get()
+        if scope is not None:
+            scope.check(call)
+        yield item
+
+
+def pause(changed: threading.Condition, seconds: float, call: str) -> None:
+    """Wait on a condition, no longer than so long and than the time of the blocks around this call.
+
+    It returns after half a second at the latest, so that Ctrl-C works on every platform: call it in
+    a loop.
+
+    >>> with threading.Condition() as changed:
+    ...     pause(changed, 0.001, "open_source")
+    """
+    until = deadline()
+    if until is not None:
+        seconds = min(seconds, until - clock.monotonic())
+    changed.wait(max(min(seconds, 0.5), 0))
+    check_deadline(call)
 
 
 def timed_out(call: str, seconds: float | None) -> CommandTimeout:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from dala.budget import checked
 from dala.errors import DtypeError, ShapeError
 from dala.typing import PathLike
 
 #: PNG color type by number of channels: gray, gray with alpha, RGB, RGBA.
 _COLOR_TYPES: Final = {1: 0, 2: 4, 3: 2, 4: 6}
+
+#: Bytes that are compressed in one call.
+_PART: Final = 1 << 18
 
 
 def encode_png(image: npt.ArrayLike, *, icc_profile: bytes | None = None) -> bytes:
@@ -66,10 +71,18 @@ def encode_png(image: npt.ArrayLike, *, icc_profile: bytes | None = None) -> byt
             b"\x89PNG\r\n\x1a\n",
             _chunk(b"IHDR", header),
             *profile,
-            _chunk(b"IDAT", zlib.compress(filtered, 6)),
+            _chunk(b"IDAT", b"".join(_compressed(filtered.reshape(-1)))),
             _chunk(b"IEND", b""),
         ]
     )
+
+
+def _compressed(data: npt.NDArray[np.uint8]) -> Iterator[bytes]:
+    """Yield the parts of compressed bytes."""
+    made = zlib.compressobj(6)
+    for at in checked(range(0, len(data), _PART), "encode_png"):
+        yield made.compress(data[at : at + _PART])
+    yield made.flush()
 
 
 def write_png(path: PathLike, image: npt.ArrayLike) -> None:

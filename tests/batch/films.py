@@ -24,11 +24,15 @@ def job_of(films: Path, out: Path, **more):
 
 def run_inline(job, runner: InlineRunner, *, resume: bool = False, retries: int = 2):
     """Run a job with a runner of the test."""
-    manifest = Manifest(job.work)
+    damaged = []
+    manifest = Manifest(job.work, damaged.append)
     with manifest.hold():
         manifest.begin(job.header(), resume)
         job.write_assets()
-        return driver.Driver(job, runner, manifest, retries, Display(False)).run()
+        report = driver.Driver(job, runner, manifest, retries, Display(False)).run()
+        manifest.end(report.ok)
+    report.notices[:0] = damaged
+    return report
 
 
 def digests(folder: Path) -> dict[str, str]:

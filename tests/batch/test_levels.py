@@ -18,6 +18,7 @@ from dala.batch.environment import check_environment
 from dala.batch.manifest import Manifest
 from dala.batch.runners import Resources
 from dala.batch.runners.local import LocalRunner, _Worker
+from dala.batch.storage import records
 from dala.batch.tasks import Result, run_task
 from dala.errors import BatchError
 from dala.gpu.compute.engines.cpu.level import LEVELS, host_features
@@ -64,7 +65,9 @@ def run(job, runner):
         job.write_assets()
         report = driver.Driver(job, runner, manifest, 0, Display(False)).run()
     assert report.ok, report.failures
-    done = [Result.from_json(path.read_bytes()) for path in Path(job.work, "done").iterdir()]
+    done = [
+        records.read(str(path), Result.of, pytest.fail) for path in Path(job.work, "done").iterdir()
+    ]
     return {int(result.worker.rpartition(":")[2]) for result in done if result.worker}
 
 

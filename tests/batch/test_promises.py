@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 
 from dala import batch
-from dala.batch import driver, jobs, storage
+from dala.batch import driver, storage
 from dala.batch.display import Display
 from dala.batch.manifest import Manifest
 from dala.batch.report import Failure
 from dala.batch.runners import Resources, make_runner
 from dala.batch.tasks import BatchTask, Result, run_task
-from dala.errors import BatchError, ParameterError
+from dala.errors import ParameterError
 from dala.media import Frame, video
 from tests.batch.films import INVERT, assert_same_frames, digests, job_of, run_inline
 from tests.support.clips import clip, shown, sound_packets
@@ -280,31 +280,6 @@ def test_pictures(photos, tmp_path):
     plan = job.plan(calibrate=False)
     assert (plan.files, plan.what, plan.minutes) == (12, "pictures", None)
     assert re.match(r"12 pictures, (1 group|\d+ groups)\n", str(plan))
-
-
-def test_a_folder_of_version_1_is_resumed(photos, tmp_path, monkeypatch):
-    """Its sizes of filters were [height, width]."""
-
-    def job(*size: int) -> batch.BatchJob:
-        chain = ["grayscale", ("resize", {"size": size})]
-        return batch.images(f"{photos}/", out=f"{tmp_path}/{{path}}.png", chain=chain, device="cpu")
-
-    def run(*size: int) -> list[str]:
-        runner = InlineRunner()
-        monkeypatch.setattr(jobs, "make_runner", lambda on, resources: runner)
-        assert job(*size).run(resume=True, progress=False).ok
-        return runner.begun
-
-    assert run(4, 3)
-    older = Path(job(3, 4).work)  # the digest of its text
-    Path(job(4, 3).work).rename(older)
-    plan = json.loads((older / "plan.json").read_text())
-    assert plan["version"] == 2
-    plan["version"], plan["spec"]["chain"][1]["params"]["size"] = 1, [3, 4]
-    (older / "plan.json").write_text(json.dumps(plan))
-    assert run(4, 3) == []
-    with pytest.raises(BatchError, match="spec differ from its plan"):
-        run(3, 4)
 
 
 def test_pictures_that_are_added_are_made_alone(photos, tmp_path, monkeypatch):

@@ -7,18 +7,19 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dala import batch
-from dala.batch import driver
-from dala.batch.display import Display
 from dala.batch.manifest import Manifest
+from dala.batch.storage import records
 from dala.batch.tasks import Result
 from dala.errors import BatchError, ParameterError, StorageError
 from dala.media import Frame
+from tests.batch.films import run_inline
 from tests.support.clips import clip
 from tests.support.inline import InlineRunner
 
@@ -27,6 +28,7 @@ SIGN = {
     "machine": os.uname().nodename,
     "process": os.getpid(),
     "token": "0123456789abcdef",
+    "job": "a job",
     "since": time.time(),
     "beat": time.time() + 3600,  # for as long as these tests run
 }
@@ -54,7 +56,13 @@ WRONG = [
     *({"since": value} for value in ("now", 1e300, float("nan"))),
     *({"machine": value} for value in (None, 7, ["x"])),
     *({"token": value} for value in (None, 7)),
+    *({"job": value} for value in (None, 7)),
 ]
+
+
+def packed(content: object) -> str:
+    """The text of a record with an intact checksum, whatever it says."""
+    return records.pack(content).decode("latin-1")
 
 
 def placed(folder: Path, name: str, text: str) -> Path:
@@ -65,7 +73,7 @@ def placed(folder: Path, name: str, text: str) -> Path:
 
 
 def test_a_sign_that_can_be_read_counts(tmp_path):
-    placed(tmp_path, "driver.json", json.dumps(SIGN))
+    placed(tmp_path, "driver.json", packed(SIGN))
     alone = rf"another driver \(process {os.getpid()} on "
     with pytest.raises(BatchError, match=alone), Manifest(str(tmp_path)).hold():
         pytest.fail("two drivers")
@@ -73,43 +81,52 @@ def test_a_sign_that_can_be_read_counts(tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    [*GARBAGE, "{}", *(json.dumps(SIGN | wrong) for wrong in WRONG)],
-    ids=[f"text{i}" for i in range(len(GARBAGE) + 1 + len(WRONG))],
+    [*GARBAGE, "{}", packed({}), packed([]), *(packed(SIGN | wrong) for wrong in WRONG)],
+    ids=[f"text{i}" for i in range(len(GARBAGE) + 3 + len(WRONG))],
 )
 def test_signs_that_cannot_be_read_do_not_count(tmp_path, text, monkeypatch):
-    monkeypatch.setattr("dala.batch.manifest._PAUSE", 0.001)
+    monkeypatch.setattr("dala.batch.storage.holding._PAUSE", 0.001)
     path = placed(tmp_path, "driver.json", text)
-    with Manifest(str(tmp_path)).hold():
-        assert json.loads(path.read_text())["process"] == os.getpid()
+    said = []
+    with Manifest(str(tmp_path), said.append).hold():
+        assert json.loads(path.read_text())["record"]["process"] == os.getpid()
     assert not path.exists()
+    (line,) = said
+    assert "driver.json' is damaged and counts as missing (" in line
 
 
 def test_a_sign_that_is_being_written_is_waited_for(tmp_path, monkeypatch):
     """Where storage has no links, the sign of a driver that begins is empty for a moment."""
     path = placed(tmp_path, "driver.json", "")
-    monkeypatch.setattr("time.sleep", lambda seconds: path.write_text(json.dumps(SIGN)))
+    monkeypatch.setattr("time.sleep", lambda seconds: path.write_text(packed(SIGN)))
     with pytest.raises(BatchError, match="another driver"), Manifest(str(tmp_path)).hold():
         pytest.fail("two drivers")
 
 
-def test_signs_that_are_no_files(tmp_path, monkeypatch):
-    monkeypatch.setattr("dala.batch.manifest._PAUSE", 0.001)
-    path = tmp_path / "driver.json"
-    path.symlink_to(tmp_path / "nowhere")
-    with Manifest(str(tmp_path)).hold():
-        assert not path.is_symlink()
-    path.mkdir()
-    with pytest.raises(StorageError, match=r"driver\.json"), Manifest(str(tmp_path)).hold():
-        pytest.fail("a folder is no sign")
+def test_signs_that_are_no_files(tmp_path):
+    work = tmp_path / ".dala-batch" / "job"
+    path = tmp_path / ".dala-batch" / "driver.json"
+    path.parent.mkdir()
+    for place, remove in (
+        (lambda: path.symlink_to(tmp_path / "nowhere"), path.unlink),
+        (lambda: os.mkfifo(path), path.unlink),
+        (path.mkdir, path.rmdir),
+    ):
+        place()
+        with pytest.raises(StorageError, match=r"driver\.json"), Manifest(str(work)).hold():
+            pytest.fail("it is no sign")
+        remove()
+    with Manifest(str(work)).hold():
+        assert path.is_file()
 
 
 def test_signs_that_cannot_be_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr("dala.batch.manifest._PAUSE", 0.001)
+    monkeypatch.setattr("dala.batch.storage.holding._PAUSE", 0.001)
     placed(tmp_path, "driver.json", "")
-    monkeypatch.setattr("dala.batch.manifest.storage.remove", lambda name: None)
+    monkeypatch.setattr("dala.batch.storage.holding.storage.remove", lambda name: None)
     with (
         pytest.raises(BatchError, match=r"can be neither read nor replaced\. Remove it"),
-        Manifest(str(tmp_path)).hold(),
+        Manifest(str(tmp_path), lambda text: None).hold(),
     ):
         pytest.fail("the sign of another")
 
@@ -132,34 +149,49 @@ def test_the_command_ends(tmp_path):
             report[key] for key in (("tasks", "resumed") if again else ("resumed", "tasks"))
         )
         assert before == 0 < now, report
-        (work,) = (tmp_path / "out" / ".dala-batch").iterdir()
-        assert not (work / "driver.json").exists()
-        (work / "driver.json").write_bytes(b"")
+        sign = tmp_path / "out" / ".dala-batch" / "driver.json"
+        assert not sign.exists()
+        sign.write_bytes(b"")
 
 
-@pytest.mark.parametrize("text", GARBAGE, ids=lambda t: t[:20])
-def test_damaged_plans_are_not_resumed(tmp_path, text):
+@pytest.mark.parametrize("text", [*GARBAGE, packed([])], ids=lambda t: t[:20])
+def test_a_damaged_plan_is_none(tmp_path, text):
+    """Its records may be those of another plan, so the job begins anew."""
     placed(tmp_path, "plan.json", text)
-    placed(tmp_path, "done/a.json", Result("a", 1, 1.0, 1.0).to_json())
-    manifest = Manifest(str(tmp_path))
-    with pytest.raises(BatchError, match=r"plan\.json' is damaged .* Remove the folder, or run"):
-        manifest.begin({"kind": "videos"}, resume=True)
-    assert manifest.is_done("a")  # nothing was removed
-    assert not manifest.begin({"kind": "videos"}, resume=False)
+    placed(tmp_path, "done/a.json", packed(asdict(Result("a", 1, 1.0, 1.0))))
+    said = []
+    manifest = Manifest(str(tmp_path), said.append)
+    assert manifest.is_done("a")
+    assert not manifest.begin({"kind": "videos"}, resume=True)
+    assert not manifest.is_done("a")
+    assert [line for line in said if "plan.json" in line] == said
+    assert len(said) == 1
+    assert manifest.begin({"kind": "videos"}, resume=True)
 
 
 def test_damaged_records_are_done_again(tmp_path):
-    good = json.loads(Result("a", 1, 1.0, 1.0).to_json())
+    good = asdict(Result("a", 1, 1.0, 1.0))
     wrong = [{name: value} for name in good for value in (None, [7], True) if good[name] != [value]]
     wrong += [{"frames": "1"}, {"seconds": "1"}, {"facts": []}, {"notices": 3}, {"failures": [[]]}]
-    texts = [*GARBAGE, "{}", *(json.dumps(good | one) for one in wrong if one != {"notices": [7]})]
+    wrong += [{"files": one} for one in ([[]], [[1, "2"]], [["1", "2", "3"]], [[True, "2", "3"]])]
+    objects = [good | one for one in wrong if one != {"notices": [7]}]
+    whole = packed(good)
+    bits = [whole[:n] + chr(ord(whole[n]) ^ 1) + whole[n + 1 :] for n in range(len(whole))]
+    cut = [whole[:n] for n in range(len(whole))]
+    texts = [*GARBAGE, json.dumps(good), *bits, *cut, whole + "\0", *map(packed, [{}, *objects])]
     for text in texts:
         placed(tmp_path, "done/a.json", text)
-        assert Manifest(str(tmp_path)).result_of("a") is None, text[:80]
-        with pytest.raises(ParameterError, match="from_json"):
-            Result.from_json(text.encode("latin-1"))
-    placed(tmp_path, "done/a.json", json.dumps(good))
-    assert Manifest(str(tmp_path)).result_of("a") == Result("a", 1, 1.0, 1.0)
+        said = []
+        assert Manifest(str(tmp_path), said.append).finished("a") is None, text[:80]
+        assert len(said) == 1, text[:80]
+    for content in ({}, *objects):
+        with pytest.raises(ParameterError, match=r"Result\.of"):
+            Result.of(content)
+    placed(tmp_path, "done/a.json", whole)
+    assert Manifest(str(tmp_path)).finished("a") == Result("a", 1, 1.0, 1.0)
+    assert Manifest(str(tmp_path)).finished("a", ["a.png"]) is None  # it speaks of no file
+    placed(tmp_path, "done/b.json", whole)
+    assert Manifest(str(tmp_path)).finished("b") is None  # it is that of another task
 
 
 def test_a_job_with_damaged_records_and_indexes_is_resumed(tmp_path):
@@ -171,19 +203,29 @@ def test_a_job_with_damaged_records_and_indexes_is_resumed(tmp_path):
             f"{tmp_path}/clip.mp4", out=f"{out}/{{stem}}.mp4", chain=["invert"], device="cpu",
             chunk=0.4, crf=12, threads=1,
         )  # fmt: skip
-        manifest = Manifest(job.work)
-        with manifest.hold():
-            manifest.begin(job.header(), resume)
-            job.write_assets()
-            return driver.Driver(job, InlineRunner(), manifest, 0, Display(False)).run()
+        return run_inline(job, InlineRunner(), resume=resume, retries=0)
 
     first = run(False)
     assert first.ok
     made = (out / "clip.mp4").read_bytes()
     (work,) = (out / ".dala-batch").iterdir()
-    for text in ("", "[" * 100_000, "[]", '{"version": 1, "keys": [[0]], "opened": [9]}'):
-        for path in [*(work / "done").iterdir(), *(work / "index").iterdir()]:
+    index = {"version": 1, "keys": [[0]], "opened": [9]}
+    # The checksum may be right: then it is another program's record.
+    for text in ("", "[" * 100_000, "[]", json.dumps(index), packed(index), packed({})):
+        files = [*(work / "done").iterdir(), *(work / "index").iterdir()]
+        for path in files:
             path.write_text(text)
         again = run(True)
         assert (again.ok, again.resumed, again.tasks) == (True, 0, first.tasks), text[:20]
+        assert (out / "clip.mp4").read_bytes() == made
+        assert {str(path) for path in files} == {
+            line.split("'")[1] for line in again.notices if "is damaged and counts as" in line
+        }
+    # Facts that lead nowhere: the task is done again.
+    for facts in ({}, {"videos": [{}]}, {"videos": 7}, {"videos": [{"source": []}]}):
+        (record,) = (work / "done").glob("*-index.json")
+        content = json.loads(record.read_text())["record"]
+        records.write(str(record), content | {"facts": facts})
+        again = run(True)
+        assert (again.ok, again.tasks) == (True, 1), facts
         assert (out / "clip.mp4").read_bytes() == made

@@ -129,6 +129,21 @@ def test_errors_of_sources_are_reported(tmp_path, capsys):
     assert len(read(out)) == 30
 
 
+def test_plan_prints_the_cost_and_opens_nothing(tmp_path, capsys):
+    inner = {"width": 8, "height": 8, "nodes": [{"type": "image", "source": "none.png"}]}
+    nodes = [{"type": "scene", "scene": inner}] * 2
+    path = tmp_path / "scene.json"
+    path.write_text(json.dumps({"dala": 1, "width": 16, "height": 16, "nodes": nodes}))
+    text = works(capsys, str(path), "--plan")
+    assert text.endswith(
+        "4 nodes, 3 scenes in 2 levels; 384 pixels a frame, at least 1.5 KiB of memory\n"
+    )
+    report = json.loads(works(capsys, str(path), "--plan", "--json"))
+    assert report | {"in": ""} == {
+        "in": "", "nodes": 4, "depth": 2, "scenes": 3, "pixels": 384, "bytes": 1536,
+    }  # fmt: skip
+
+
 def test_schema(capsys):
     assert json.loads(works(capsys, "--schema")) == schema()
 

@@ -251,7 +251,7 @@ def test_unfinished_files_without_locks(tmp_path, monkeypatch):
 def test_paths_of_windows_are_no_addresses(path):
     from dala.batch.storage import is_url
     from dala.cli.common.inputs import is_video
-    from dala.media.video.reach import scheme_of
+    from dala.untrusted.address import scheme_of
 
     assert not is_url(path)
     assert is_video(path)
@@ -263,13 +263,12 @@ def test_a_process_of_windows_is_not_sent_a_signal(monkeypatch):
     import socket
     import time
 
-    from dala.batch import manifest
+    from dala.batch.storage.holding import Sign
 
     monkeypatch.setattr(sys, "platform", "win32")
     monkeypatch.setattr(os, "kill", lambda *given: pytest.fail("it was sent a signal"))
-    other = {"machine": socket.gethostname(), "process": 4, "beat": time.time()}
-    assert manifest._is_alive(other)
-    assert not manifest._is_alive({**other, "beat": 0.0})
+    assert Sign(socket.gethostname(), 4, "token", "job", 0.0, time.time()).is_alive()
+    assert not Sign(socket.gethostname(), 4, "token", "job", 0.0, 0.0).is_alive()
 
 
 def test_a_key_of_windows_appears_whole(tmp_path, monkeypatch):

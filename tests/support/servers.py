@@ -64,7 +64,7 @@ def web_server() -> Iterator[Web]:
             wanted = self.headers.get("Range", "")
             if wanted.startswith("bytes=") and web.ranges:
                 first, _, last = wanted[6:].partition("-")
-                start, end, status = int(first), min(int(last) + 1, len(data)), 206
+                start, end, status = int(first), min(int(last or len(data)) + 1, len(data)), 206
             self.send_response(status)
             self.send_header("Content-Length", str(end - start))
             if web.ranges:

@@ -33,6 +33,7 @@ from dala.arguments.numbers import (
 )
 from dala.arguments.words import Fitting, Flag, Selection, Settings, Text
 from dala.errors import DalaError, ParameterError
+from dala.errors.masking import resembles_url
 
 if TYPE_CHECKING:
     from dala.typing import PathLike
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DURATION", "SECONDS", "WAIT", "ArgumentKind", "Duration", "Fitting", "Flag", "Integer",
     "Quantity", "Rate", "Ratio", "Selection", "Settings", "Size", "Text", "checked_path",
-    "items_of", "sides",
+    "items_of", "refuse_url", "sides",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -64,7 +65,17 @@ def checked_path(
         encoded = b""
     if not encoded or b"\0" in encoded or isinstance(given, bytes):
         raise error.invalid(call, argument, "a str or Path", given)
+    refuse_url(call, argument, given, error)
     return Path(os.fsdecode(encoded))
+
+
+def refuse_url(
+    call: str, argument: str, given: object, error: type[DalaError] = ParameterError
+) -> None:
+    """Raise for a URL in place of a path: the system's error would quote its secrets."""
+    text = os.fspath(given) if isinstance(given, str | os.PathLike) else ""
+    if isinstance(text, str) and resembles_url(text):
+        raise error.invalid(call, argument, "a path, not a URL", text)
 
 
 def items_of(value: Iterable[T]) -> list[T] | None:

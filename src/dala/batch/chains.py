@@ -26,7 +26,7 @@ from dala.gpu.compute.lang.declaration import KernelDecl
 from dala.gpu.compute.runnable import Runnable
 from dala.media.filters.declarations import declared
 from dala.media.filters.plans import Filter, FilterValue, check
-from dala.media.filters.sizes import takes_size, turned, with_size
+from dala.media.filters.sizes import with_size
 
 #: An item of a chain: a filter as pipelines take it, the text of a kernel, or its function.
 ChainItem: TypeAlias = (
@@ -34,9 +34,6 @@ ChainItem: TypeAlias = (
 )
 #: Keeps bytes with a suffix, and returns the name that workers read them by.
 Keep: TypeAlias = Callable[[bytes, str], str]
-
-#: The version of the folder of a job. Version 1 had the sizes of filters as [height, width].
-VERSION: Final = 2
 
 #: The stage that blurs or replaces what is behind people; it remembers the frames before.
 BACKGROUND: Final = "background"
@@ -198,32 +195,6 @@ def _pixels(value: object) -> np.ndarray | None:
     if hasattr(value, "__array_interface__") or hasattr(value, "__array__"):
         return np.asarray(value)
     return None
-
-
-# versions -----------------------------------------------------------------------------------------
-def newest(plan: JsonObject) -> JsonObject:
-    """Return the plan of a job's folder as the newest version has it; its own unchanged.
-
-    >>> chain = [{"filter": "crop", "params": {"size": [90, 160]}}]
-    >>> newest({"version": 1, "spec": {"chain": chain}})["spec"]
-    {'chain': [{'filter': 'crop', 'params': {'size': [160, 90]}}]}
-    """
-    return with_turned_sizes(plan) | {"version": VERSION} if plan.get("version") == 1 else plan
-
-
-def with_turned_sizes(plan: JsonObject) -> JsonObject:
-    """Return a plan with the sizes of its filters in the other order."""
-    spec = plan.get("spec")
-    if not isinstance(spec, dict) or not isinstance(chain := spec.get("chain"), list):
-        return plan
-    return {**plan, "spec": {**spec, "chain": [_with_turned_size(item) for item in chain]}}
-
-
-def _with_turned_size(item: Json) -> Json:
-    if not isinstance(item, dict) or not takes_size(str(item.get("filter"))):
-        return item
-    params = object_of(item, "params")
-    return {**item, "params": params | {k: turned(v) for k, v in params.items() if k == "size"}}
 
 
 # on a worker --------------------------------------------------------------------------------------

@@ -75,6 +75,7 @@ class Driver:
         more = True
         try:
             while more or self._flights or self._next:
+                self._manifest.check_held()
                 more = self._fill()
                 if self._flights:
                     for event in self._runner.wait(0.5):
@@ -101,13 +102,20 @@ class Driver:
             if step.group and step.group in self._given_up:
                 continue
             before = self._job.finished(step, self._manifest)
-            if before is not None:
-                self.report.resumed += 1
-                self._display.skipped(step)
-                self._complete(step, before)
+            if before is not None and self._resumed(step, before):
                 continue
             self._flights[step.id] = _Flight(step)
             self._runner.submit(step)
+        return True
+
+    def _resumed(self, step: BatchTask, before: Result) -> bool:
+        """Count a task that an earlier run has done. Return False if its record makes no sense."""
+        try:
+            self._complete(step, before)
+        except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError):
+            return False
+        self.report.resumed += 1
+        self._display.skipped(step)
         return True
 
     def _seen(self, step: Step | None) -> None:
@@ -186,9 +194,9 @@ class Driver:
                 report.notices.append(notice)
 
     def _complete(self, task: BatchTask, result: Result) -> None:
-        self.report.files += self._job.files_of(task, result)
         # Depth first: what completes a file comes before what begins another.
         follow = list(self._job.follow(task, result, self._manifest))
+        self.report.files += self._job.files_of(task, result)
         self._next.extendleft(reversed(follow))
         for step in follow:
             self._seen(step)

@@ -6,19 +6,19 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Unpack, cast
+from typing import TYPE_CHECKING, ClassVar, Final, Unpack, cast
 
-from dala.batch.chains import VERSION, Assets, with_turned_sizes
+from dala.batch.chains import Assets
 from dala.batch.display import Display
 from dala.batch.driver import Driver, Step
 from dala.batch.environment import environment, processor_text, resumed_environment
 from dala.batch.manifest import Manifest
 from dala.batch.options import RunOptions
-from dala.batch.places import STATE, Template, digest, root_of
+from dala.batch.places import Template, digest, root_of
 from dala.batch.planning.plans import BatchPlan
 from dala.batch.report import BatchReport
 from dala.batch.runners import Resources, Runner, make_runner
-from dala.batch.storage import Facts, join, shown
+from dala.batch.storage import STATE, Facts, join, shown
 from dala.batch.tasks import BatchTask, Json, JsonObject, Result
 from dala.errors import counted
 from dala.media.notices import notify
@@ -26,6 +26,9 @@ from dala.options import takes
 
 if TYPE_CHECKING:
     from dala.batch.keywords import RunKeywords
+
+#: The version of the folder of a job.
+_VERSION: Final = 2
 
 
 class BatchJob(ABC):
@@ -88,7 +91,7 @@ class BatchJob(ABC):
     def header(self) -> JsonObject:
         """Return what must be the same for a job to be resumed."""
         fixed: JsonObject = {**self.environment}
-        return {"version": VERSION, **self._what(), "environment": fixed}
+        return {"version": _VERSION, **self._what(), "environment": fixed}
 
     def task(
         self,
@@ -115,9 +118,16 @@ class BatchJob(ABC):
         """Return the tasks that a finished one makes possible."""
         return ()
 
+    def results_of(self, task: BatchTask) -> list[str]:
+        """Return the names of the files that a task makes, in the order of its record."""
+        return []
+
     def finished(self, task: BatchTask, manifest: Manifest) -> Result | None:
-        """Return the result of a task that an earlier run has done; None to do it."""
-        return manifest.result_of(task.id)
+        """Return the result of a task that an earlier run has done; None to do it.
+
+        It is done if its record is there, and the files that it speaks of are what they were.
+        """
+        return manifest.finished(task.id, self.results_of(task))
 
     def files_of(self, task: BatchTask, result: Result) -> int:
         """Return how many results a finished task completes."""
@@ -160,14 +170,13 @@ class BatchJob(ABC):
             FileNotFoundError: no file matches.
         """
         options = RunOptions.checked("Job.run", given)
-        if options.resume:
-            self._find_older()
         resources = replace(
             self.resources(), workers=options.workers, gpus=options.gpus, cpus=options.cpus,
             memory=cast("int | None", options.memory),  # as it is after the check
         )  # fmt: skip
         runner = make_runner(on, resources)
-        manifest = Manifest(self.work)
+        damaged: list[str] = []
+        manifest = Manifest(self.work, damaged.append)
         try:
             with manifest.hold():
                 report, where = self._driven(runner, manifest, options)
@@ -175,16 +184,8 @@ class BatchJob(ABC):
             manifest.discard()  # no file matches: there is no job
             raise
         report.on = f"{runner.name} ({where})"
+        report.notices = list(dict.fromkeys([*damaged, *report.notices]))
         return report
-
-    def _find_older(self) -> None:
-        """Go on in the folder that an older version made for this job, if only that is there."""
-        older = with_turned_sizes(self._what())
-        folder = join(self.out.root, STATE, digest(json.dumps(older, sort_keys=True)))
-        if folder != self.work and Manifest(self.work).header() is None:
-            before, now = Manifest(folder).header(), self.header()
-            if before is not None and all(before.get(k) == now[k] for k in ("version", *older)):
-                self.work = folder
 
     def _driven(
         self, runner: Runner, manifest: Manifest, options: RunOptions
@@ -214,7 +215,7 @@ class BatchJob(ABC):
 
 
 class GroupedJob(BatchJob):
-    """A job with tasks over groups of pictures, whose records are not read again."""
+    """A job with tasks over groups of pictures."""
 
     def group(
         self, kind: str, files: list[Facts], root: str, weight: float, **more: Json
@@ -224,12 +225,6 @@ class GroupedJob(BatchJob):
         label = f"{counted(len(files), 'pictures')} from {shown(files[0].name)}"
         part: JsonObject = {"root": root, "names": [f.inside(root) for f in files], **more}
         return self.task(key, kind, label, part, weight=weight)
-
-    def finished(self, task: BatchTask, manifest: Manifest) -> Result | None:
-        """Return the result of a task that has a record: all its files were made."""
-        if not manifest.is_done(task.id):
-            return None
-        return Result(task.id, pictures_in(task), 0.0, 0.0)
 
 
 def pictures_in(task: BatchTask) -> int:

@@ -2,59 +2,59 @@
 
 The folder of a job, beside its results, has the plan (``plan.json``), an index of each video
 (``index/``), unfinished results (``parts/``), and a record of each task that is done (``done/``) or
-was given up (``failed/``). Every file appears whole or not at all. Workers write the records, after
-the files that these speak of: if one of them dies, what it has recorded is there.
+was given up (``failed/``). Workers write the records, after the files that these speak of: if one
+of them dies, what it has recorded is there. A record has the size, the time and the checksum of
+each of these files. It has no names: the task says where they are.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-import os
-import secrets
-import socket
-import sys
-import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import asdict
 from typing import Final
 
 import numpy as np
 
-from dala import forks
 from dala.batch import storage
-from dala.batch.chains import newest
-from dala.batch.tasks import JsonObject, Result, json_object
-from dala.errors import BatchError, ParameterError
+from dala.batch.storage import STATE, Facts, records
+from dala.batch.storage.holding import Holder
+from dala.batch.tasks import JsonObject, Result, ResultFile
+from dala.errors import BatchError, StorageError, StorageNotFound
+from dala.media.notices import notify
 from dala.typing import NDArray
 
-#: Seconds between two signs of life of a driver.
-_BEAT: Final = 5.0
-#: Seconds after which a silent driver counts as gone.
-_SILENT: Final = 30.0
-#: How often a driver tries to leave its sign of life.
-_TRIES: Final = 10
-#: Seconds before a sign that cannot be read is read again.
-_PAUSE: Final = 0.2
-#: Seconds by which clocks of machines may differ.
-_DAY: Final = 86400.0
+#: Results of a task from which on a folder elsewhere is listed, instead of asking for each.
+_MANY: Final = 8
 
 
 class Manifest:
     """The records in the folder of a job.
 
+    Args:
+        work: the folder.
+        say: is called with a sentence about a damaged record.
+
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     manifest = Manifest(folder)
     ...     manifest.record(Result("clip-0", 30, 1.0, 1.0))
-    ...     manifest.result_of("clip-0").frames, manifest.result_of("clip-1")
+    ...     manifest.finished("clip-0").frames, manifest.finished("clip-1")
     (30, None)
     """
 
-    def __init__(self, work: str) -> None:
+    def __init__(self, work: str, say: records.Say = notify) -> None:
         self.work = work
+        self._say = say
         #: Digests of the names of the records that a run found, sorted; None before it begins.
         self._before: NDArray | None = None
+        #: The folder elsewhere that was listed last, and digests of the facts of its files.
+        self._listed: tuple[str, NDArray] = ("", _digests(()))
+        # One job has the folder of the results, whatever it does there.
+        above = storage.parent(work)
+        home = above if storage.name_of(above) == STATE else work
+        self._holder = Holder(home, work, say)
 
     def file(self, *parts: str) -> str:
         """Return the name of a file in the folder of the job."""
@@ -63,15 +63,7 @@ class Manifest:
     # the plan -----------------------------------------------------------------------------------
     def header(self) -> JsonObject | None:
         """Return the plan that the folder was made for; None if there is none."""
-        try:
-            return newest(json_object(storage.read_bytes(self.file("plan.json")), "plan.json"))
-        except FileNotFoundError:
-            return None
-        except ParameterError as error:
-            raise BatchError(
-                f"batch: {self.file('plan.json')!r} is damaged ({error}) Remove the folder, or "
-                "run without resume."
-            ) from None
+        return records.read(self.file("plan.json"), dict, self._say)
 
     def begin(self, header: JsonObject, resume: bool) -> bool:
         """Keep the plan, and the records if the same plan is resumed; return whether it is.
@@ -89,7 +81,7 @@ class Manifest:
         storage.remove(self.file("finished.json"))
         if before is None:
             self.clear()
-            storage.write_bytes(self.file("plan.json"), json.dumps(header, indent=1).encode())
+            records.write(self.file("plan.json"), header)
         self._before = _digests(self._records() if before is not None else ())
         return before is not None
 
@@ -106,14 +98,16 @@ class Manifest:
     def end(self, whole: bool) -> None:
         """Note that a run has ended; ``whole`` if nothing failed."""
         if whole:
-            storage.write_bytes(self.file("finished.json"), b"{}")
+            with suppress(StorageError):  # all is done, if the disk is full too
+                records.write(self.file("finished.json"), {})
 
     def clear(self) -> None:
         """Remove all records and unfinished results; the indexes of videos stay."""
-        for folder in ("done", "failed", "parts"):
-            storage.remove_tree(self.file(folder))
+        # The plan first: without it, records that are still there belong to nothing.
         for name in ("plan.json", "finished.json"):
             storage.remove(self.file(name))
+        for folder in ("done", "failed", "parts"):
+            storage.remove_tree(self.file(folder))
 
     def discard(self) -> None:
         """Remove the folder of a job that has done nothing."""
@@ -121,9 +115,16 @@ class Manifest:
             storage.remove_tree(self.work)
 
     # records ------------------------------------------------------------------------------------
-    def record(self, result: Result) -> None:
-        """Keep the record of a finished task."""
-        storage.write_bytes(self.file("done", f"{result.id}.json"), result.to_json().encode())
+    def record(self, result: Result, files: Iterable[str] = ()) -> None:
+        """Keep the record of a finished task, once its files are on the disk.
+
+        Args:
+            result: of the task, with what is known of its files.
+            files: their names.
+        """
+        for folder in dict.fromkeys(map(storage.parent, files)):
+            storage.settle(folder)
+        records.write(self.file("done", f"{result.id}.json"), asdict(result))
 
     def is_done(self, id: str) -> bool:
         """Return whether there is a record of a task; after :meth:`begin`, one of an earlier run.
@@ -133,97 +134,101 @@ class Manifest:
         """
         if self._before is None:
             return storage.exists(self.file("done", f"{id}.json"))
-        wanted = _digests([id])[0]
-        at = int(np.searchsorted(self._before, wanted))
-        return at < len(self._before) and bool(self._before[at] == wanted)
+        return _has(self._before, _digests([id])[0])
 
-    def result_of(self, id: str) -> Result | None:
-        """Return the record of a task; None if it is not done."""
+    def finished(self, id: str, files: Sequence[str] = ()) -> Result | None:
+        """Return the record of a task that is done, and whose files are what they were.
+
+        Args:
+            id: of the task.
+            files: the names of its files, in the order of the record.
+        """
         if self._before is not None and not self.is_done(id):
             return None
-        try:
-            return Result.from_json(storage.read_bytes(self.file("done", f"{id}.json")))
-        except (FileNotFoundError, ParameterError):
-            return None  # it is done, again if its record is damaged
+        found = records.read(self.file("done", f"{id}.json"), Result.of, self._say)
+        if found is None or found.id != id or len(found.files) != len(files):
+            return None
+        listed = len(files) >= _MANY and storage.is_url(files[0])
+        whole = all(
+            (listed and self._is_listed(name, known)) or self._is_whole(name, known)
+            for name, known in zip(files, found.files, strict=True)
+        )
+        return found if whole else None
 
-    def forget(self, id: str) -> None:
-        """Remove the record of a task, so that it is done again."""
-        storage.remove(self.file("done", f"{id}.json"))
+    def _is_listed(self, name: str, known: ResultFile) -> bool:
+        """Return whether the listing of a folder has a file as it was."""
+        folder = storage.parent(name)
+        if folder != self._listed[0]:
+            self._listed = folder, _digests(map(_facts, storage.list_folder(folder)))
+        wanted = _facts(Facts(name, known.size, known.stamp))
+        return _has(self._listed[1], _digests([wanted])[0])
+
+    def _is_whole(self, name: str, known: ResultFile) -> bool:
+        """Return whether a file is there with its size and its time, or with its checksum."""
+        try:
+            found = storage.facts(name)
+            if found.size != known.size:
+                return False
+            return found.stamp == known.stamp or file_record(name, found).digest == known.digest
+        except StorageNotFound:
+            return False
 
     def record_failure(self, id: str, label: str, error: str) -> None:
-        """Keep why a task was given up."""
-        text = json.dumps({"id": id, "label": label, "error": error}, indent=1)
-        storage.write_bytes(self.file("failed", f"{id}.json"), text.encode())
+        """Keep why a task was given up, for people; the report has it, too."""
+        about: JsonObject = {"id": id, "label": label, "error": error}
+        with suppress(StorageError):  # it may have failed for a full disk
+            records.write(self.file("failed", f"{id}.json"), about)
 
     # one driver at a time -----------------------------------------------------------------------
-    @contextmanager
-    def hold(self) -> Iterator[None]:
-        """Be the only driver of the job within the block.
+    def hold(self) -> AbstractContextManager[None]:
+        """Be the only driver in the folder of the results within a block.
 
-        A driver gives a sign of life every few seconds. One on this machine that has ended, and one
-        that was silent for half a minute, no longer counts; nor does a sign that cannot be read.
+        The system says whether one on this machine still runs. One on another machine counts as
+        gone after half a minute of silence; a sign that cannot be read does not count.
 
         Raises:
-            BatchError: another driver runs the job, or its sign cannot be removed.
+            BatchError: another driver runs a job there, or its sign cannot be removed.
         """
-        name, token = self.file("driver.json"), secrets.token_hex(8)
-        tries = 0
-        while not storage.create(name, _sign(token)):
-            tries += 1
-            if tries == _TRIES:
-                raise BatchError(
-                    f"batch: {name!r} can be neither read nor replaced. Remove it, and run the job "
-                    "again."
-                )
-            other = self._driver(name)
-            if other is None and tries < _TRIES // 2:
-                time.sleep(_PAUSE)  # it has just ended, or is about to write its sign
-                continue
-            if other is not None and _is_alive(other):
-                since = time.strftime("%H:%M:%S", time.localtime(_number(other, "since")))
-                raise BatchError(
-                    f"batch: another driver (process {other.get('process')} on "
-                    f"{other.get('machine')}) has run this job since {since}. Wait for it, or stop "
-                    f"it first. The job is in {self.work!r}."
-                )
-            storage.remove(name)
-        began = time.time()
-        ended = forks.event()
+        return self._holder.held()
 
-        def beat() -> None:
-            while not ended.wait(_BEAT):
-                if self._holds(name, token):
-                    storage.write_bytes(name, _sign(token, began))
+    def check_held(self) -> None:
+        """Raise BatchError if another driver has taken the folder."""
+        self._holder.check()
 
-        thread = forks.thread(beat, name="dala batch driver")
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
-            if self._holds(name, token):
-                storage.remove(name)
 
-    def _holds(self, name: str, token: str) -> bool:
-        found = self._driver(name)
-        return found is not None and found.get("token") == token
+def checksum(data: bytes) -> str:
+    """Return the checksum of the bytes of a file.
 
-    def _driver(self, name: str) -> JsonObject | None:
-        """Return the sign of a driver; None if there is none that can be read."""
-        try:
-            found = json_object(storage.read_bytes(name), "driver.json")
-        except (FileNotFoundError, ParameterError):
-            return None
-        texts = all(isinstance(found.get(key), str) for key in ("machine", "token"))
-        most = {"process": 2**31, "since": time.time() + _DAY, "beat": time.time() + _DAY}
-        numbers = all(
-            isinstance(value := found.get(key), int | float)
-            and type(value) is not bool
-            and 0 <= value < end
-            for key, end in most.items()
-        )
-        return found if texts and numbers else None
+    >>> checksum(b"hello")
+    '2cf24dba5fb0a30e26e83b2ac5b9e29e'
+    """
+    return hashlib.sha256(data).hexdigest()[:32]
+
+
+def file_record(name: str, found: Facts | None = None, digest: str = "") -> ResultFile:
+    """Return what is recorded of a file that is complete.
+
+    Args:
+        name: its name.
+        found: its facts, if they are known.
+        digest: its checksum, if it was computed while the file was made.
+
+    >>> storage.write_bytes("memory://example/a.txt", b"hello")
+    >>> file_record("memory://example/a.txt").digest
+    '2cf24dba5fb0a30e26e83b2ac5b9e29e'
+    """
+    found = found or storage.facts(name)
+    if not digest:
+        made = hashlib.sha256()
+        with storage.open_read(name) as file:
+            while block := file.read(1 << 20):
+                made.update(block)
+        digest = made.hexdigest()[:32]
+    return ResultFile(found.size, found.stamp, digest)
+
+
+def _facts(found: Facts) -> str:
+    return f"{storage.name_of(found.name)}\0{found.size}\0{found.stamp}"
 
 
 def _digests(ids: Iterable[str]) -> NDArray:
@@ -232,31 +237,6 @@ def _digests(ids: Iterable[str]) -> NDArray:
     return np.sort(np.frombuffer(b"".join(found), "<u8"))
 
 
-def _sign(token: str, since: float | None = None) -> bytes:
-    now = time.time()
-    return json.dumps({
-        "machine": socket.gethostname(), "process": os.getpid(), "token": token,
-        "since": since or now, "beat": now,
-    }).encode()  # fmt: skip
-
-
-def _number(values: JsonObject, key: str) -> float:
-    found = values[key]
-    assert isinstance(found, int | float)
-    return float(found)
-
-
-def _is_alive(other: JsonObject) -> bool:
-    if time.time() - _number(other, "beat") > _SILENT:
-        return False
-    if other.get("machine") != socket.gethostname():
-        return True
-    if sys.platform == "win32":
-        return True  # os.kill would send it a Ctrl-C there; its silence shows that it ended
-    try:
-        os.kill(int(_number(other, "process")), 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
+def _has(sorted_digests: NDArray, wanted: int) -> bool:
+    at = int(np.searchsorted(sorted_digests, wanted))
+    return at < len(sorted_digests) and bool(sorted_digests[at] == wanted)

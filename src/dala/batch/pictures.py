@@ -19,7 +19,7 @@ from dala.batch.driver import Step
 from dala.batch.environment import check_level
 from dala.batch.jobs import BatchJob, GroupedJob
 from dala.batch.keeping import kept
-from dala.batch.manifest import Manifest
+from dala.batch.manifest import Manifest, checksum, file_record
 from dala.batch.options import PictureJobOptions
 from dala.batch.places import (
     Patterns,
@@ -41,6 +41,7 @@ from dala.batch.tasks import (
     PartFailure,
     ProgressReport,
     Result,
+    ResultFile,
     list_of,
     text_of,
 )
@@ -151,6 +152,10 @@ class PictureJob(GroupedJob):
         if group:
             yield group, before
 
+    def results_of(self, task: BatchTask) -> list[str]:
+        """Return the names of the pictures that a group makes."""
+        return [target for _, target in _targets(task)]
+
     def files_of(self, task: BatchTask, result: Result) -> int:
         """Return how many pictures a group has made."""
         return result.frames
@@ -190,6 +195,15 @@ class PictureJob(GroupedJob):
         return plan
 
 
+def _targets(task: BatchTask) -> Iterator[tuple[str, str]]:
+    """Yield the pictures of a task, each with the name of its result."""
+    root = text_of(task.part, "root")
+    template = Template(text_of(task.part, "out"), _CALL)
+    for name in list_of(task.part, "names"):
+        source = check_name(storage.join(root, str(name)), task.roots, _CALL)
+        yield source, template.name_of(source, root)
+
+
 def filter_group(task: BatchTask, report: ProgressReport) -> Made:
     """Filter the pictures of a group. One that fails does not keep the others from being made.
 
@@ -198,24 +212,19 @@ def filter_group(task: BatchTask, report: ProgressReport) -> Made:
     from dala.media.filters.pipeline import FramePipeline
     from dala.media.pictures.filtering import filter_picture, large_pictures
 
-    spec, part = task.spec, task.part
+    spec = task.spec
     packed, device = list_of(spec, "chain"), text_of(spec, "device")
     chain = unpack_chain(packed, task.work)
-    root = text_of(part, "root")
-    template = Template(text_of(part, "out"), _CALL)
     options = PictureJobOptions.from_json(_CALL, spec)
-    names = [
-        check_name(storage.join(root, str(name)), task.roots, _CALL)
-        for name in list_of(part, "names")
-    ]
+    targets = dict(_targets(task))
     key = json.dumps(["pictures", task.work, packed, device])
     with (
         large_pictures(),
         kept(key, lambda: FramePipeline(1 << 20, 1 << 20, device=device)) as pipeline,
-        _Traffic(names, report) as traffic,
+        _Traffic(list(targets), task.home, report) as traffic,
     ):
-        for source in names:
-            target = check_target(template.name_of(source, root), task.roots, _CALL)
+        for source, target in targets.items():
+            check_target(target, task.roots, _CALL)
             try:
                 made, data = io.BytesIO(), traffic.read(source)
                 check_level(task.environment, partial(_deep, data, source, options.max_pixels))
@@ -226,8 +235,11 @@ def filter_group(task: BatchTask, report: ProgressReport) -> Made:
                 continue
             traffic.write(source, target, made.getvalue())
         traffic.finish()
-    failures = tuple(traffic.failures[name] for name in names if name in traffic.failures)
-    return Made(traffic.done, traffic.bytes_read, traffic.bytes_written, failures=failures)
+    failures = tuple(traffic.failures[name] for name in targets if name in traffic.failures)
+    files = {targets[name]: traffic.made[name] for name in targets if name in traffic.made}
+    return Made(
+        len(files), traffic.bytes_read, traffic.bytes_written, failures=failures, files=files
+    )
 
 
 def _deep(data: bytes, name: str, most: int) -> str:
@@ -243,19 +255,23 @@ class _Traffic:
 
     Args:
         names: the pictures, in the order in which they are read.
+        home: the folder of the results.
         report: is called with the number of results that are written.
     """
 
-    def __init__(self, names: list[str], report: ProgressReport) -> None:
+    def __init__(self, names: list[str], home: str, report: ProgressReport) -> None:
+        self._home = home
         self._report = report
         self._pool = forks.pool(_AHEAD, "dala-pictures")
         self._names = iter(names)
         self._reads: deque[Future[bytes]] = deque()
         #: Results on their way: the picture, the bytes, and the write.
-        self._writes: deque[tuple[str, int, Future[None]]] = deque()
+        self._writes: deque[tuple[str, int, Future[ResultFile]]] = deque()
         self._held = 0
         self.failures: dict[str, PartFailure] = {}
-        self.done = self.bytes_read = self.bytes_written = 0
+        #: The records of the results, by picture.
+        self.made: dict[str, ResultFile] = {}
+        self.bytes_read = self.bytes_written = 0
 
     def read(self, name: str) -> bytes:
         """Return the bytes of the next picture."""
@@ -267,24 +283,27 @@ class _Traffic:
 
     def write(self, name: str, target: str, data: bytes) -> None:
         """Write a result; wait while too many are on their way."""
-        self._writes.append((name, len(data), self._pool.submit(storage.write_bytes, target, data)))
+        self._writes.append((name, len(data), self._pool.submit(self._keep, target, data)))
         self._held += len(data)
         while self._writes and (
             len(self._writes) > _AHEAD or self._held > _HELD or self._writes[0][2].done()
         ):
             self._written()
 
+    def _keep(self, target: str, data: bytes) -> ResultFile:
+        storage.write_bytes(target, data, self._home)
+        return file_record(target, digest=checksum(data))
+
     def _written(self) -> None:
         name, size, write = self._writes.popleft()
         self._held -= size
         try:
-            write.result()
+            self.made[name] = write.result()
         except Exception as error:
             self.failed(name, error)
             return
         self.bytes_written += size
-        self.done += 1
-        self._report(self.done)
+        self._report(len(self.made))
 
     def failed(self, name: str, error: Exception) -> None:
         """Note a picture that cannot be read, filtered or written."""

@@ -11,8 +11,8 @@ from pathlib import PurePosixPath
 from typing import Final, TypeAlias
 
 from dala.batch import storage
-from dala.batch.storage import Facts, Roots
-from dala.errors import ParameterError, did_you_mean
+from dala.batch.storage import STATE, Facts, Roots
+from dala.errors import ParameterError, did_you_mean, masked
 from dala.typing import PathLike
 
 #: One name or pattern, or several.
@@ -28,8 +28,6 @@ FIELDS: Final = {
     "path": "the folders below the pattern's root and the stem",
     "parent": "the folders below the pattern's root",
 }
-#: The folder with the state of jobs, in that of the results.
-STATE: Final = ".dala-batch"
 
 
 def patterns_of(given: Patterns, call: str) -> list[str]:
@@ -49,6 +47,11 @@ def absolute(name: PathLike, call: str, argument: str) -> str:
     if not isinstance(name, str | os.PathLike) or not os.fspath(name):
         raise ParameterError.invalid(call, argument, "a name or a pattern", name)
     text = os.fsdecode(name)
+    if storage.shown(text) != text:
+        raise ParameterError.invalid(
+            call, argument, "a name without passwords and keys, which records would keep", text,
+            "Give them as options of storage: batch.storage.configure, --storage.",
+        )  # fmt: skip
     if storage.is_url(text):
         return text
     made = os.path.abspath(text.removeprefix("file://"))
@@ -186,7 +189,7 @@ def find_files(
                 seen.add(key)
             yield facts, root
         if not count:
-            raise FileNotFoundError(f"{call}: no file matches {pattern!r}.")
+            raise FileNotFoundError(f"{call}: no file matches {masked(repr(pattern))}.")
 
 
 def find_targets(

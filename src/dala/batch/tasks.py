@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from time import perf_counter, process_time
-from typing import Any, Final, Self, TypeAlias, cast
+from typing import Any, Final, NamedTuple, Self, TypeAlias, cast
 
+from dala.batch.storage import home_of
 from dala.errors import MissingPackage, ParameterError, error_line
 
 #: A value of JSON.
@@ -76,6 +77,11 @@ class BatchTask(Record):
     #: The file that it is a part of: if a task is given up, the others of its group are not begun.
     group: str = ""
 
+    @property
+    def home(self) -> str:
+        """The folder of the results. Below it no link is followed when files are written."""
+        return home_of(self.work) or self.work
+
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
         """Return the task of a text.
@@ -90,6 +96,32 @@ class BatchTask(Record):
             raise ParameterError(f"Task.from_json: {error}.") from None
 
 
+class ResultFile(NamedTuple):
+    """A file that a task has made, as its record has it.
+
+    >>> ResultFile.of([12, "1700000000", "00ff"]).size
+    12
+    """
+
+    size: int
+    #: The time of the file, or the storage's tag: if it is the same, the bytes are.
+    stamp: str
+    #: The checksum of the bytes.
+    digest: str
+
+    @classmethod
+    def of(cls, found: Json) -> ResultFile:
+        """Return the record of a value of JSON.
+
+        Raises:
+            ParameterError: it is none.
+        """
+        made = {"file": found}
+        size, stamp, digest = _of("Result.of", made, "file", list)
+        made = {"size": size, "stamp": stamp, "digest": digest}
+        return cls(*(_of("Result.of", made, key, kind) for key, kind in _FILE.items()))
+
+
 @dataclass(frozen=True)
 class Made:
     """The result of the function of a task."""
@@ -102,6 +134,8 @@ class Made:
     facts: JsonObject = field(default_factory=dict)
     #: Files of a group that failed, while others were made.
     failures: tuple[PartFailure, ...] = ()
+    #: The files that were made, by name: those that the job's ``results_of`` says.
+    files: dict[str, ResultFile] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -143,6 +177,8 @@ class Result(Record):
     facts: JsonObject = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     failures: tuple[PartFailure, ...] = ()
+    #: The files of the task. It has no names of them: the task says where they are.
+    files: tuple[ResultFile, ...] = ()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -151,13 +187,23 @@ class Result(Record):
         Raises:
             ParameterError: the text is none.
         """
-        call = "Result.from_json"
-        found = json_object(text, call)
+        return cls.of(json_object(text, "Result.from_json"))
+
+    @classmethod
+    def of(cls, found: JsonObject) -> Self:
+        """Return the result of an object of JSON.
+
+        Raises:
+            ParameterError: the object is none.
+        """
+        call = "Result.of"
+        rest: dict[str, Any] = {**found}
         try:
-            failures = tuple(PartFailure(**one) for one in found.pop("failures", ()))
-            notices = tuple(found.pop("notices", ()))
-            made = cls(**found, notices=notices, failures=failures)
-        except TypeError as error:
+            failures = tuple(PartFailure(**one) for one in rest.pop("failures", ()))
+            notices = tuple(rest.pop("notices", ()))
+            files = tuple(map(ResultFile.of, rest.pop("files", ())))
+            made = cls(**rest, notices=notices, failures=failures, files=files)
+        except (TypeError, ValueError) as error:
             raise ParameterError(f"{call}: {error}.") from None
         for name, kind in _KINDS.items():
             _of(call, vars(made), name, kind)
@@ -169,6 +215,8 @@ _KINDS: Final[dict[str, type]] = {
     "id": str, "worker": str, "frames": int, "bytes_read": int, "bytes_written": int,
     "seconds": float, "cpu_seconds": float, "facts": dict,
 }  # fmt: skip
+#: The types of a file's values.
+_FILE: Final[dict[str, type]] = {"size": int, "stamp": str, "digest": str}
 _WORDS: Final = {
     str: "a text", int: "an int", float: "a number", dict: "an object", list: "a list",
 }  # fmt: skip
@@ -223,16 +271,17 @@ def run_task(task: BatchTask, report: ProgressReport | None = None) -> Result:
     start, used = perf_counter(), process_time()
     with collected() as notices:
         made = handler(task.kind)(task, report or (lambda frames: None))
+    facts = {**vars(made), "files": tuple(made.files.values())}
     result = Result(
         task.id,
         seconds=round(perf_counter() - start, 4),
         cpu_seconds=round(process_time() - used, 4),
         worker=worker_name(),
         notices=tuple(notices),
-        **vars(made),
+        **facts,
     )
     if not result.failures:
-        Manifest(task.work).record(result)
+        Manifest(task.work).record(result, made.files)
     return result
 
 

@@ -25,6 +25,7 @@ from types import ModuleType
 from typing import Final, NoReturn
 
 import dala
+from dala.errors import masked, masked_error
 
 #: Options of every command, before it or after it.
 COMMON: Final[dict[str, dict[str, str]]] = {
@@ -57,6 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: the arguments after the program's name; by default those of the process.
     """
+    _open_streams()
     arguments = list(sys.argv[1:] if argv is None else argv)
     if "numpy" not in sys.modules:  # OpenBLAS threads take time to start; no command needs them
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -76,9 +78,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
+        shown = masked_error(error)
         if args.debug:
-            raise
-        text = str(error) or type(error).__name__
+            if shown is error:
+                raise
+            raise shown from None
+        text = str(shown) or type(error).__name__
         if isinstance(error, MemoryError) and not isinstance(error, dala.DalaError):
             text = "there is not enough memory. Use smaller pictures, or close other programs."
         elif not isinstance(error, dala.DalaError | OSError):  # ours are clear without the type
@@ -86,6 +91,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"dala {name}: {text}", file=sys.stderr)
         return 2
     return code
+
+
+def _open_streams() -> None:
+    """Open the standard streams that the caller has closed (``>&-``), to nowhere.
+
+    Else the next file that is opened gets the number of one, and what libraries print goes into it.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+            os.set_inheritable(opened, True)  # for processes that this one starts
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
 
 
 def parse(arguments: Sequence[str]) -> tuple[str, ModuleType, argparse.Namespace]:
@@ -110,6 +131,9 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}. `{self.prog} --help` has examples.\n")
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        super().exit(status, None if message is None else masked(message))
 
 
 def _parser(name: str, module: ModuleType | None) -> argparse.ArgumentParser:

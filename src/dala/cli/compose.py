@@ -14,7 +14,7 @@ from dala.arguments import DURATION, SECONDS, Size
 from dala.cli.common import arguments, inputs
 from dala.cli.common.arguments import Report, argument, switch
 from dala.cli.common.signals import stopping
-from dala.errors import ParameterError
+from dala.errors import ParameterError, masked
 from dala.media.scene.options import RenderOptions
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ examples:
   dala compose scene.json -o out.mp4 --audio talk      with the sound of node 'talk'
   dala compose scene.json --frame 2.5 -o cover.png
   dala compose scene.json --watch --show browser       show it, and reload after changes
+  dala compose scene.json --plan                       what a frame costs
   dala compose --schema > scene.schema.json            for editors
 
 The length of a video is --seconds, else the file's "duration", else until everything in it has
@@ -49,6 +50,7 @@ ARGUMENTS: Final[arguments.Options] = {
     **arguments.JSON,
     "--watch": switch("show it, and reload it after changes"),
     "--show": argument("where (a window if possible)", choices=SHOW),
+    "--plan": switch("print what a frame costs, and render nothing"),
     "--schema": switch("print the JSON schema of scene files"),
 }
 
@@ -61,6 +63,8 @@ def run(args: argparse.Namespace) -> int:
 
         print(format_json(schema()))
         return 0
+    if args.plan:
+        return _plan(args)
     _check(args)
     if args.watch:
         from dala.cli.scenes import watch as compose_watch
@@ -70,8 +74,19 @@ def run(args: argparse.Namespace) -> int:
         report = _compose(args)
     arguments.show(args, report, _summary(report))
     for id, text in report["errors"].items():
-        print(f"dala compose: {id}: {text}", file=sys.stderr)
+        print(masked(f"dala compose: {id}: {text}"), file=sys.stderr)
     return 0
+
+
+def _plan(args: argparse.Namespace) -> int:
+    """Print the cost by which a scene file is refused or not; nothing of it is opened."""
+    from dala.media.scene.file.load import plan_scene
+
+    if args.scene is None:
+        raise ParameterError("SCENE is required: dala compose scene.json --plan.")
+    found = plan_scene(args.scene)
+    report = {"in": args.scene, **found._asdict(), "bytes": found.nbytes}
+    return arguments.show(args, report, f"{args.scene}: {found}")
 
 
 def _check(args: argparse.Namespace) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from dala.arguments import SECONDS
 from dala.cli.common import arguments, chain, inputs
 from dala.cli.common.arguments import argument, switch
-from dala.errors import ParameterError
+from dala.errors import ParameterError, masked
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         frames = _video(args, name) if moving else _picture(args, name)
         shown = _Statistics()
         try:
-            _play(frames, filters, args.device, show, Path(name).name, end, shown)
+            _play(frames, filters, args.device, show, Path(masked(name)).name, end, shown)
         except KeyboardInterrupt:
             pass  # the usual way to stop
         finally:

@@ -14,6 +14,8 @@ from dala.errors.describing import counted as counted
 from dala.errors.describing import describe as describe
 from dala.errors.describing import did_you_mean as did_you_mean
 from dala.errors.describing import printable as printable
+from dala.errors.masking import masked as masked
+from dala.errors.masking import masked_error as masked_error
 
 __all__ = [
     "ArityError",
@@ -98,7 +100,7 @@ class DalaError(Exception):
         expected: str | None = None,
         got: Got = None,
     ) -> None:
-        args = tuple(printable(a) if isinstance(a, str) else a for a in args)
+        args = tuple(printable(masked(a)) if isinstance(a, str) else a for a in args)
         super().__init__(*args)
         if call is None and args and isinstance(args[0], str):
             call = _call_of(args[0])
@@ -118,7 +120,7 @@ class DalaError(Exception):
         text = f"{call}: {argument} must be {expected}, got {describe(got)}."
         error = cls(f"{text} {advice}".rstrip())
         error.call, error.argument, error.expected = call, argument, expected
-        error.got = got if _small(got) else describe(got)
+        error.got = got if _small(got) and masked(repr(got)) == repr(got) else describe(got)
         return error
 
     def within(self, call: str) -> Self:
@@ -459,7 +461,7 @@ class SceneFileError(ParameterError):
 
     def __init__(self, name: str, problems: list[str]) -> None:
         self.name = name
-        self.problems = list(problems)
+        self.problems = [masked(problem) for problem in problems]
         more = [f"and {len(problems) - 10} more."] if len(problems) > 10 else []
         super().__init__("\n".join(f"{name}: {text}" for text in [*self.problems[:10], *more]))
 
@@ -474,6 +476,6 @@ def error_line(error: BaseException) -> str:
     'ValueError: no'
     """
     kind = type(error).__name__
-    text = " ".join(str(error).split()) or kind
+    text = " ".join(masked(str(error)).split()) or kind
     clear = isinstance(error, DalaError | OSError) or text.startswith(kind)
     return text if clear else f"{kind}: {text}"

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
+from typing import Final
+
+from dala.errors.masking import masked
 
 __all__ = ["counted", "describe", "did_you_mean", "printable"]
+
+#: Longer names have no suggestions, and later ones are none: names in files may be a stranger's.
+_LONGEST_NAME: Final = 100
+_MOST_NAMES: Final = 2000
 
 
 def printable(text: str) -> str:
@@ -35,7 +43,7 @@ def describe(value: object) -> str:
     plain = (str, bytes, bool, int, float, complex, tuple, list, dict, set, frozenset, range)
     if value is None or isinstance(value, plain) or hasattr(value, "as_integer_ratio"):
         try:
-            shown = repr(value)
+            shown = masked(repr(value))
         except Exception:  # an element whose repr fails
             return type(value).__name__
         return shown if len(shown) <= 80 else f"{shown[:77]}..."
@@ -64,5 +72,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """
     from dala.errors.synonyms import meant_by  # only mistakes need it
 
-    close = meant_by(name, known)
+    if len(name) > _LONGEST_NAME:
+        return ""
+    near = (each for each in known if len(each) <= _LONGEST_NAME)
+    close = meant_by(name, islice(near, _MOST_NAMES))
     return "Did you mean " + " or ".join(map(repr, close)) + "?" if close else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import numpy as np
 
 from dala import memory
-from dala.arguments import Selection, checked_path
+from dala.arguments import Selection, checked_path, refuse_url
+from dala.budget import check_deadline, deadline
 from dala.errors import MissingPackage, ParameterError
 from dala.extras import pip_install
 from dala.media.notices import notify
@@ -83,6 +84,7 @@ def _pillow(call: str) -> ModuleType:
 def _opened(source: PictureSource, call: str) -> tuple[Path | io.BytesIO, str]:
     """Return a path or the bytes of a file, and its name for messages."""
     if isinstance(source, str | os.PathLike):
+        refuse_url(call, "path", source)
         return Path(source), str(source)
     if isinstance(source, bytes | bytearray | memoryview):
         return io.BytesIO(source), f"the picture ({len(source):,} bytes)"
@@ -133,6 +135,7 @@ def read_picture(
         pixels = None if deep is None else (deep / 257 + 0.5).astype(np.uint8)
     if pixels is None:
         pixels = np.asarray(_normalized(found))
+        check_deadline("Frame.open")
         if depth == "float":
             pixels = pixels / np.float32(255)
     return PictureFile(pixels, bits, found.count, profile)
@@ -193,9 +196,11 @@ def _decode(path: PictureSource, max_pixels: int, color: str) -> _Decoded:
             format = image.format
             if "transparency" in image.info:
                 image.info["transparency"] = color_key(image)
-            image.load()
+            _load(image)
+            check_deadline("Frame.open")
             made, orientation = _upright(image, name)
             made.format = format
+            check_deadline("Frame.open")
             if color == "srgb":
                 made = _in_srgb(made, name, bits)
     except image_module.DecompressionBombError as error:
@@ -206,10 +211,24 @@ def _decode(path: PictureSource, max_pixels: int, color: str) -> _Decoded:
     except (FileNotFoundError, IsADirectoryError, PermissionError, MemoryError, ParameterError):
         raise
     except Exception as error:  # decoders raise nearly anything for damaged files
+        check_deadline("Frame.open")
         raise _unreadable(name, error) from None
     if count > 1 and format in _MOVING:
         notify(f"Frame.open: {name} has {count} pictures; this is the first. video.open reads all.")
     return _Decoded(made, source, name, count, orientation, bits)
+
+
+def _load(image: PillowImage) -> None:
+    """Decode a picture; decoders that read it in parts look at the deadline before each."""
+    read: Callable[[int], bytes] | None = getattr(image, "load_read", None)
+    if read is not None and deadline() is not None:
+
+        def checked_read(size: int) -> bytes:
+            check_deadline("Frame.open")
+            return read(size)
+
+        image.load_read = checked_read  # type: ignore[attr-defined]
+    image.load()
 
 
 def _unreadable(name: str, error: Exception) -> ParameterError:

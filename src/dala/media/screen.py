@@ -9,6 +9,7 @@ from typing import Final
 
 from dala.arguments import Rate
 from dala.errors import DeviceUnavailable, ParameterError
+from dala.errors.masking import masked_url
 from dala.media.video.options import DecodeOptions
 from dala.media.video.reader import CALL, Reader
 from dala.media.video.source import VideoSource
@@ -88,4 +89,4 @@ def _source(
             "screens can be captured through Xwayland only."
         )
     place = "" if area is None else f"+{area[0]},{area[1]}"
-    return VideoSource(display + place, f"screen {display}", True, "x11grab", options)
+    return VideoSource(display + place, f"screen {masked_url(display)}", True, "x11grab", options)

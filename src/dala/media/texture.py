@@ -10,6 +10,7 @@ from typing import Final, NoReturn
 
 from dala import forks, memory
 from dala.arguments import Integer
+from dala.budget import pause
 from dala.errors import BufferTooLarge, FreedError, ParameterError
 from dala.gpu.compute import Buffer, from_dlpack
 from dala.media.pictures.pixels import Pixels, to_rgba
@@ -259,7 +260,7 @@ class TexturePool(Closing):
             self._open("load")
             try:
                 while key in self._loading:
-                    self._loaded.wait(0.5)  # with a timeout, so that Ctrl-C works on all systems
+                    pause(self._loaded, 0.5, "TexturePool.load")
             except TypeError:
                 raise ParameterError(
                     f"TexturePool.load: key must be hashable, got {type(key).__name__}. Give a "

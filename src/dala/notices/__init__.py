@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from dala import forks
+from dala.errors import masked
 
 _lock = forks.lock()
 _collecting: list[list[str]] = []
@@ -36,6 +37,7 @@ def notify(text: str, *, stacklevel: int = 1) -> None:
     >>> notices
     ['clip.ts: interlaced.']
     """
+    text = masked(text)
     with _lock:
         for texts in _collecting[-1:]:
             if text not in texts:

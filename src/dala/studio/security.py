@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-COOKIE: Final = "dala_studio"
+_COOKIE: Final = "dala_studio"
 #: Names of this machine that are not addresses.
 _LOCAL: Final = ("localhost",)
 #: The longest header that is looked at.
@@ -76,8 +76,9 @@ class StudioGuard:
                 jar.load(text[:_LONGEST])
             except CookieError:
                 continue
-            if COOKIE in jar and hmac.compare_digest(
-                jar[COOKIE].value.encode(errors="replace"), self._cookie.encode()
+            found = jar.get(cookie_name(scope))
+            if found is not None and hmac.compare_digest(
+                found.value.encode(errors="replace"), self._cookie.encode()
             ):
                 return True
         return False
@@ -87,7 +88,9 @@ class StudioGuard:
         root = scope.get("root_path", "") or ""
         path = root.rstrip("/") + "/"
         secure = "; Secure" if self.secure or scope.get("scheme") in ("https", "wss") else ""
-        return f"{COOKIE}={self._cookie}; HttpOnly; SameSite=Strict; Path={path}{secure}"
+        return (
+            f"{cookie_name(scope)}={self._cookie}; HttpOnly; SameSite=Strict; Path={path}{secure}"
+        )
 
     def host_allowed(self, scope: Scope) -> bool:
         """Return whether ``Host`` is a name of this server: others are names that lead here."""
@@ -141,6 +144,19 @@ class StudioGuard:
             (b"cross-origin-opener-policy", b"same-origin"),
             (b"cross-origin-resource-policy", b"same-origin"),
         ]
+
+
+def cookie_name(scope: Scope) -> str:
+    """Return the name of the cookie, with the port of the address that the browser asked for.
+
+    Browsers send the cookies of all ports of a host: by one name, studios would replace each
+    other's.
+    """
+    host = Headers(scope=scope).get("host", "")
+    port = host.rpartition(":")[2]
+    if not port.isdecimal() or len(port) > 5:
+        port = "443" if scope.get("scheme") in ("https", "wss") else "80"
+    return f"{_COOKIE}_{port}"
 
 
 def _own_names() -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 import dala
 from dala import forks
 from dala.budget import Limits
-from dala.errors import DalaError, ParameterError
+from dala.errors import DalaError, ParameterError, masked_error
 from dala.offload import LoopWorker
 from dala.resources import Closing
 from dala.studio.cards.chain import ChainRunner
@@ -36,6 +36,7 @@ from dala.studio.message import error_json, parsed
 from dala.studio.picture.renderer import StudioRenderer
 from dala.studio.viewer import Viewer
 from dala.typing import PathLike
+from dala.untrusted.address import scheme_of
 
 if TYPE_CHECKING:
     import asyncio
@@ -148,7 +149,8 @@ class StudioSession(Closing):
         except Exception as error:
             if not isinstance(error, DalaError | OSError | ValueError | MemoryError):
                 # A mistake of ours must not end the session.
-                _log.exception("dala studio: a message was answered with an error")
+                told = "dala studio: a message was answered with an error"
+                _log.error(told, exc_info=masked_error(error))
             head: JsonObject = {} if id is None else {"reply": id, "ok": False}
             viewer.send(json.dumps({**head, "error": error_json(error)}))
         else:
@@ -183,7 +185,8 @@ class StudioSession(Closing):
         if isinstance(data, dict):
             base = path.parent
             self.folders.trusted |= {
-                name if "://" in name else str((base / name).resolve()) for name in named_in(data)
+                name if scheme_of(name) is not None else str((base / name).resolve())
+                for name in named_in(data)
             }
 
     def own(self, path: Path) -> None:

@@ -12,7 +12,7 @@ from importlib.resources import files as package_files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from dala.arguments import Flag, Text, checked_path
+from dala.arguments import Flag, Text, checked_path, refuse_url
 from dala.errors import ParameterError
 from dala.gpu.compute import Pipeline, kernel
 from dala.gpu.compute.runnable import Runnable
@@ -176,6 +176,7 @@ def read_chain(path: PathLike) -> list[Filter]:
     ['invert', ('blur', {'radius': 3})]
     """
     where = os.fspath(path)
+    refuse_url(_CALL, "path", where)
     try:
         found = json.loads(Path(where).read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from dala.arguments import refuse_url
 from dala.errors import ParameterError, ShapeError
 from dala.media.images import read
 from dala.png import encode_png
@@ -45,6 +46,7 @@ def first_picture(picture: ImageLike | PathLike | None, call: str) -> PageImage:
         photos = resources.files("dala.samples").joinpath("photos")
         return PageImage(photos.joinpath("coffee.jpg").read_bytes(), "jpg")
     if isinstance(picture, str | os.PathLike):
+        refuse_url(call, "picture", picture)
         path = Path(os.fspath(picture))
         kind = _SHOWN.get(path.suffix.lower())
         if kind is None:

@@ -6,7 +6,7 @@ import pytest
 
 from dala.errors import DeviceUnavailable, MissingPackage, ParameterError, VideoError
 from dala.media import live
-from dala.media.live.destination import destination_of, masked
+from dala.media.live.destination import destination_of
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from dala.media.live.destination import destination_of, masked
 def test_kinds(url, muxer, sound):
     found = destination_of(url, "live.open")
     assert (found.muxer, found.sound) == (muxer, sound)
-    assert "whip+" not in found.name
+    assert "whip+" not in found.opened
 
 
 def test_a_folder_is_hls(tmp_path):
@@ -38,14 +38,17 @@ def test_a_folder_is_hls(tmp_path):
 @pytest.mark.parametrize(
     ("url", "shown"),
     [
-        ("rtmp://host/app/secret", "rtmp://host/app/..."),
-        ("rtmp://me:secret@host/app/secret", "rtmp://***@host/app/..."),
-        ("whip+https://host/whip?token=secret", "whip+https://host/whip"),
-        ("rtsp://user:secret@host:554/cam", "rtsp://***@host:554/cam"),
+        ("rtmp://host/app/secret", "rtmp://host/..."),
+        ("rtmp://me:secret@host/app/secret", "rtmp://***@host/..."),
+        ("whip+https://host/whip?token=secret", "whip+https://host/..."),
+        ("rtsp://user:secret@host:554/cam", "rtsp://***@host:554/..."),
     ],
 )
 def test_messages_name_no_secret(url, shown):
-    assert masked(url) == shown == destination_of(url, "live.open").label
+    found = destination_of(url, "live.open")
+    assert found.label == shown
+    assert "secret" in found.opened
+    assert "secret" not in repr(found)
 
 
 @pytest.mark.parametrize(
@@ -54,9 +57,12 @@ def test_messages_name_no_secret(url, shown):
         (5, "must be a URL of rtmp.*got int"),
         ("", "must be a URL"),
         ("a\0b", "must be a URL"),
-        ("gopher://host/x", "must be a URL of rtmp.*got 'gopher://host/x'"),
+        ("gopher://host/x", "must be a URL of rtmp.*got 'gopher://host/...'"),
         ("https://host/x", r"For WHIP write 'whip\+https://...'"),
         ("rtmp:///app", "must be a URL with a host"),
+        ("rtmp://host:99999/app", "must be a URL with a valid host and port"),
+        ("rtmp://host/app\n", "must be a URL without line ends"),
+        ("rtmp://ho\tst/app", "must be a URL without line ends"),
         ("show.mp4", "render_to and dala filter write files"),
     ],
 )

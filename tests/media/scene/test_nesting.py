@@ -10,6 +10,7 @@ import dala
 from dala.budget import Charging, accounts
 from dala.errors import LimitExceeded, ParameterError, SceneFileError
 from dala.media import Scene, load_scene
+from dala.media.scene.file.load import plan_scene
 from dala.media.scene.nodes.nested import MAX_DEPTH, MAX_SCENES
 
 
@@ -125,3 +126,43 @@ def test_circular_data_is_refused():
     data["nodes"][0]["scene"] = data
     with pytest.raises(SceneFileError, match="nested too deep"):
         load_scene(data, "cpu")
+
+
+def test_pixels_are_bounded_before_anything_is_made(monkeypatch):
+    data = nested(3)
+    data["nodes"][0]["scene"] |= {"width": 16384, "height": 16384}
+    monkeypatch.setattr(Scene, "__init__", lambda *args, **given: pytest.fail("a scene was made"))
+    match = (
+        r"nodes: a frame of its 3 scenes has 268,435,968 pixels, at least 1 GiB, and the scene may "
+        r"use 512 MiB\. Make .* or allow more: load_scene\(\.\.\., memory="
+    )
+    with pytest.raises(SceneFileError, match=match):
+        load_scene(data, "cpu", memory="512 MiB")
+    with (
+        pytest.raises(SceneFileError, match="may use 1000 bytes"),
+        dala.limits(memory=1000),
+    ):
+        load_scene(nested(2), "cpu")
+    assert plan_scene(data, memory="2 GiB").nbytes == 4 * (16384 * 16384 + 2 * 16 * 16)
+
+
+def test_more_memory_allows_more_pixels():
+    with load_scene(nested(3), "cpu", memory=64_000) as scene:
+        assert scene.render().numpy()[8, 8].tolist() == [255, 0, 0, 255]
+    with pytest.raises(SceneFileError, match=r"768 pixels, at least 3 KiB, and .* 2 KiB"):
+        load_scene(nested(3), "cpu", memory=2048)
+
+
+def test_inner_scenes_render_when_they_change_and_are_shown(make):
+    outer, inner = make(), make()
+    box = inner.add_overlay(color="red")
+    once, twice = outer.add_scene(inner), outer.add_scene(inner, position=(8, 8))
+    for time in range(3):
+        outer.render(time)
+    assert (inner.frame_count, inner.frames_skipped) == (6, 5)  # drawn once, for both
+    once.visible = twice.visible = False
+    outer.render(3)
+    assert inner.frame_count == 6
+    box.color = "blue"
+    once.visible = True
+    assert outer.render(4).numpy()[1, 1].tolist() == [0, 0, 255, 255]

@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 
 import dala
-from dala.errors import ParameterError, VideoError, VideoNotFound
-from dala.media import Frame, video
+from dala.errors import AudioError, ParameterError, VideoError, VideoNotFound
+from dala.media import Frame, audio, video
 from dala.media.video import reach
 from tests.media.video.clips import encode, numbered
 from tests.support.canary import Canary
+from tests.support.servers import web_server
 
 PICTURES = list(np.random.default_rng(1).integers(0, 256, (3, 48, 64, 3), np.uint8))
 
@@ -204,11 +205,76 @@ def served(clips):
     server.server_close()
 
 
-def test_a_url_may_be_a_playlist_of_urls(served):
+def test_a_url_may_be_a_playlist_of_its_host(served):
     url, texts, asked = served
-    texts["/list.m3u8"] = hls(f"{url}/one.ts")
-    assert count(f"{url}/list.m3u8") == 3
-    assert set(asked) == {"/list.m3u8", "/one.ts"}
+    texts["/list.m3u8"] = hls(f"{url}/one.ts?token=a")
+    texts["/main.m3u8"] = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nlist.m3u8\n"
+    texts["/moved.ts"] = f"Location: {url}/one.ts"
+    texts["/moves.m3u8"] = hls("moved.ts")
+    for name, led in (
+        ("list", {"/one.ts?token=a"}),
+        ("main", {"/list.m3u8", "/one.ts?token=a"}),
+        ("moves", {"/moved.ts", "/one.ts"}),
+    ):
+        asked.clear()
+        with video.open(f"{url}/{name}.m3u8", timeout=20) as reader:
+            assert sum(1 for _ in reader) == 3
+            reader.seek(0)
+            next(reader)
+        assert {*asked} == {f"/{name}.m3u8", *led}
+    with pytest.raises(AudioError, match="has no sound"):
+        audio.open(f"{url}/list.m3u8")
+    texts["/gone.m3u8"] = hls("none\x01.ts", "a b\xe9.ts")
+    with pytest.raises(VideoError):
+        count(f"{url}/gone.m3u8", timeout=2)
+
+
+@pytest.mark.parametrize("name", ["list.m3u8", "list.mp4"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "localhost", "user@localhost"])
+@pytest.mark.parametrize("kind", ["hls of a url", "hls of hls", "hls with a key", "dash", "moved"])
+def test_a_playlist_of_a_host_leads_to_no_other(served, clips, name, host, kind):
+    """Another port is another host."""
+    url, texts, asked = served
+    with Canary(clips / "secret.ts") as other:
+        texts["/moved.ts"] = f"Location: http://{host}:{other.port}/a.ts"
+        text = hls("moved.ts") if kind == "moved" else playlists(clips, other.port)[kind]
+        texts[f"/{name}"] = text.replace("127.0.0.1", host)
+        told = name.endswith("m3u8") and kind != "dash"
+        with pytest.raises(VideoError, match=r"playlists=True" if told else "cannot open"):
+            count(f"{url}/{name}", timeout=5)
+        with pytest.raises(AudioError, match="cannot open"):
+            audio.open(f"{url}/{name}").close()
+        assert not other.connected
+    assert set(asked) <= {f"/{name}", "/moved.ts"}
+
+
+def test_segments_that_are_parts_of_a_file(clips):
+    data = (clips / "secret.ts").read_bytes()
+    with web_server() as web:
+        web.files["/all.ts"] = bytes(188 * 7) + data
+        text = hls("all.ts").replace("all.ts", f"#EXT-X-BYTERANGE:{len(data)}@{188 * 7}\nall.ts")
+        web.files["/list.m3u8"] = text.encode()
+        assert count(f"{web.url}/list.m3u8", timeout=20) == 3
+        assert (188 * 7, 188 * 7 + len(data)) in web.asked
+        web.ranges = False
+        with pytest.raises(VideoError, match="sends no parts of files"):
+            count(f"{web.url}/list.m3u8", timeout=5)
+
+
+def test_a_trusted_playlist_of_a_host_may_name_others_but_no_files(served, clips, canary):
+    url, texts, asked = served
+    for name in ("one.ts", f"{url.replace('127.0.0.1', 'localhost')}/one.ts"):
+        asked.clear()
+        texts["/list.m3u8"] = hls(name)
+        assert count(f"{url}/list.m3u8", playlists=True) == 3
+        assert set(asked) == {"/list.m3u8", "/one.ts"}
+    for kind, text in playlists(clips, canary.port).items():
+        if kind in ("hls", "dash") or kind.endswith(("url", "key", "of hls", "data:")):
+            continue
+        texts["/list.m3u8"] = text
+        with pytest.raises(VideoError):
+            count(f"{url}/list.m3u8", timeout=2, playlists=True)
+    assert not canary.touched
 
 
 # Paths without a protocol are paths of the host.
@@ -223,6 +289,15 @@ def test_a_playlist_of_a_host_reaches_no_file(served, clips, canary, kind):
         with pytest.raises(VideoError):
             count(f"{url}/{name}", timeout=2)
     assert not canary.touched
+
+
+def test_no_playlist_from_far_away_reaches_files():
+    for scheme in reach.PROTOCOLS:
+        options = reach.container_options(scheme, playlists=True)
+        protocols = options["protocol_whitelist"].split(",")
+        formats = options["format_whitelist"].split(",")
+        assert ("file" in protocols) == ("concat" in formats) == (scheme == "file")
+        assert not {"subfile", "pipe", "fd", "concat"} & {*protocols}
 
 
 # references in MOV --------------------------------------------------------------------------------

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import pathlib
+import socket
 
 import numpy as np
 import pytest
@@ -298,6 +300,31 @@ def test_an_uploaded_scene_cannot_reach_other_files(server, folder, tmp_path):
     assert status == 200
     with server.page() as page, pytest.raises(Refused, match="allowed folder"):
         page.ask("open", path=json.loads(body)["path"])
+
+
+@pytest.mark.parametrize("kind", ["video", "audio", "image", "overlay", "subtitles"])
+def test_pages_open_no_addresses_whatever_their_end(scene, kind):
+    schemes, ends = ("http", "TCP", "unix", "concat"), ("", "\n", "\r", "\0", "\u2028", "\u200b")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        host = f"127.0.0.1:{listening.getsockname()[1]}"
+        for scheme, end in itertools.product(schemes, ends):
+            given = {"source": f"{scheme}://{host}/x.mp4{end}"}
+            with pytest.raises(ParameterError, match="must be a file"):
+                scene.do({"do": "node_add", "type": kind, "properties": given})
+        with pytest.raises(BlockingIOError):
+            listening.accept()
+
+
+@pytest.mark.parametrize("kind", ["video", "audio", "image", "overlay"])
+@pytest.mark.parametrize(
+    "name", ["quarters.png\n", "../secret.png\n", "a\n.mp4", "tcp:127.0.0.1:9\n", "\n"]
+)
+def test_only_subtitles_are_text(scene, kind, name):
+    with pytest.raises(ParameterError, match="control character"):
+        scene.do({"do": "node_add", "type": kind, "properties": {"source": name}})
+    cues = "1\n00:00:00,000 --> 00:00:01,000\nHello\n"
+    scene.do({"do": "node_add", "type": "subtitles", "properties": {"source": cues}})
 
 
 def test_a_scene_of_the_user_may_name_files_outside(tmp_path, folder):

@@ -6,6 +6,7 @@ import json
 import os
 import socket
 from contextlib import suppress
+from http.cookies import SimpleCookie
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -15,7 +16,7 @@ from dala import studio as studios
 from dala.errors import ParameterError
 from dala.studio.folders import Folders
 from dala.studio.limits import StudioLimits
-from dala.studio.security import StudioGuard
+from dala.studio.security import StudioGuard, cookie_name
 from tests.studio.server.client import Refused, Running
 
 
@@ -28,12 +29,14 @@ def test_the_secret_becomes_a_cookie(server):
     assert "SameSite=Strict" in cookie
     assert cookie.endswith("Path=/")
     assert server.studio.secret not in cookie
+    assert cookie.startswith(f"dala_studio_{server.host.rpartition(':')[2]}=")
     assert server.get("/")[0] == 200
 
 
 @pytest.mark.parametrize("path", ["/", "/catalogue.json", "/files", "/static/studio.js", "/upload"])
 def test_nothing_without_the_cookie(server, path):
-    for headers in ({}, {"Cookie": "dala_studio=guess"}, {"Cookie": "dala_studio"}):
+    name = server.cookie.partition("=")[0]
+    for headers in ({}, {"Cookie": f"{name}=guess"}, {"Cookie": name}):
         status, _, body = server.request("GET", path, **headers)
         assert status == 403
         assert b"secret" in body
@@ -52,7 +55,9 @@ def test_host_must_be_this_machine(server, host):
 
 @pytest.mark.parametrize("host", ["localhost:80", "127.0.0.1", "[::1]:8000", "192.0.2.7:1234"])
 def test_addresses_are_allowed_as_host(server, host):
-    assert server.request("GET", "/", Cookie=server.cookie, Host=host)[0] == 200
+    name = cookie_name({"headers": [(b"host", host.encode())]})
+    cookie = f"{name}={server.cookie.partition('=')[2]}"
+    assert server.request("GET", "/", Cookie=cookie, Host=host)[0] == 200
 
 
 @pytest.mark.parametrize("origin", [None, "http://evil.example", "null", "https://127.0.0.1"])
@@ -240,6 +245,27 @@ def test_an_application_without_a_secret():
         assert server.request("GET", "/")[0] == 200
         assert server.request("GET", "/", Host="evil.example")[0] == 403
         assert server.studio.address("http://x/y") == "http://x/y/"
+
+
+def test_two_studios_of_one_host_keep_their_visitors():
+    jar = SimpleCookie()  # a browser's: by name, whichever the port
+    with Running(studios.app(device="cpu")) as one, Running(studios.app(device="cpu")) as two:
+        for server in (one, two):
+            _, headers, _ = server.request("GET", f"/?secret={server.studio.secret}")
+            jar.load(headers["set-cookie"])
+        sent = "; ".join(f"{name}={found.value}" for name, found in jar.items())
+        for server in (one, two, one):
+            assert server.request("GET", "/files", Cookie=sent)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("scheme", "host", "port"),
+    [("http", "a", 80), ("wss", "a", 443), ("https", "[::1]:8443", 8443), ("ws", "a:8000", 8000),
+     ("http", "[::1]", 80), ("http", "a:123456", 80), ("http", "a:x", 80)],
+)  # fmt: skip
+def test_the_cookie_is_that_of_a_port(scheme, host, port):
+    scope = {"type": "http", "headers": [(b"host", host.encode())], "scheme": scheme}
+    assert cookie_name(scope) == f"dala_studio_{port}"
 
 
 def test_cookies_of_other_studios_do_not_open_this_one():

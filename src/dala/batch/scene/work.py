@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from dala.batch import storage
 from dala.batch.environment import check_level
+from dala.batch.manifest import file_record
 from dala.batch.options import SceneJobOptions
 from dala.batch.places import check_target
 from dala.batch.tasks import (
@@ -100,14 +101,14 @@ def render_scene(task: BatchTask, report: ProgressReport) -> Made:
     span = int_of(task.part, "first"), int_of(task.part, "last")
     name = part_name(task.work, source.key, int_of(task.part, "number"))
     with (
-        storage.writing(check_target(name, task.roots, _CALL), ".packets") as path,
+        storage.writing(check_target(name, task.roots, _CALL), ".packets", task.home) as path,
         _loaded(task, source) as scene,
     ):
         check_level(task.environment, lambda: _floats(scene, source.name))
         suffix = Path(source.out).suffix
         frames = _run(task, scene).render_part(suffix, span, path, report)
         digest, size = file_digest(path)
-    return Made(frames, 0, size, {"digest": digest})
+    return Made(frames, 0, size, files={name: file_record(name, digest=digest)})
 
 
 def stitch_rendered(task: BatchTask, report: ProgressReport) -> Made:
@@ -116,7 +117,7 @@ def stitch_rendered(task: BatchTask, report: ProgressReport) -> Made:
     count, total = int_of(task.part, "parts"), int_of(task.part, "frames")
     open_part = part_reader(task, source)
     with (
-        storage.writing(check_target(source.out, task.roots, _CALL)) as path,
+        storage.writing(check_target(source.out, task.roots, _CALL), base=task.home) as path,
         _loaded(task, source) as scene,
     ):
         made = _run(task, scene).stitch(source.out, path, count, open_part, total)

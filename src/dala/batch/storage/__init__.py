@@ -5,6 +5,7 @@ The calls are those of this process's :class:`FileStore`; ``configure`` sets its
 
 from __future__ import annotations
 
+from dala.batch.storage.beneath import STATE, LinkRefused, home_of
 from dala.batch.storage.store import FileStore, StorageOptions
 from dala.batch.storage.urls import (
     Facts,
@@ -18,8 +19,8 @@ from dala.batch.storage.urls import (
 )
 
 __all__ = [
-    "Facts", "FileStore", "Roots", "StorageOptions", "configure", "current", "is_url", "join",
-    "local_path", "name_of", "parent", "shown",
+    "STATE", "Facts", "FileStore", "LinkRefused", "Roots", "StorageOptions", "configure", "current",
+    "home_of", "is_url", "join", "local_path", "name_of", "parent", "shown",
 ]  # fmt: skip
 
 #: The storage of this process.
@@ -33,4 +34,5 @@ exists, facts, is_folder, list_folder = (
 )
 listing, open_read, read_bytes, source = current.find, current.open, current.read, current.source
 create, writing, write_bytes = current.create, current.writing, current.write
+settle, locked = current.settle, current.locked
 remove, remove_tree = current.remove, current.remove_tree

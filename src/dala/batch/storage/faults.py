@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from dala.batch.storage.urls import shown
-from dala.errors import DalaError, StorageError, StorageNotFound
+from dala.errors import DalaError, StorageError, StorageNotFound, masked_error
 
 T = TypeVar("T")
 
@@ -127,7 +127,7 @@ def retrying(
             failed = error
         pause = next(pauses, None) if passing(failed) else None
         if pause is None:
-            raise refused(failed, call, url, tried) from failed
+            raise refused(failed, call, url, tried) from masked_error(failed)
         sleep(pause)
         tried += 1
 

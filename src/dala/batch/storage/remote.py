@@ -129,8 +129,8 @@ class RemotePlace:
             raise CutShort(f"storage: {shown(url)!r}: got {len(data):,} of {end - start:,} bytes.")
         return bytes(data)
 
-    def write(self, url: str, data: bytes) -> None:
-        """Write a file, whole or not at all."""
+    def write(self, url: str, data: bytes, base: str = "") -> None:
+        """Write a file, whole or not at all. There are no links that ``base`` would refuse."""
         self.refuse_web(url)
         if self.protocol in _WHOLE:
             self.system.pipe_file(url, data)

@@ -8,13 +8,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TypeAlias, TypeVar, cast
 
-from dala.batch.storage.faults import Retries, retrying
+from dala.batch.storage.faults import Retries, refused, retrying
 from dala.batch.storage.local import LocalPlace
 from dala.batch.storage.patterns import has_magic, split, walk
 from dala.batch.storage.reading import RangeReader
 from dala.batch.storage.remote import FileSystem, RemotePart, RemotePlace
 from dala.batch.storage.urls import Facts, check_protocol, is_url, name_of, path_of, protocol_of
-from dala.errors import ParameterError, StorageNotFound
+from dala.errors import DalaError, ParameterError, StorageNotFound
 from dala.media.parts import UnfinishedFile
 
 T = TypeVar("T")
@@ -161,7 +161,7 @@ class FileStore:
             StorageNotFound: there is no such file.
         """
         if not is_url(url):
-            return open(path_of(url), "rb")
+            return self._do("open", url, lambda place: cast("LocalPlace", place).open(url))
 
         def fetch(start: int, end: int) -> bytes:
             return self._do("open", url, lambda place: place.read(url, start, end))
@@ -172,14 +172,58 @@ class FileStore:
         """Return what ``video.open`` reads: the path of a local file, else the open file."""
         return self.open(url) if is_url(url) else path_of(url)
 
-    def read(self, url: str) -> bytes:
-        """Return all bytes of a file."""
-        return self._do("read", url, lambda place: place.read(url, 0, place.stat(url).size))
+    def read(self, url: str, most: int | None = None) -> bytes:
+        """Return all bytes of a file, or the first ones."""
+
+        def found(place: Place) -> bytes:
+            size = place.stat(url).size
+            return place.read(url, 0, size if most is None else min(size, most))
+
+        return self._do("read", url, found)
 
     # writing ------------------------------------------------------------------------------------
-    def write(self, url: str, data: bytes) -> None:
-        """Write a file, whole or not at all. Folders are made."""
-        self._do("write", url, lambda place: place.write(url, data))
+    def write(self, url: str, data: bytes, base: str = "") -> None:
+        """Write a file, whole or not at all. Folders are made.
+
+        Below the folder ``base`` no link of a file system is followed, nor in the state of a job.
+        After a loss of power the file is there, with ``base`` from :meth:`settle` on.
+
+        Raises:
+            LinkRefused: there is one on the way.
+        """
+        self._do("write", url, lambda place: place.write(url, data, base))
+
+    def settle(self, folder: str) -> None:
+        """Wait until the files in a folder, as they are named, outlast a loss of power."""
+
+        def settled(place: Place) -> None:
+            if isinstance(place, LocalPlace):
+                place.settle(folder)
+
+        self._do("settle", folder, settled)
+
+    @contextmanager
+    def locked(self, folder: str) -> Iterator[bool]:
+        """Hold a folder; yield whether no other process of this machine does.
+
+        Where there are no locks, as in object stores, nothing is held, and it yields True.
+        """
+        place, number = self._place(folder), None
+        try:
+            if isinstance(place, LocalPlace):
+                try:
+                    number = place.lock(folder)
+                except BlockingIOError:
+                    yield False
+                    return
+                except DalaError:
+                    raise
+                except OSError as error:
+                    raise refused(error, "storage.locked", folder) from error
+            yield True
+        finally:
+            if number is not None:
+                os.close(number)
 
     def create(self, url: str, data: bytes) -> bool:
         """Write a file unless there is another one. Return whether the file is this one.
@@ -203,12 +247,12 @@ class FileStore:
 
         return self._do("create", url, write)
 
-    def part(self, url: str, suffix: str = "") -> UnfinishedFile:
+    def part(self, url: str, suffix: str = "", base: str = "") -> UnfinishedFile:
         """Return a new file to write on this machine, which gets its name when it is complete."""
 
         def made(place: Place) -> UnfinishedFile:
             if isinstance(place, LocalPlace):
-                return place.part(url, suffix)
+                return place.part(url, suffix, base)
             place.refuse_web(url)
             return RemotePart(
                 lambda path: self._do("part", url, lambda _: place.send(path, url)), suffix
@@ -217,13 +261,13 @@ class FileStore:
         return self._do("part", url, made)
 
     @contextmanager
-    def writing(self, name: str, suffix: str = "") -> Iterator[Path]:
+    def writing(self, name: str, suffix: str = "", base: str = "") -> Iterator[Path]:
         """Yield the path of a local file to fill, which then appears under a name.
 
-        An exception in the block leaves nothing.
+        An exception in the block leaves nothing. ``base`` is as for :meth:`write`.
         """
         end = name_of(name).rpartition(".")
-        with self.part(name, suffix or (f".{end[2]}" if end[0] else "")) as part:
+        with self.part(name, suffix or (f".{end[2]}" if end[0] else ""), base) as part:
             yield part.path
             part.complete()
 

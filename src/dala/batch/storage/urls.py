@@ -9,9 +9,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit
 
 from dala.errors import ParameterError, did_you_mean
+from dala.errors.masking import masked_url
+from dala.untrusted.address import has_control
 
 #: Kinds of storage, by the protocol of their URLs. Those of fsspec that run code, name other
 #: storage or read archives are not among them: a URL leads to one file of one place.
@@ -41,6 +43,8 @@ def protocol_of(url: str) -> str:
     found = _PROTOCOL.match(url)
     if found is None:
         return "file"
+    if has_control(url, url=True):
+        raise ParameterError.invalid("storage", "url", "a URL without control characters", url)
     name = found[1].lower()
     if name == "local":
         return "file"
@@ -127,21 +131,11 @@ def shown(url: str) -> str:
     """Return a URL for messages and tables: without passwords, and without a query.
 
     >>> shown("https://me:secret@example.com/a.mp4?signature=1")
-    'https://example.com/a.mp4'
+    'https://***@example.com/a.mp4'
     >>> shown("films/what?.mp4")
     'films/what?.mp4'
     """
-    found = _PROTOCOL.match(url)
-    if found is None:
-        return url
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return f"{found[0]}..."
-    if "@" not in parts.netloc and found[1].lower() not in WEB:
-        return url
-    place = parts.netloc.rpartition("@")[2]
-    return urlunsplit((parts.scheme, place, parts.path, "", ""))
+    return masked_url(url)
 
 
 def plain(url: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Iterator, Mapping
@@ -22,7 +23,7 @@ from dala.batch.report import BatchReport
 from dala.batch.tables.parquet import write_folder
 from dala.batch.tables.rows import TASKS, pyarrow, schema
 from dala.batch.tables.table import ResultTable
-from dala.batch.tables.work import close_models, load, version_of
+from dala.batch.tables.work import close_models, load, part_name, version_of
 from dala.batch.tasks import BatchTask, Json, JsonObject, Result, text_of
 from dala.errors import ParameterError, counted
 from dala.media.video.suffixes import PICTURE_SUFFIXES, VIDEO_SUFFIXES
@@ -221,17 +222,19 @@ class TableJob(GroupedJob):
     ) -> None:
         #: The folder of the table; "" if the rows stay on this machine.
         self.folder = "" if out is None else absolute(out, call, "out").rstrip("/")
-        place = self.folder or self._home(call)
+        place = self.folder or self._home(call, patterns, spec)
         made = Template(storage.join(place, "{path}{suffix}"), call)
         device = text_of(spec, "device")
         super().__init__(call, patterns, made, spec, device=device, outside="models are run")
 
     @staticmethod
-    def _home(call: str) -> str:
+    def _home(call: str, patterns: list[str], spec: JsonObject) -> str:
+        """Return a folder for the rows on this machine, which is that of this job only."""
         found = folders.cache_folder("batch")
         if found is None:
             raise ParameterError(f"{call}: there is no home folder. Name a folder: out=...")
-        return str(found)
+        what = json.dumps([call, patterns, spec], sort_keys=True)
+        return storage.join(str(found), digest(what))
 
     def tasks(self, manifest: Manifest) -> Iterator[Step]:
         """Yield a task for each share of a video, and for each group of pictures."""
@@ -270,6 +273,10 @@ class TableJob(GroupedJob):
                 f"{key}-{number}", "table", label, part, weight=facts.size / count, group=key
             )
 
+    def results_of(self, task: BatchTask) -> list[str]:
+        """Return the name of the rows of a task."""
+        return [part_name(self.work, task.id)]
+
     def files_of(self, task: BatchTask, result: Result) -> int:
         """Return how many inputs a finished task completes."""
         if "names" in task.part:
@@ -302,7 +309,7 @@ class TableJob(GroupedJob):
         manifest = Manifest(self.work)
         for step in self.tasks(manifest):
             if isinstance(step, BatchTask):
-                name = manifest.file("parts", f"{step.id}.parquet")
+                name = part_name(self.work, step.id)
                 if storage.exists(name):
                     yield name
 

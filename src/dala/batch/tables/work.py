@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import dala
 from dala import forks
 from dala.batch import storage
+from dala.batch.manifest import file_record
 from dala.batch.places import check_name
 from dala.batch.tables.parquet import RowFile
 from dala.batch.tables.rows import rows_of, schema
@@ -89,6 +90,15 @@ def _close_all() -> None:
         _loaded.popitem()[1].close()
 
 
+def part_name(work: str, id: str) -> str:
+    """Return the name of the rows of a task.
+
+    >>> part_name("/out/.dala-batch/1", "ab")
+    '/out/.dala-batch/1/parts/ab.parquet'
+    """
+    return storage.join(work, "parts", f"{id}.parquet")
+
+
 def make_rows(task: BatchTask, report: ProgressReport) -> Made:
     """Write the rows of a task to its part in the folder of the job."""
     spec, part = task.spec, task.part
@@ -102,11 +112,11 @@ def make_rows(task: BatchTask, report: ProgressReport) -> Made:
             f"are {found}, the plan has {version}. Copy the driver's file {model.path} there, or "
             "remove its own."
         )
-    target = storage.join(task.work, "parts", f"{task.id}.parquet")
+    target = part_name(task.work, task.id)
     failures: list[PartFailure] = []
     seen = 0
     about = {"dala.task": kind, "dala.model": model.name, "dala.version": version}
-    with storage.writing(target) as path:
+    with storage.writing(target, base=task.home) as path:
         file = RowFile(path, schema(kind), about)
         pictures = "names" in part
         results = _pictures(task, model, failures) if pictures else _video(task, model)
@@ -118,7 +128,9 @@ def make_rows(task: BatchTask, report: ProgressReport) -> Made:
         file.close()
         written = path.stat().st_size
     facts: JsonObject = {"rows": file.rows}
-    return Made(seen, int_of(part, "bytes"), written, facts, failures=tuple(failures))
+    files = {target: file_record(target)}
+    read = int_of(part, "bytes")
+    return Made(seen, read, written, facts, failures=tuple(failures), files=files)
 
 
 def _options(task: BatchTask) -> dict[str, float]:

@@ -24,7 +24,7 @@ from dala.batch.planning.plans import BatchPlan
 from dala.batch.tasks import BatchTask, Json, JsonObject, Result, list_of, objects_of
 from dala.batch.video.parts import StitchedJob, numbers_of
 from dala.batch.video.settings import encoder_spec
-from dala.batch.video.work import PlannedVideo, whole_result
+from dala.batch.video.work import PlannedVideo
 from dala.errors import ParameterError, counted
 from dala.media.video.suffixes import VIDEO_SUFFIXES
 from dala.options import takes
@@ -175,14 +175,11 @@ class VideoJob(StitchedJob):
                 yield self.task(f"{key}-videos", "videos", label, part, weight=max(total, 0.001))
                 group, total = [], 0.0
 
-    def finished(self, task: BatchTask, manifest: Manifest) -> Result | None:
-        """Return the result of a task whose record and files are there."""
-        found = super().finished(task, manifest)
+    def results_of(self, task: BatchTask) -> list[str]:
+        """Return the names of the files of a task; a group of short videos has one for each."""
         if task.kind == "videos":
-            sources = map(PlannedVideo.of, list_of(task.part, "videos"))
-            done = all(whole_result(manifest, source) is not None for source in sources)
-            return found if done else None
-        return found
+            return [PlannedVideo.of(values).out for values in list_of(task.part, "videos")]
+        return super().results_of(task)
 
     def files_of(self, task: BatchTask, result: Result) -> int:
         """Return how many videos a finished task completes."""

@@ -9,7 +9,7 @@ from dala.batch import storage
 from dala.batch.driver import Step
 from dala.batch.jobs import BatchJob
 from dala.batch.manifest import Manifest
-from dala.batch.places import digest, find_targets
+from dala.batch.places import check_name, digest, find_targets
 from dala.batch.tasks import BatchTask, Json, JsonObject, Result, int_of
 from dala.batch.video.work import PlannedVideo, part_name, whole_result
 
@@ -49,6 +49,9 @@ class StitchedJob(BatchJob):
             parts: of each, its settings, and the seconds of its begin and end.
             manifest: the records.
         """
+        # They come from a record, which may be of unknown origin.
+        check_name(source.name, self.roots, self.call)
+        check_name(source.out, [self.out.root], self.call)
         shared: JsonObject = {"source": source.to_json(), "parts": len(parts), **facts}
         if whole_result(manifest, source) is not None:
             yield self._stitch(shared)
@@ -85,16 +88,14 @@ class StitchedJob(BatchJob):
             storage.remove_tree(storage.join(self.work, "parts", task.group))
         return ()
 
-    def finished(self, task: BatchTask, manifest: Manifest) -> Result | None:
-        """Return the result of a task whose record and files are there."""
-        found = manifest.result_of(task.id)
-        if found is None or task.kind not in (self.part_kind, self.stitch_kind):
-            return found
+    def results_of(self, task: BatchTask) -> list[str]:
+        """Return the name of the packets of a part, or of the result of a stitch."""
+        if task.kind not in (self.part_kind, self.stitch_kind):
+            return []
         source = PlannedVideo.of(task.part["source"])
         if task.kind == self.stitch_kind:
-            return whole_result(manifest, source)
-        name = part_name(self.work, source.key, int_of(task.part, "number"))
-        return found if storage.exists(name) else None
+            return [source.out]
+        return [part_name(self.work, source.key, int_of(task.part, "number"))]
 
     def files_of(self, task: BatchTask, result: Result) -> int:
         """Return how many videos a finished task completes."""

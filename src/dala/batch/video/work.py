@@ -14,9 +14,10 @@ from dala.batch import storage
 from dala.batch.chains import BACKGROUND, names_of, unpack_chain
 from dala.batch.environment import check_level
 from dala.batch.keeping import kept
-from dala.batch.manifest import Manifest
+from dala.batch.manifest import Manifest, file_record
 from dala.batch.options import VideoJobOptions
 from dala.batch.places import check_name, check_target
+from dala.batch.storage import records
 from dala.batch.tasks import (
     BatchTask,
     Json,
@@ -25,14 +26,15 @@ from dala.batch.tasks import (
     PartFailure,
     ProgressReport,
     Result,
+    ResultFile,
     int_of,
-    json_object,
     list_of,
     text_of,
 )
 from dala.errors import DalaError, VideoError
 from dala.media.filters.plans import Filter
 from dala.media.frame import Frame
+from dala.media.notices import notify
 from dala.media.video.borrowed import BorrowedFrame
 from dala.media.video.chain import VideoChain
 from dala.media.video.chunks.checking import Stitched
@@ -196,15 +198,14 @@ def chunk_of(out: str, spec: JsonObject) -> float | None:
 def video_index(task: BatchTask, source: PlannedVideo) -> tuple[VideoIndex, int]:
     """Return the index of a video, and the bytes that were read to make it."""
     name = index_name(task.work, source.key)
-    try:
-        return VideoIndex.from_json(json_object(storage.read_bytes(name), "index")), 0
-    except (FileNotFoundError, ValueError):
-        pass  # it is made, again if it is damaged
+    found = records.read(name, VideoIndex.from_json, notify)
+    if found is not None:
+        return found, 0
     opened = _opened(task, source)
     index = index_video(opened, _CALL)
     if task.spec.get("deinterlace"):
         index = _scanned(index, opened, task)
-    storage.write_bytes(name, json.dumps(index.to_json(), separators=(",", ":")).encode())
+    records.write(name, index.to_json())
     return index, source.size
 
 
@@ -226,11 +227,12 @@ def filter_part(task: BatchTask, report: ProgressReport) -> Made:
     part = VideoPart(number, *(int(str(value)) for value in list_of(task.part, "part")))
     index, _ = video_index(task, source)
     name = part_name(task.work, source.key, number)
-    with storage.writing(check_target(name, task.roots, _CALL), ".packets") as path:
+    with storage.writing(check_target(name, task.roots, _CALL), ".packets", task.home) as path:
         made = encode_source(task, source, index, part, path, report)
         digest, size = file_digest(path)
     share = source.size * (part.last - part.first) // max(1, index.frames)
-    return Made(made.frames, share, size, {"digest": digest, "hidden": made.hidden})
+    files = {name: file_record(name, digest=digest)}
+    return Made(made.frames, share, size, {"hidden": made.hidden}, files=files)
 
 
 def encode_source(
@@ -314,7 +316,7 @@ def _stitch(
 ) -> Made:
     # Where frames may be hidden, or times are repaired, parts have checked themselves.
     known = not index.problem and index.codec not in HIDING and not index.undecodable
-    with storage.writing(check_target(source.out, task.roots, _CALL)) as path:
+    with storage.writing(check_target(source.out, task.roots, _CALL), base=task.home) as path:
         made = stitch(
             parts,
             open_part,
@@ -330,11 +332,9 @@ def _stitch(
 
 def stitched(source: PlannedVideo, made: Stitched, digest: str, size: int, **more: Json) -> Made:
     """Return what is known of a result after its stitch."""
-    facts: JsonObject = {
-        "out": source.out, "digest": digest, "bytes": size, "frames": made.frames,
-        "seams": made.seams, **more,
-    }  # fmt: skip
-    return Made(0, 0, size, facts)
+    facts: JsonObject = {"out": source.out, "frames": made.frames, "seams": made.seams, **more}
+    files = {source.out: file_record(source.out, digest=digest)}
+    return Made(0, 0, size, facts, files=files)
 
 
 # whole videos -------------------------------------------------------------------------------------
@@ -343,6 +343,7 @@ def filter_videos(task: BatchTask, report: ProgressReport) -> Made:
     manifest = Manifest(task.work)
     failures: list[PartFailure] = []
     made: list[Json] = []
+    files: dict[str, ResultFile] = {}
     frames = read = written = 0
     for values in list_of(task.part, "videos"):
         source = PlannedVideo.of(values)
@@ -351,22 +352,20 @@ def filter_videos(task: BatchTask, report: ProgressReport) -> Made:
             done = whole_result(manifest, source)
             if done is None:
                 done = _filter_whole(task, source, lambda n: report(before + n))  # noqa: B023
-                manifest.record(done)
+                manifest.record(done, [source.out])
                 frames += done.frames
                 read += source.size
                 written += done.bytes_written
             made.append(done.facts)
+            files[source.out] = done.files[0]
         except Exception as error:
             failures.append(PartFailure.of(source.name, error))
-    return Made(frames, read, written, {"made": made}, failures=tuple(failures))
+    return Made(frames, read, written, {"made": made}, failures=tuple(failures), files=files)
 
 
 def whole_result(manifest: Manifest, source: PlannedVideo) -> Result | None:
     """Return the record of a finished video whose result is there; None to make it."""
-    found = manifest.result_of(f"{source.key}-stitch")
-    if found is None or not storage.exists(source.out):
-        return None
-    return found if storage.facts(source.out).size == found.facts.get("bytes") else None
+    return manifest.finished(f"{source.key}-stitch", [source.out])
 
 
 def _filter_whole(task: BatchTask, source: PlannedVideo, report: ProgressReport) -> Result:
@@ -380,5 +379,5 @@ def _filter_whole(task: BatchTask, source: PlannedVideo, report: ProgressReport)
         )
     return Result(
         f"{source.key}-stitch", done.frames, 0.0, 0.0, source.size, stitched.bytes_written,
-        facts=stitched.facts,
+        facts=stitched.facts, files=tuple(stitched.files.values()),
     )  # fmt: skip

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias, cast
 from dala.arguments import Rate
 from dala.cli import COMMON
 from dala.cli.common.verbosity import says_what_it_did
+from dala.errors import masked
 from dala.media.pictures.options import PictureOptions
 from dala.options import CommandOptions, DeviceOptions, OptionFacts
 
@@ -88,9 +89,9 @@ def show(
         The exit code.
     """
     if args.json:
-        print(json.dumps(report, indent=2))
+        print(masked(json.dumps(report, indent=2)))
     elif text is not None and says_what_it_did(args):
-        print(text)
+        print(masked(str(text)))
     note(args, notes)
     return code
 
@@ -98,7 +99,7 @@ def show(
 def note(args: argparse.Namespace, texts: Iterable[str]) -> None:
     """Print notes on standard error, unless --json or --quiet was given."""
     for text in () if args.json or args.quiet else texts:
-        print(f"dala {args.command}: {text}", file=sys.stderr)
+        print(f"dala {args.command}: {masked(text)}", file=sys.stderr)
 
 
 def volume(text: str) -> float:

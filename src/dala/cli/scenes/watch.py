@@ -91,7 +91,7 @@ class Watch:
         return self._load()
 
     def _load(self) -> bool:
-        from dala.errors import DalaError
+        from dala.errors import DalaError, masked
         from dala.media.scene.file.load import files_of, load_scene, named_files
 
         before = _stamp([self.path])
@@ -101,7 +101,7 @@ class Watch:
             self.failures += 1
             self._names = named_files(self.path) or self._names
             self._loaded = self._seen = before + _stamp(self._names)
-            for line in str(error).splitlines():
+            for line in masked(str(error)).splitlines():
                 print(f"dala compose: {line}", file=sys.stderr, flush=True)
             return False
         self.close()

@@ -8,6 +8,7 @@ untrusted: an invalid line is refused with its number.
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import re
@@ -18,6 +19,8 @@ from typing import Final, NoReturn
 
 import numpy as np
 
+from dala import memory
+from dala.budget import checked
 from dala.errors import CubeError
 from dala.forks import cached_property
 from dala.gpu.compute.buffer import Buffer
@@ -27,6 +30,8 @@ from dala.typing import NDArray, PathLike
 SIZES: Final = {1: (2, 65536), 3: (2, 129)}
 
 #: The largest file: a table of 129 entries per axis has two million lines.
+#: Bytes of memory for each character while it is read: numbers are objects.
+PARSED: Final = 16
 MAX_BYTES: Final = 256 << 20
 
 _Triple = tuple[float, float, float]
@@ -287,9 +292,13 @@ class _Reader:
         raise CubeError(f"load_cube: {self.name}, line {self.line}: {problem}. {advice}")
 
     def read(self, text: str) -> Cube:
+        memory.check(PARSED * len(text), "load_cube")
         rows: list[_Triple] = []
         wanted = 0
-        for number, line in enumerate(re.split(r"\r\n|\n|\r", text), 1):
+        # Lines are split one by one, whatever their ends are.
+        lines = enumerate(io.StringIO(text, newline=None), 1)
+        for number, ended in checked(lines, "load_cube"):
+            line = ended.removesuffix("\n")
             row = _ROW.fullmatch(line) if len(line) <= _MAX_LINE else None
             stripped = line.strip()
             if not stripped or stripped.startswith("#"):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from dala.budget import check_deadline
 from dala.errors import ParameterError
 from dala.media.audio.checks import (
     LAYOUT,
@@ -309,4 +310,5 @@ class Audio(SoundEffects):
         return self._made(samples, self.start)
 
     def _made(self, samples: Samples, start: Fraction) -> Self:
+        check_deadline("Audio")
         return type(self)(samples, self.rate, layout=self.layout, start=start)

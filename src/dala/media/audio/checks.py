@@ -11,6 +11,7 @@ import numpy as np
 
 from dala import memory
 from dala.arguments import Integer, Quantity, Selection
+from dala.budget import check_deadline
 from dala.errors import ParameterError
 from dala.typing import NDArray
 
@@ -98,8 +99,11 @@ def check_time(call: str, name: str, value: Seconds, *, low: float = -LONGEST) -
 def check_room(call: str, count: int, channels: int) -> None:
     """Raise MemoryLimitExceeded where so many samples would not fit into the memory.
 
+    And CommandTimeout where the time of ``dala.limits`` is over.
+
     >>> check_room("silence", 48000, 2)
     """
+    check_deadline(call)
     memory.check(count * channels * 4, call)
 
 

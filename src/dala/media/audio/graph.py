@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from dala.budget import checked
 from dala.errors import AudioError
 from dala.media.audio.checks import Samples, joined, silent
 from dala.media.video.source import AvObject, av, ffmpeg_errors, pulled
@@ -100,6 +101,7 @@ class FilterStream:
     ) -> None:
         self.rate = rate
         self.layout = layout
+        self._call = call
         names = " and ".join(name for name, _ in steps) or "the conversion"
         self._errors = partial(ffmpeg_errors, f"{call}: {names} failed", AudioError)
         self._drop = drop
@@ -142,7 +144,7 @@ class FilterStream:
     def _put(self, block: Samples) -> Samples:
         parts = []
         with self._errors():
-            for at in range(0, len(block), BLOCK):
+            for at in checked(range(0, len(block), BLOCK), self._call):
                 part = block[at : at + BLOCK]
                 self._graph.push(part, self._pushed)
                 self._pushed += len(part)

@@ -217,7 +217,9 @@ def connection_error(call: str, where: Destination, error: Exception | None) -> 
         return VideoError(
             f"{call}: {where.label!r} does not answer. Check the address, and that it receives."
         )
-    text, kind = ffmpeg_message(error), getattr(error, "kind", type(error).__name__)
+    text, kind = where.hide(ffmpeg_message(error)), getattr(error, "kind", type(error).__name__)
+    if isinstance(error, SendingFailed):
+        error.args = (text,)
     if kind == "ProtocolNotFoundError":
         text = "the installed PyAV does not have this protocol"
     made = VideoError(

@@ -6,10 +6,11 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit, urlunsplit
 
 from dala.errors import ParameterError, VideoError
-from dala.media.video.reach import scheme_of
+from dala.errors.masking import resembles_url
+from dala.untrusted.address import Address, scheme_of
+from dala.untrusted.secret import SecretUrl
 
 #: The playlist in a folder of HLS.
 PLAYLIST: Final = "live.m3u8"
@@ -43,7 +44,7 @@ class Destination:
     ``label`` is for messages: it names no password and no stream key.
     """
 
-    name: str
+    name: str | SecretUrl
     label: str
     muxer: str
     options: dict[str, str] = field(default_factory=dict)
@@ -51,6 +52,20 @@ class Destination:
     sound: str = "aac"
     #: The folder of HLS, to be created.
     folder: Path | None = None
+
+    @property
+    def opened(self) -> str:
+        """The name that FFmpeg opens, with its secrets."""
+        if not isinstance(self.name, SecretUrl):
+            return self.name
+        name = self.name.reveal().removeprefix("whip+")
+        if name.startswith("udp:") and "pkt_size" not in name:  # seven packets of MPEG-TS
+            name += ("&" if "?" in name else "?") + "pkt_size=1316"
+        return name
+
+    def hide(self, text: str) -> str:
+        """Return a text of FFmpeg with the secrets of the destination masked."""
+        return self.name.hide(text) if isinstance(self.name, SecretUrl) else text
 
 
 def destination_of(where: str | os.PathLike[str], call: str) -> Destination:
@@ -61,7 +76,7 @@ def destination_of(where: str | os.PathLike[str], call: str) -> Destination:
         VideoError: the folder is a file.
 
     >>> destination_of("rtmp://host/app/secret-key", "Scene.live").label
-    'rtmp://host/app/...'
+    'rtmp://host/...'
     """
     if not isinstance(where, str | os.PathLike):
         raise ParameterError.invalid(call, "url", _EXPECTED, type(where))
@@ -71,21 +86,20 @@ def destination_of(where: str | os.PathLike[str], call: str) -> Destination:
     scheme = scheme_of(text) if isinstance(where, str) else None
     if scheme is None and isinstance(where, str) and text.startswith(CAMERA):
         return Destination(text[len(CAMERA) :], text, "camera", sound="")
+    if scheme is None and resembles_url(text):
+        raise ParameterError.invalid(call, "url", _EXPECTED, text)
     if scheme is None:
         return _folder(Path(text), call)
-    if scheme not in _MUXERS:
-        advice = ""
-        if scheme in ("http", "https"):
-            advice = f"For WHIP write 'whip+{scheme}://...'."
-        raise ParameterError.invalid(call, "url", _EXPECTED, masked(text), advice)
-    if not urlsplit(text).netloc:
+    if scheme in ("http", "https"):
+        advice = f"For WHIP write 'whip+{scheme}://...'."
+        raise ParameterError.invalid(call, "url", _EXPECTED, text, advice)
+    address = Address.parse(text, call, "url", _MUXERS, _EXPECTED)
+    if not address.host and address.port is None:
         raise ParameterError.invalid(call, "url", "a URL with a host", text)
     muxer, options = _MUXERS[scheme]
-    name = text.removeprefix("whip+") if muxer == "whip" else text
-    if scheme == "udp" and "pkt_size" not in name:  # seven packets of MPEG-TS
-        name += ("&" if "?" in name else "?") + "pkt_size=1316"
-    sound = "libopus" if muxer == "whip" else "aac"
-    return Destination(name, masked(text), muxer, dict(options), sound)
+    return Destination(
+        address.url, str(address.url), muxer, dict(options), "libopus" if muxer == "whip" else "aac"
+    )
 
 
 def _folder(path: Path, call: str) -> Destination:
@@ -106,18 +120,3 @@ def _folder(path: Path, call: str) -> Destination:
         "hls_segment_filename": str(playlist.with_suffix("")) + "-%05d.ts",
     }
     return Destination(str(playlist), str(playlist), "hls", options, folder=folder)
-
-
-def masked(url: str) -> str:
-    """Return a URL for messages, without password, stream key and query.
-
-    >>> masked("rtsp://me:secret@host:554/cam?token=1")
-    'rtsp://***@host:554/cam'
-    """
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")
-    netloc = f"***@{host[2]}" if host[1] else host[2]
-    path = parts.path
-    if parts.scheme in ("rtmp", "rtmps") and path.count("/") > 1:
-        path = path.rpartition("/")[0] + "/..."
-    return urlunsplit((parts.scheme, netloc, path, "", ""))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -26,8 +26,8 @@ Samples = npt.NDArray[np.float32]
 class StreamSettings(PictureEncoding):
     """The settings of a stream's encoders, in values that JSON holds."""
 
-    #: FFmpeg's name of the destination, of its muxer, and the muxer's options.
-    name: str
+    #: FFmpeg's name of the destination, with its secrets, of its muxer, and the muxer's options.
+    name: str = field(repr=False)
     muxer: str
     muxer_options: dict[str, str]
     #: The kind of hardware device that frames are uploaded to; "" for none.

@@ -342,7 +342,7 @@ class LiveOutput(Closing):
         where, layout = self.where, choice.pixel_format
         return StreamSettings(
             choice.name, choice.options, str(self.fps), str(1 / self.fps), *even, layout, "",
-            options.threads, (1, matrix, 1, 1), name=where.name, muxer=where.muxer,
+            options.threads, (1, matrix, 1, 1), name=where.opened, muxer=where.muxer,
             muxer_options=where.options, device=choice.device or "",
             sound=where.sound if self._sound else "", sound_bit_rate=_SOUND_BIT_RATE,
         )  # fmt: skip

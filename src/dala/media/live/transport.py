@@ -177,7 +177,7 @@ def _open_camera(where: Destination, settings: StreamSettings) -> CameraObject:
         ) from None
     size, rate = (settings.width, settings.height), float(Fraction(settings.rate))
     try:
-        return pyvirtualcam.Camera(*size, fps=rate, device=where.name or None)
+        return pyvirtualcam.Camera(*size, fps=rate, device=where.opened or None)
     except (RuntimeError, OSError, ValueError) as error:
         raise DeviceUnavailable(
             f"live: no virtual camera can be opened ({str(error).partition('. ')[0].strip('.')}). "

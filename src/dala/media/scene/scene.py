@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from dala import forks
 from dala.arguments import Integer
-from dala.budget import Charging
+from dala.budget import Charging, check_deadline
 from dala.errors import FreedError, ParameterError, did_you_mean
 from dala.gpu.compute.composite import Compositor
 from dala.media.frame import Frame
@@ -36,7 +36,7 @@ from dala.media.scene.compositor.pictures import LivePicture
 from dala.media.scene.follow.following import Followers, Following
 from dala.media.scene.layouts import Layouts
 from dala.media.scene.nodes import builtin  # noqa: F401
-from dala.media.scene.nodes.effect import EffectNode
+from dala.media.scene.nodes.effect import EffectNode, join_chain
 from dala.media.scene.nodes.group import GroupNode
 from dala.media.scene.nodes.image import ImageNode
 from dala.media.scene.nodes.nested import SceneNode
@@ -239,6 +239,7 @@ class Scene(Closing, Layouts, Following, SceneOutput, SceneReport, SceneSounds):
     def _render(self, time: float | Fraction | None) -> Frame:
         begin = perf_counter()
         self._check_open("Scene.render")
+        check_deadline("Scene.render")
         moment = self._clock.moment(time)
         with Charging(self.accounts), self._compositor.batched():
             self._presence.advance(moment)
@@ -348,8 +349,7 @@ class Scene(Closing, Layouts, Following, SceneOutput, SceneReport, SceneSounds):
             raise
         self._nodes[node.id] = node
         if isinstance(node, EffectNode) and node.input is not None:
-            node.input.effects.append(node)
-            node.input.effects.sort(key=lambda e: (e.property_values["z_index"], e.serial))
+            join_chain(node, node.input.effects)
         self._retime()
         if isinstance(node, EffectNode):
             node.touch()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Self
 
-from dala.errors import ParameterError
+from dala.errors import ParameterError, masked
 from dala.media.scene.nodes.property_types import NodeArgument, Values
 from dala.media.scene.nodes.timeline import (
     TimelineNode,
@@ -173,4 +173,4 @@ class Timeline:
 
 
 def _shown(content: object) -> str:
-    return repr(content) if isinstance(content, str) else f"a {type(content).__name__}"
+    return masked(repr(content)) if isinstance(content, str) else f"a {type(content).__name__}"

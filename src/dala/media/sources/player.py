@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Final
 
 from dala import forks
+from dala.budget import pause
 from dala.errors import VideoError
 from dala.media.sources.feed import BadPicture, Feed, TimedPicture
 
@@ -169,7 +170,7 @@ class Player:
             if left <= 0:
                 self._stall(f"no picture for {self.patience:g} s")
                 return
-            self._changed.wait(min(left, 0.5))  # with a timeout, so that Ctrl-C works everywhere
+            pause(self._changed, left, "open_source")
         self.stalled = False
 
     def _stall(self, what: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple, Self
 
+from dala.budget import checked
 from dala.media.subtitles.cue import Cue, Parsed, short
 from dala.media.subtitles.markup import Marked
 from dala.media.subtitles.times import seconds
@@ -196,6 +197,6 @@ def _color(text: str) -> str:
 def parse(lines: list[str]) -> Parsed:
     """Read all cues of a script."""
     reader = _Reader()
-    for at, line in enumerate(lines):
+    for at, line in checked(enumerate(lines), "load_subtitles"):
         reader.line(at, line)
     return reader.found

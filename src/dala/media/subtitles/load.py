@@ -12,6 +12,8 @@ import pathlib
 import warnings
 from typing import Final
 
+from dala import memory
+from dala.arguments import refuse_url
 from dala.errors import DtypeError, ParameterError
 from dala.media.subtitles import ass, charset, srt, vtt
 from dala.media.subtitles.cue import Parsed, Subtitles
@@ -19,6 +21,8 @@ from dala.typing import PathLike
 
 #: Larger files are refused.
 MAX_BYTES: Final = 64 << 20
+#: Bytes of memory for each character while it is read: lines and cues are objects.
+PARSED: Final = 16
 #: How many skipped cues a warning names.
 _NAMED: Final = 3
 
@@ -46,6 +50,7 @@ def load_subtitles(source: PathLike | bytes, *, encoding: str | None = None) -> 
     'Hi'
     """
     text, name, used = _read(source, encoding)
+    memory.check(PARSED * len(text), "load_subtitles")
     found = _parse(text.removeprefix("\ufeff").replace("\0", "\ufffd"), name)
     if found.problems:
         found.left_out["malformed cues"] = len(found.problems)
@@ -107,6 +112,7 @@ def _read(source: PathLike | bytes, encoding: str | None) -> tuple[str, str, str
         return _decode(bytes(source), "the text", encoding)
     if not isinstance(source, str | os.PathLike):
         raise DtypeError.invalid("load_subtitles", "source", "a path or the text of a file", source)
+    refuse_url("load_subtitles", "source", source)
     path = pathlib.Path(source)
     name = repr(os.fspath(source))
     try:

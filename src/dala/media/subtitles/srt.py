@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from dala.budget import check_deadline
 from dala.media.subtitles import markup
 from dala.media.subtitles.cue import Cue, Parsed, short
 from dala.media.subtitles.times import is_timing, timing
@@ -33,6 +34,7 @@ def read_blocks(
     ``other`` reads a block of another kind at a line, if there is one, and returns its end.
     """
     while at < len(lines):
+        check_deadline("load_subtitles")
         line, after = lines[at], other(at)
         if after > at:
             at = after
@@ -55,6 +57,7 @@ def read_blocks(
 def block_end(lines: list[str], at: int) -> int:
     """Return the end of a block of text: a blank line, or the next cue if there is none."""
     while at < len(lines) and lines[at].strip():
+        check_deadline("load_subtitles")
         if "-->" in lines[at]:
             return at
         if lines[at].strip().isdigit() and at + 1 < len(lines) and is_timing(lines[at + 1]):

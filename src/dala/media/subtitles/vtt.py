@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from dala.budget import checked
 from dala.media.subtitles import markup
 from dala.media.subtitles.cue import Cue, Parsed
 from dala.media.subtitles.srt import read_blocks
@@ -56,7 +57,7 @@ def parse(lines: list[str]) -> Parsed:
         return at if block is None else _comment(found, lines, at, block[1])
 
     read_blocks(found, lines, _header(found, lines), cue, comment)
-    for made in found.cues:
+    for made in checked(found.cues, "load_subtitles"):
         region = made.settings.get("region")
         if region is not None and region not in found.regions:
             found.left_out["regions that are not in the file"] += 1

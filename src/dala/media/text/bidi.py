@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
+from dala.budget import checked
+
 #: Deepest embedding; deeper ones are ignored.
 MAX_DEPTH: Final = 125
 
@@ -257,12 +259,12 @@ def _brackets(
                     pairs.append((stack[depth][1], n))
                     del stack[depth:]
                     break
-    for start, end in sorted(pairs):
+    for start, end in checked(sorted(pairs), "text"):
         inside = {_direction(kind) for kind in here[start + 1 : end]} - {""}
         if own in inside:
             side = own
         elif inside:
-            earlier = (_direction(kind) for kind in reversed(here[:start]))
+            earlier = (_direction(here[n]) for n in range(start - 1, -1, -1))
             context = next((kind for kind in earlier if kind), sos)
             side = context if context != own else own
         else:

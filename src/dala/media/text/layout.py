@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Final, NamedTuple
 
+from dala.budget import check_deadline, checked
 from dala.media.text.bidi import levels, visual_order
 from dala.media.text.fonts import faces as fonts
 from dala.media.text.fonts.faces import FontSet
@@ -111,7 +112,7 @@ class LineBreaker:
         """Return the paragraph's level and its tokens."""
         base, found = levels(paragraph, self.direction)
         tokens = []
-        for match in _WORDS.finditer(paragraph):
+        for match in checked(_WORDS.finditer(paragraph), "text"):
             word, start = match[0], match.start()
             space = _SPACE.match(word) is not None
             cuts = [len(word)] if space or not wrap else breaks(word)
@@ -200,6 +201,7 @@ class LineBreaker:
         return parts
 
     def _part(self, token: TextToken, start: int, end: int) -> TextToken:
+        check_deadline("text")
         return self.token(token.text[start:end], token.levels[start:end])
 
     def shorten(self, line: TextLine, width: float | None) -> TextLine:

@@ -20,6 +20,8 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from dala import memory
+from dala.budget import checked
 from dala.errors import DtypeError, ParameterError
 from dala.gpu.color import color_to_rgba
 from dala.media.text.fonts import faces as fonts
@@ -202,7 +204,7 @@ def _place(plan: _Plan, lines: list[TextLine], box: int, outline: float) -> list
     align = plan.style.align
     subpixel = plan.style.subpixel
     placed: list[PlacedMask] = []
-    for number, line in enumerate(lines):
+    for number, line in checked(enumerate(lines), "set_text"):
         base = round(top + number * plan.pitch + plan.rise)
         free = space - line.width
         stretch = 0.0
@@ -268,6 +270,7 @@ def _paint(plan: _Plan, lines: list[TextLine]) -> TextPicture:
     width, height = x1 - x0, y1 - y0
     if max(width, height) > MAX_SIDE or width * height > MAX_PIXELS:
         _too_large(width, height)
+    memory.check(4 * width * height, "set_text")
     if x0 or y0:
         letters, outlines, colored = (
             [PlacedMask(mask, x - x0, y - y0) for mask, x, y in some]

@@ -84,9 +84,9 @@ class DecodeOptions(DeviceOptions, DecoderOptions):
             tries what there is, and says why if the CPU decodes.
         threads: decoding threads; 0 lets FFmpeg choose.
         timeout: seconds to wait for a URL or a camera.
-        playlists: let a playlist in a file (HLS, DASH, concat, SDP, numbered pictures) open the
-            files and hosts that it names. A URL may always be an HLS playlist, which reaches
-            other URLs of HTTP. Set it for files that you trust only.
+        playlists: let a playlist (HLS, DASH, concat, SDP, numbered pictures) open the files and
+            hosts that it names; one at a URL opens no files. Set it for playlists that you trust
+            only. HLS at a URL of HTTP that names only its own host needs no permission.
         reconnect: seconds for which a camera, live stream or URL that was lost, or ended, is tried
             again, with growing waits. Times continue. Iterating waits meanwhile; a scene shows the
             last picture.

@@ -3,7 +3,8 @@
 A video may come from a stranger, and FFmpeg chooses a format by content. Playlists (HLS, DASH,
 concat), session descriptions (SDP) and the like name other files and hosts, which FFmpeg would
 open; a text file called ``holiday.mp4`` is enough. So a file or stream of bytes is opened with
-formats that need nothing but its own bytes, and a URL with the protocols of its own kind. Scripts
+formats that need nothing but its own bytes, and a URL with those and the protocols of its own kind;
+a playlist of a host leads to that host only, unless the caller says so. Scripts
 (AviSynth, VapourSynth, lavfi) and devices are never opened by content.
 """
 
@@ -70,8 +71,10 @@ PROTOCOLS: Final[dict[str, tuple[str, ...]]] = {
     "whip": _RTSP,
     "whep": _RTSP,
 }
-#: Kinds of URLs that are sessions or playlists by themselves, and their formats.
-_SESSIONS: Final = {"http": ("hls", "applehttp", "dash"), "rtsp": ("rtsp",), "rtp": ("rtp",)}
+#: Kinds of URLs that are sessions by themselves, and their formats.
+_SESSIONS: Final = {"rtsp": ("rtsp",), "rtp": ("rtp",)}
+#: Playlists that a host may send: their entries are other URLs of the web, never files.
+_WEB_PLAYLISTS: Final = ("hls", "applehttp", "dash")
 
 #: Suffixes of pictures that may be numbered.
 _PICTURES: Final = (
@@ -83,18 +86,6 @@ _PICTURES: Final = (
 )  # fmt: skip
 #: No protocol has this name.
 _NONE: Final = "none"
-
-
-def scheme_of(name: str) -> str | None:
-    """Return the protocol of a URL in lower case; None if the text is a path.
-
-    >>> scheme_of("https://example.org/a.mp4"), scheme_of("concat:a|file:///b"), scheme_of("C://a")
-    ('https', None, None)
-    """
-    scheme, colon, _ = name.partition("://")
-    scheme = scheme.lower()
-    plain = scheme.replace("+", "").replace("-", "").replace(".", "")
-    return scheme if colon and len(scheme) > 1 and plain.isascii() and plain.isalnum() else None
 
 
 def is_named_as_picture(path: str) -> bool:
@@ -136,12 +127,12 @@ def container_options(
         return {"protocol_whitelist": "file"}
     formats = list(FORMATS)
     protocols = (_NONE,) if in_memory else PROTOCOLS[scheme or "file"]
-    if scheme is not None:
-        kind = {"https": "http", "rtsps": "rtsp", "srtp": "rtp"}.get(scheme, scheme)
-        formats += _SESSIONS.get(kind, ())
+    kind = {"https": "http", "rtsps": "rtsp", "srtp": "rtp"}.get(scheme or "", scheme)
+    formats += _SESSIONS.get(kind or "", ())
     if playlists:
-        formats += PLAYLISTS
-        protocols = (*protocols, "file", "crypto", "data", *_WEB)
+        remote = kind not in (None, "file")
+        formats += _WEB_PLAYLISTS if remote else PLAYLISTS
+        protocols = (*protocols, *(() if remote else ("file",)), "crypto", "data", *_WEB)
     made = {
         "format_whitelist": ",".join(formats),
         "protocol_whitelist": ",".join(dict.fromkeys(protocols)),
@@ -154,3 +145,15 @@ def container_options(
         made["allowed_extensions"] = "ALL"
         made["extension_picky"] = "0"
     return made
+
+
+#: Options for an HLS playlist of a host whose requests all pass through Python. Other playlists,
+#: and connections that FFmpeg keeps, would not.
+PLAYLIST_OPTIONS: Final = {
+    "format_whitelist": ",".join(("hls", "applehttp", *FORMATS)),
+    "protocol_whitelist": "http,https",
+    "http_persistent": "0",
+    "http_multiple": "0",
+    "enable_drefs": "0",
+    "use_absolute_path": "0",
+}

@@ -13,13 +13,29 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, TypeAlias
 
-from dala import forks
+from dala import budget, forks
 from dala.arguments import SECONDS, Flag
-from dala.errors import DalaError, MissingPackage, ParameterError, VideoError, VideoNotFound
+from dala.errors import (
+    DalaError,
+    MissingPackage,
+    ParameterError,
+    VideoError,
+    VideoNotFound,
+    masked,
+    masked_error,
+)
 from dala.extras import pip_install
-from dala.media.video.reach import PROTOCOLS, container_options, is_named_as_picture, scheme_of
+from dala.media.video.reach import (
+    PLAYLIST_OPTIONS,
+    PROTOCOLS,
+    container_options,
+    is_named_as_picture,
+)
 from dala.media.video.streams import ByteStream, Cursor, SharedStream, cut_off
 from dala.typing import PathLike
+from dala.untrusted.address import Address, scheme_of
+from dala.untrusted.requests import HostRequests
+from dala.untrusted.secret import SecretUrl
 
 #: An object of PyAV, which has no types: the module, a container, a stream or a packet.
 AvObject: TypeAlias = Any
@@ -59,10 +75,14 @@ def pyav() -> AvObject:
 
 
 def ffmpeg_message(error: BaseException) -> str:
-    """Return FFmpeg's error text, with the last line of its log if there is one."""
+    """Return FFmpeg's error text, with the last line of its log if there is one.
+
+    The error becomes the cause of one of ours: the URL in it is masked.
+    """
+    error = masked_error(error)
     text = str(getattr(error, "strerror", None) or error)
     log = getattr(error, "log", None)
-    return f"{text} ({log[2].strip()})" if log and log[2].strip() else text
+    return masked(f"{text} ({log[2].strip()})" if log and log[2].strip() else text)
 
 
 @contextmanager
@@ -109,7 +129,7 @@ class VideoSource:
     ``name`` is for FFmpeg, ``label`` for messages.
     """
 
-    name: str
+    name: str | SecretUrl
     label: str
     live: bool
     format: str | None = None
@@ -127,16 +147,33 @@ class VideoSource:
     @property
     def handle(self) -> str | Cursor:
         """The object that FFmpeg opens: the name, or a new cursor at the start of the stream."""
-        return self.name if self.stream is None else self.stream.cursor()
+        if self.stream is not None:
+            return self.stream.cursor()
+        return self.name.reveal() if isinstance(self.name, SecretUrl) else self.name
 
     def open(self, timeout: float = 10.0, **more: object) -> AvObject:
         """Open the container; ``timeout`` is for what is not a file."""
         if (self.url or self.live) and self.stream is None:
             more["timeout"] = (timeout, timeout)
-        return open_container(
-            self.handle, format=self.format, options=dict(self.options),
-            container_options=self.reach, **more,
-        )  # fmt: skip
+        try:
+            return self._opened(self.reach, more)
+        except av.ArgumentError:  # its format is not listed
+            if self.scheme not in ("http", "https") or self.playlists:
+                raise
+        assert isinstance(self.name, SecretUrl)
+        requests = HostRequests(self.name, timeout)
+        return self._opened(PLAYLIST_OPTIONS, {**more, "io_open": requests.open})
+
+    def _opened(self, reach: dict[str, str], more: dict[str, object]) -> AvObject:
+        try:
+            return open_container(
+                self.handle, format=self.format, options=dict(self.options),
+                container_options=dict(reach), **more,
+            )  # fmt: skip
+        except av.FFmpegError as error:  # its log may quote a part, such as a stream key
+            if isinstance(self.name, SecretUrl):
+                error.args = tuple(map(self.name.hidden, error.args))
+            raise
 
     def head(self, count: int) -> bytes:
         """Return the first bytes of a file or stream; none of what would have to be waited for."""
@@ -224,10 +261,9 @@ def _found(what: VideoFile, call: str, *, playlists: bool) -> VideoSource:
     scheme = scheme_of(what) if isinstance(what, str) else None
     if scheme is not None:
         assert isinstance(what, str)
-        if scheme not in PROTOCOLS:
-            kinds = f"a path or a URL of {', '.join(sorted(PROTOCOLS))}"
-            raise ParameterError.invalid(call, "source", kinds, what)
-        return VideoSource(what, what, scheme in _LIVE, url=True, scheme=scheme)
+        kinds = f"a path or a URL of {', '.join(sorted(PROTOCOLS))}"
+        url = Address.parse(what, call, "source", PROTOCOLS, kinds).url
+        return VideoSource(url, str(url), scheme in _LIVE, url=True, scheme=scheme)
     if not isinstance(what, str | os.PathLike):
         raise ParameterError.invalid(
             call,
@@ -369,9 +405,10 @@ class FrameQueue:
             Exception: the error that ``finish`` was given, once.
         """
         end = math.inf if timeout is None else monotonic() + timeout
+        budget.check_deadline("video.open")
         with self._changed:
             while not self._items and not self._ended and (left := end - monotonic()) > 0:
-                self._changed.wait(min(left, 0.5))
+                budget.pause(self._changed, left, "video.open")
             if self._items:
                 if keep:
                     return self._items[0][0]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, Unpack
 import numpy as np
 
 from dala import forks
+from dala.budget import check_deadline
 from dala.errors import FreedError, ParameterError, ShapeError, VideoError
 from dala.gpu.compute import from_array, from_dlpack
 from dala.media.formats import to_sdr
@@ -259,6 +260,7 @@ class Writer(AsyncClosing):
         if self.closed:
             raise FreedError(f"{_CALL}: {self._target.label!r} is closed. Open another writer.")
         self._home.check(f"{_CALL}: {self._target.label!r}", "Write to another file here.")
+        check_deadline(_CALL)
         given = frame if isinstance(frame, Frame) else self._to_frame(frame)
         with self._writing:
             self._append(given, copy)

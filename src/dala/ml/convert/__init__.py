@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dala.errors import ModelError
+from dala.errors import CommandTimeout, ModelError
 
 
 @contextmanager
@@ -26,4 +26,6 @@ def damaged(what: str, *kinds: type[Exception]) -> Iterator[None]:
     except ModelError:
         raise
     except kinds as error:
+        if isinstance(error, CommandTimeout):
+            raise
         raise ModelError(f"{what}: {type(error).__name__}: {str(error)[:300]}") from None

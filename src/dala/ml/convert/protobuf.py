@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from dala.budget import check_deadline
+
 #: The bytes of a file, or a part of them.
 Data: TypeAlias = memoryview
 
@@ -38,6 +40,7 @@ def fields(data: Data) -> Iterator[tuple[int, int | Data]]:
     """Yield the number and value of each field: an int, or bytes."""
     at = 0
     while at < len(data):
+        check_deadline("load_model")
         key, at = _varint(data, at)
         number, kind = key >> 3, key & 7
         if not number:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dala.budget import check_deadline
 from dala.errors import ModelError, ParameterError
 from dala.ml.convert import damaged
 from dala.ml.convert.builder import (
@@ -118,6 +119,7 @@ def _build(signature: Json, nodes: dict[str, Json], arrays: dict[str, NDArray], 
         waiting = [_owner(of)]
         opened: set[str] = set()
         while waiting:
+            check_deadline("convert_tfjs")
             at = waiting[-1]
             if at in values:
                 waiting.pop()

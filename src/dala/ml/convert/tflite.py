@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from dala.budget import checked
 from dala.errors import ModelError
 from dala.ml.convert import damaged
 from dala.ml.convert.builder import GraphBuilder, GraphNode, Operand
@@ -68,7 +69,7 @@ def _converted(network: Network, name: str) -> bytes:
     values: dict[int, Operand] = {k: t.data for k, t in enumerate(tensors) if t.data is not None}
     for k in network.inputs:
         values[k] = builder.input(tensors[k].name, tensors[k].shape)
-    for op in network.ops:
+    for op in checked(network.ops, "convert_tflite"):
         rule = RULES.get(op.code)
         if rule is None:
             raise ModelError(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from dala.budget import check_deadline
 from dala.ml.convert import damaged
 from dala.ml.convert.unpickle import Pickled, Unpickler, checked_key
 from dala.typing import NDArray
@@ -238,6 +239,7 @@ class _TensorReader:
 
     def replaced(self, value: Pickled) -> Pickled:
         """Return a value with tensors replaced by arrays."""
+        check_deadline("read_torch")
         if id(value) in self.seen:
             return self.seen[id(value)][1]
         made: Pickled = value

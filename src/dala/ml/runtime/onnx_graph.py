@@ -113,6 +113,7 @@ def check_file(path: Path, title: str) -> OnnxGraph:
             # Closed when the last view of it is gone: errors hold some.
             graph = read_graph(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
     except OSError as error:
+        budget.check_deadline("load_model")
         raise ModelError(f"load_model: {title} cannot be read: {error.strerror}.") from None
     except (ValueError, IndexError, UnicodeDecodeError) as error:
         raise ModelError(

@@ -185,9 +185,15 @@ class Session:
         session = self._session
         if session is None:
             raise FreedError(f"predict: the model {self.title} is closed. Load it again.")
+        budget.check_deadline("predict")
         self._check(given)
         if budget.accounts():
             self._check_memory(given)
+        made = self._ran(session, given)
+        budget.check_deadline("predict")  # a run of ONNX Runtime is one call
+        return made
+
+    def _ran(self, session: InferenceSession, given: Mapping[str, NDArray]) -> dict[str, NDArray]:
         if not self._home.here:
             return self._plain(self._reopen(), given)
         runs = self._runs

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from dala.budget import Limits
-from dala.errors import DalaError
+from dala.errors import DalaError, masked
 from dala.media.filters.pipeline import FramePipeline
 from dala.media.filters.plans import Filter, FilterValue
 from dala.resources import Closing
@@ -204,8 +204,8 @@ def describe_error(error: BaseException) -> str:
     'no such thing'
     """
     if isinstance(error, KeyError) and error.args:
-        return str(error.args[0])
-    return readable(str(error)) or type(error).__name__
+        return masked(str(error.args[0]))
+    return readable(masked(str(error))) or type(error).__name__
 
 
 def pixels_of(picture: ImageLike) -> NDArray:

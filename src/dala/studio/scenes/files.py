@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dala.media.scene.file.record import names_file
 from dala.studio.catalogue.parameters import Json, JsonObject
+from dala.untrusted.address import scheme_of
 
 
 def _named(value: Json, key: str, change: Callable[[str], str]) -> Json:
@@ -48,7 +49,7 @@ def rebased(document: JsonObject, old: Path, new: Path) -> JsonObject:
         return document
 
     def change(name: str) -> str:
-        if "://" in name or os.path.isabs(name):
+        if scheme_of(name) is not None or os.path.isabs(name):
             return name
         return Path(os.path.relpath(old / name, new)).as_posix()
 

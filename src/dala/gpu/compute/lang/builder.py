@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias
 
+from dala.budget import check_deadline
 from dala.gpu.compute.lang.ir import (
     FLOATS,
     INTS,
@@ -123,6 +124,7 @@ class Builder:
 
     def append(self, statement: Statement) -> None:
         """Append a statement to the current block."""
+        check_deadline("a kernel's text")
         self.count += 1
         if self.count > MAX_VALUES:
             raise Refused(

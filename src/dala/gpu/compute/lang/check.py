@@ -9,6 +9,7 @@ import ast
 import re
 from typing import Final
 
+from dala.budget import check_deadline
 from dala.gpu.compute.lang.source import KernelSource
 
 #: Component names of vectors and pixels, and shape properties of arrays and images.
@@ -109,6 +110,7 @@ def always_returns(body: list[ast.stmt]) -> bool:
 def _check(source: KernelSource, node: ast.AST) -> None:
     if isinstance(node, ast.FunctionDef):
         return  # nested helpers are checked as kernels of their own
+    check_deadline("a kernel's text")
     name = type(node).__name__
     if name not in _ALLOWED and not isinstance(node, _ALLOWED_KINDS):
         other = f"{name} is not part of the language", "See docs/compute/kernel-language.md."

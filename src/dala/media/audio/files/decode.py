@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from dala.budget import check_deadline, checked
 from dala.errors import AudioError, AudioNotFound, ParameterError, VideoError, VideoNotFound
 from dala.media.audio.checks import LAYOUTS, USUAL, Samples, finite, joined, silent
 from dala.media.audio.graph import Converter, frame_samples
@@ -255,7 +256,7 @@ class SoundDecoder:
     def _decoded(self) -> Iterator[tuple[int | None, Samples]]:
         """Yield the place by its stamp and the samples of each frame."""
         try:
-            for packet in self._container.demux(self._stream):
+            for packet in checked(self._container.demux(self._stream), self._call):
                 try:
                     frames = packet.decode()
                 except (av.FFmpegError, ValueError):
@@ -264,6 +265,7 @@ class SoundDecoder:
                 for frame in frames:
                     yield self._place(frame), self._samples_of.of(frame)
         except (av.FFmpegError, OSError) as error:
+            check_deadline(self._call)
             self.error = AudioError(
                 f"{self._call}: the sound of {self.source.label!r} is damaged: "
                 f"{ffmpeg_message(error)}."

@@ -9,6 +9,7 @@ from typing import Final, Self
 
 from dala import forks
 from dala.arguments import Integer
+from dala.budget import check_deadline
 from dala.errors import AudioError, FreedError
 from dala.media.audio.audio import Audio
 from dala.media.audio.checks import (
@@ -229,6 +230,7 @@ class AudioReader(Closing):
                 have += len(block)
 
     def _take(self, count: int, call: str = "AudioReader") -> Samples:
+        check_deadline(call)  # before the decoder, which goes on after an error of this
         self._opened(call)
         self._fill(count)
         found = joined(self._waiting, self.layout)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from dala.arguments import Integer, Selection
+from dala.budget import checked
 from dala.errors import AudioError, ParameterError, VideoError
 from dala.media.audio.checks import LAYOUTS, Samples
 from dala.media.audio.graph import Converter, sound_frame
@@ -202,7 +203,7 @@ def save(
                 output, chosen, sound.rate, sound.layout, call=_CALL, label=label,
                 bit_rate=bit_rate,
             )  # fmt: skip
-            for at in range(0, len(sound), _PART):
+            for at in checked(range(0, len(sound), _PART), _CALL):
                 output.mux(encoder.encode(sound.samples[at : at + _PART]))
             output.mux(encoder.flush())
             output.start_encoding()  # a sound without samples is a file, too

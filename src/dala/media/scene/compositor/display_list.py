@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dala.budget import check_deadline
 from dala.gpu.compute.composite import BLENDS, DRAW, GRID, NEAREST, Picture, Rect
 from dala.media.scene.boxes import PlacedBox
 from dala.media.scene.compositor.damage import Change, Key, common, rearranged
@@ -287,6 +288,7 @@ class DisplayList:
         stale, self.stale = self.stale, []
         for number, item in enumerate(stale):
             try:
+                check_deadline("Scene.render")
                 if not item.moved or self.order_changed or not drawer.move(item):
                     self._take(item, drawer.draws(item))
             except BaseException:

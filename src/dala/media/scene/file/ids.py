@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from dala.budget import checked
 from dala.errors import did_you_mean
 from dala.media.scene.nodes.json_types import JsonItem, JsonValue, join, refusal
 
@@ -14,6 +15,8 @@ _REFERENCES: Final = {
     "animations": ("node", "level.audio"), "follows": ("node", "target.video"),
     "ducks": ("music", "under"), "layouts": ("nodes",),
 }  # fmt: skip
+#: So many mistakes have a suggestion; to find one, an id is compared with all others.
+_HINTED: Final = 20
 
 
 def check_ids(data: JsonValue, problems: list[str], home: str = "") -> None:
@@ -41,9 +44,8 @@ def check_ids(data: JsonValue, problems: list[str], home: str = "") -> None:
     _check_layouts(data, problems, home)
     for at, id in uses:
         if isinstance(id, str) and id and id not in places:
-            problems.append(
-                f"{at}: there is no node with the id {id!r}. {did_you_mean(id, places)}".strip()
-            )
+            hint = did_you_mean(id, places) if len(problems) < _HINTED else ""
+            problems.append(f"{at}: there is no node with the id {id!r}. {hint}".strip())
 
 
 def walk(data: JsonValue, home: str = "") -> Iterator[tuple[str, JsonItem]]:
@@ -56,7 +58,8 @@ def walk(data: JsonValue, home: str = "") -> Iterator[tuple[str, JsonItem]]:
 def _items(data: JsonValue, name: str, home: str) -> Iterator[tuple[str, JsonItem]]:
     """Yield the objects of a list of a scene, with their locations."""
     found = data.get(name) if isinstance(data, dict) else None
-    for i, item in enumerate(found if isinstance(found, list) else ()):
+    items = found if isinstance(found, list) else ()
+    for i, item in checked(enumerate(items), "load_scene"):
         if isinstance(item, dict):
             yield f"{join(home, name)}[{i}]", item
 

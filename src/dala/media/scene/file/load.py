@@ -9,17 +9,19 @@ from __future__ import annotations
 import copy
 import json
 import os
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, TypeVarTuple
 
 from dala.arguments import checked_path
-from dala.budget import Charging
-from dala.errors import DalaError, ParameterError, SceneFileError
-from dala.extras import pip_install
+from dala.budget import Charging, check_deadline, checked
+from dala.errors import DalaError, ParameterError, SceneFileError, describe
 from dala.media.filters.sizes import with_size
+from dala.media.scene.file.cost import NODE_BYTES, SceneCost
 from dala.media.scene.file.follows import load_follow
 from dala.media.scene.file.ids import check_ids, walk
 from dala.media.scene.file.record import (
@@ -35,7 +37,7 @@ from dala.media.scene.file.record import (
 )
 from dala.media.scene.file.save import save_scene, scene_to_dict
 from dala.media.scene.file.schema import scene_object, schema
-from dala.media.scene.file.versions import VERSION, newest
+from dala.media.scene.file.versions import check_version, newest
 from dala.media.scene.nodes.json_types import (
     JsonData,
     JsonDict,
@@ -44,11 +46,13 @@ from dala.media.scene.nodes.json_types import (
     join,
     without_call,
 )
-from dala.media.scene.nodes.nested import SceneNode, nesting, too_nested
+from dala.media.scene.nodes.nested import SceneNode
 from dala.media.scene.nodes.property_types import FontType, PathType, Value, Values
 from dala.media.scene.nodes.registry import NODE_TYPES
 from dala.media.scene.scene import Scene
+from dala.memory import check
 from dala.typing import PathLike
+from dala.untrusted.address import has_control, is_text, scheme_of
 
 if TYPE_CHECKING:
     from dala.media.scene.animation.animation import Animation
@@ -95,33 +99,61 @@ def load_scene(
     ...     scene["box"].size
     (8.0, 8.0)
     """
+    name, data, folder, problems = _checked(source, memory)
+    if base is not None:
+        folder = checked_path("load_scene", "base", base)
+    if not problems:
+        given = data, folder.resolve(), device, problems
+        made = _Loader(*given, memory=memory, place=place).scene()
+        if not problems:
+            return made
+        made.close()
+    raise SceneFileError(name, problems)
+
+
+def plan_scene(
+    source: PathLike | Mapping[str, JsonData], memory: int | str | None = None
+) -> SceneCost:
+    """Return what a frame of a scene file costs; it is checked, but nothing is opened or made.
+
+    Raises:
+        SceneFileError: the file has mistakes, or :func:`load_scene` would refuse its cost.
+
+    >>> str(plan_scene({"dala": 1, "width": 64, "height": 36, "nodes": []}))
+    '0 nodes, 1 scene in 1 level; 2,304 pixels a frame, at least 9 KiB of memory'
+    """
+    name, data, _, problems = _checked(source, memory)
+    if problems:
+        raise SceneFileError(name, problems)
+    return SceneCost.of(data)
+
+
+def _checked(
+    source: PathLike | Mapping[str, JsonData], memory: int | str | None
+) -> tuple[str, JsonItem, Path, list[str]]:
+    """Return the name of a scene file, its contents, its folder, and its mistakes."""
     if isinstance(source, Mapping):
         name, data, folder = "scene", dict(source), Path(".")
     else:
         path = checked_path("load_scene", "source", source)
         name, data, folder = path.name, read(path), path.parent
-    if base is not None:
-        folder = checked_path("load_scene", "base", base)
     problems: list[str] = []
+    check_deadline("load_scene")  # parsing is one call
     try:
-        data = copy.deepcopy(data)
-        _check_version(data, problems)
-        if not problems and (problem := too_nested(_nesting(data, {}))):
+        if isinstance(source, Mapping):
+            data = copy.deepcopy(data)
+        check_version(data, problems)
+        cost = SceneCost.of(data)
+        if not problems and (problem := cost.problem(memory)):
             problems.append(f"nodes: {problem}")
         if not problems:
             data = newest(data)
+            check(NODE_BYTES * cost.nodes, "load_scene")
             scene_object().check(data, "", problems)
             check_ids(data, problems)
-        if not problems:
-            made = _Loader(
-                data, folder.resolve(), device, problems, memory=memory, place=place
-            ).scene()
-            if not problems:
-                return made
-            made.close()
     except RecursionError:
         problems.append("nodes: groups are nested too deep.")
-    raise SceneFileError(name, problems)
+    return name, data, folder, problems
 
 
 def read(path: PathLike) -> JsonValue:
@@ -164,29 +196,12 @@ def _constant(text: str) -> NoReturn:
 def _object(pairs: list[tuple[str, JsonValue]]) -> JsonDict:
     made = JsonDict(pairs)
     if len(made) < len(pairs):
-        keys = [key for key, _ in pairs]
-        made.repeated = tuple(key for key in made if keys.count(key) > 1)
+        counts = Counter(key for key, _ in pairs)
+        made.repeated = tuple(key for key, times in counts.items() if times > 1)
     return made
 
 
 # checks of the file as a whole --------------------------------------------------------------------
-def _check_version(data: JsonValue, problems: list[str]) -> None:
-    version = data.get("dala") if isinstance(data, dict) else None
-    if isinstance(version, int | float) and version > VERSION:
-        problems.append(
-            f"dala: this is version {version:g} of the format, and {VERSION} is the newest that "
-            f"this version of Dala reads. Update it: {pip_install(upgrade=True)}"
-        )
-
-
-def _nesting(data: JsonValue, found: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """Return how deep a scene is and how many are in it; ``found`` has those of inner scenes."""
-    if id(data) not in found:
-        inner = [item["scene"] for _, item in walk(data) if "scene" in item]
-        found[id(data)] = nesting([_nesting(scene, found) for scene in inner])
-    return found[id(data)]
-
-
 # making the scene ---------------------------------------------------------------------------------
 @dataclass(eq=False)
 class _Loader:
@@ -203,6 +218,8 @@ class _Loader:
     def __post_init__(self) -> None:
         self.record = FileRecord(self.data, self.base)
         self.taken = {item["id"] for _, item in walk(self.data) if "id" in item}
+        #: The numbers that are left for nodes without ids, by type.
+        self.numbers: defaultdict[str, Iterator[int]] = defaultdict(lambda: count(1))
         #: Animations, and effects listed before their input: made after all other nodes.
         self.later: list[
             tuple[NodeBuilder, JsonItem, str, tuple[str | None, str | None] | None]
@@ -217,7 +234,7 @@ class _Loader:
         try:
             made.duration = data.get("duration")
             self._nodes(made, data["nodes"], join(self.home, "nodes"))
-            for group, item, at, after in self.later:
+            for group, item, at, after in checked(self.later, "load_scene"):
                 if item["type"] == "animation":
                     self._animate(made, item, at, after)
                 else:
@@ -240,7 +257,7 @@ class _Loader:
 
     def _items(self, name: str) -> Iterator[tuple[str, JsonItem]]:
         """Yield the entries of a list of the file, with their locations."""
-        for number, item in enumerate(self.data.get(name, ())):
+        for number, item in checked(enumerate(self.data.get(name, ())), "load_scene"):
             yield f"{join(self.home, name)}[{number}]", item
 
     def _attempt(self, at: str, call: Callable[[*Ts], T], *args: *Ts) -> T | None:
@@ -255,19 +272,23 @@ class _Loader:
 
     def _nodes(self, home: NodeBuilder, items: list[JsonItem], at: str) -> None:
         before = None
-        for i, item in enumerate(items):
+        for i, item in checked(enumerate(items), "load_scene"):
             here = f"{at}[{i}]"
             if item["type"] == "animation":
                 self.later.append((home, item, here, (_id_of(home), _id_of(before))))
                 continue
-            nodes = home.scene_of().nodes
-            if item["type"] == "effect" and item.get("input", "") not in ("", *nodes):
+            if item["type"] == "effect" and self._is_early(home.scene_of(), item):
                 self.later.append((home, item, here, None))
                 continue
             node = self._attempt(here, self._make, home, item, here)
             before = node if node is not None else before
             if node is not None and NODE_TYPES[item["type"]].HOLDS == "nodes":
                 self._nodes(node, item.get("nodes", []), f"{here}.nodes")  # type: ignore[arg-type]
+
+    def _is_early(self, scene: Scene, item: JsonItem) -> bool:
+        """Return whether the input of an effect comes later in the file."""
+        given = item.get("input", "")
+        return given != "" and given not in scene._nodes
 
     def _make(self, home: NodeBuilder, item: JsonItem, at: str) -> Node:
         cls = NODE_TYPES[item["type"]]
@@ -316,10 +337,9 @@ class _Loader:
         return made
 
     def _id(self, type: str) -> str:
-        number = 1
-        while f"{type}-{number}" in self.taken:
-            number += 1
-        self.taken.add(f"{type}-{number}")
+        for number in self.numbers[type]:  # goes on where the last node of the type found one
+            if f"{type}-{number}" not in self.taken:
+                break
         return f"{type}-{number}"
 
     def _animate(
@@ -329,7 +349,7 @@ class _Loader:
         at: str,
         after: tuple[str | None, str | None] | None,
     ) -> None:
-        if item["node"] not in scene.nodes:
+        if item["node"] not in scene._nodes:
             return  # the node was refused, which is already reported
         made = self._attempt(at, self._animation, scene, item)
         if made is not None:
@@ -349,7 +369,7 @@ class _Loader:
         if not isinstance(nodes, list):
             nodes = int(nodes)
         else:
-            nodes = [id for id in nodes if id in scene.nodes]
+            nodes = [id for id in nodes if id in scene._nodes]
             if len(nodes) < len(item["nodes"]):
                 return
         options = {k: v for k, v in item.items() if k not in ("type", "nodes")}
@@ -367,7 +387,11 @@ class _Loader:
             return int(value)
         if self.place is not None:
             return self._in_place(self.place, value, at, text)
-        if "://" in value or "\n" in value:
+        if text and is_text(value):
+            return value
+        if has_control(value):
+            raise SceneFileError("", [f"{at}: {describe(value)} has a control character."])
+        if scheme_of(value) is not None:
             return value
         path = Path(os.path.normpath(self.base / value))
         if not path.is_file():
@@ -377,10 +401,10 @@ class _Loader:
         return str(path)
 
     def _in_place(self, place: Place, value: str, at: str, text: bool) -> str | Opened:
-        if text and "\n" in value:
+        if text and is_text(value):
             return value
         try:
-            if "://" in value:
+            if scheme_of(value) is not None:
                 place.allow_address(value, "scene")
                 return value
             made = place.open(value, "scene", argument="source", base=self.base)
@@ -463,7 +487,7 @@ def named_files(path: PathLike) -> list[Path]:
         elif isinstance(value, list):
             for item in value:
                 walk(item, key)
-        elif isinstance(value, str) and "://" not in value and names_file(key, value):
+        elif isinstance(value, str) and scheme_of(value) is None and names_file(key, value):
             found.add(folder / value)
 
     walk(data, "")

@@ -49,6 +49,7 @@ from dala.media.scene.nodes.property_types import (
 from dala.media.scene.nodes.timeline import TimelineNode
 from dala.media.scene.sound.levels import Level
 from dala.typing import PathLike
+from dala.untrusted.address import is_text, scheme_of
 
 if TYPE_CHECKING:
     from dala.media.scene.animation.animation import Animation
@@ -323,7 +324,7 @@ class _Saver:
         for key, value in self._arguments(node).items():
             if key in _path_keys(node):
                 text = os.fspath(value) if isinstance(value, os.PathLike) else value
-                if isinstance(text, str) and "\n" in text and key in entry.paths:
+                if isinstance(text, str) and is_text(text) and key in entry.paths:
                     text = entry.paths[key]
                 found[key] = text
         return found
@@ -332,7 +333,7 @@ class _Saver:
         """Return a path as it is written: relative to the file, with forward slashes."""
         if isinstance(path, os.PathLike):
             path = os.fspath(path)
-        if not isinstance(path, str) or "://" in path or "\n" in path:
+        if not isinstance(path, str) or scheme_of(path) is not None or is_text(path):
             return path
         full = os.path.abspath(path)
         if self.base is not None:

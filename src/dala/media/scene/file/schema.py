@@ -5,6 +5,7 @@ Loading checks a file against these types, and :func:`schema` prints them as JSO
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import ClassVar, Final
 
 from dala.media.scene.file.follows import FOLLOW
@@ -133,7 +134,12 @@ def node_object(type: str) -> JsonObject:
     if type == "animation":
         own = {"type": Field(JsonChoice(("animation",)), required=True)}
         return JsonObject("an animation", own | ANIMATION)
-    cls = NODE_TYPES[type]
+    return _object_of(NODE_TYPES[type])
+
+
+@lru_cache
+def _object_of(cls: type[Node]) -> JsonObject:
+    type = cls.type
     fields = {"type": Field(JsonChoice((type,)), required=True)}
     fields |= {name: p.field() for name, p in cls.PROPERTIES.items() if p.saved}
     for name, argument in cls.ARGUMENTS.items():
@@ -165,9 +171,10 @@ class _NodeType(JsonType):
             line = f"{at}.type: must be {kind.expected}, got {got}. {kind.hint(type)}"
             problems.append(line.rstrip())
             return
+        begin = len(problems)
         node_object(type).check(value, at, problems)
         if type in NODE_TYPES and NODE_TYPES[type].EXTRA and isinstance(value.get("filter"), str):
-            _check_effect(value, NODE_TYPES[type], at, problems)
+            problems[begin:] = _check_effect(value, NODE_TYPES[type], at, problems[begin:])
 
 
 _NODES: Final = ListOf(_NodeType(), "a list of nodes")
@@ -227,24 +234,26 @@ class _ParamsType(JsonType):
     SCHEMA: ClassVar[Schema] = {"type": "object"}
 
 
-def _check_effect(item: JsonItem, cls: type[Node], at: str, problems: list[str]) -> None:
-    """Check that the filter exists, its parameters, and that they are not written as properties."""
+def _check_effect(item: JsonItem, cls: type[Node], at: str, problems: list[str]) -> list[str]:
+    """Return the mistakes of a node with those in its filter: the filter exists, its parameters
+    are right, and they are not written as properties.
+    """
     try:
         params_type = params_object(item["filter"])
     except (ValueError, KeyError) as error:
-        problems.append(f"{at}.filter: {without_call(error)}")
-        return
+        return [*problems, f"{at}.filter: {without_call(error)}"]
     params = item.get(cls.EXTRA, {})
     if isinstance(params, dict):
         params_type.check(params, f"{at}.{cls.EXTRA}", problems)
     properties = {name for known in NODE_TYPES.values() for name in known.PROPERTIES}
     for name in params_type.fields:
         if name in item and name in properties:
-            problems[:] = [line for line in problems if not line.startswith(f"{join(at, name)}: ")]
+            problems = [line for line in problems if not line.startswith(f"{join(at, name)}: ")]
             problems.append(
                 f"{join(at, name)}: it is a parameter of {item['filter']!r}. Move it to "
                 f"{cls.EXTRA}."
             )
+    return problems
 
 
 # schema -----------------------------------------------------------------------------------------

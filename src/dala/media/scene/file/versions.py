@@ -9,12 +9,23 @@ from __future__ import annotations
 import copy
 from typing import Any, Final
 
+from dala.extras import pip_install
 from dala.media.filters.sizes import takes_size, turned
 from dala.media.scene.file.ids import walk
 from dala.media.scene.nodes.json_types import JsonItem, JsonValue
 
 #: The version of the format that is written, and the newest that is read.
 VERSION: Final = 2
+
+
+def check_version(data: JsonValue, problems: list[str]) -> None:
+    """Report a file of a version that is newer than this one."""
+    version = data.get("dala") if isinstance(data, dict) else None
+    if isinstance(version, int | float) and version > VERSION:
+        problems.append(
+            f"dala: this is version {version:g} of the format, and {VERSION} is the newest that "
+            f"this version of Dala reads. Update it: {pip_install(upgrade=True)}"
+        )
 
 
 def newest(data: Any) -> Any:

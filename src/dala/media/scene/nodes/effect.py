@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import insort
 from functools import lru_cache
 from typing import ClassVar
 
@@ -198,7 +199,7 @@ class EffectNode(Node):
         if self.input is None:
             self.scene._reorder()
             return
-        self.input.effects.sort(key=lambda e: (e.property_values["z_index"], e.serial))
+        self.input.effects.sort(key=place_in_chain)
         self.touch()
 
     def joins(self, other: EffectNode) -> bool:
@@ -210,6 +211,16 @@ class EffectNode(Node):
     def content(self) -> Content | None:
         """Return the size of the filtered region; the compositor makes the picture."""
         return Content(*container_size(self))
+
+
+def place_in_chain(effect: EffectNode) -> tuple[float, int]:
+    """Return what the effects of one node are sorted by."""
+    return effect.property_values["z_index"], effect.serial
+
+
+def join_chain(effect: EffectNode, chain: list[EffectNode]) -> None:
+    """Put an effect at its place among those of its node."""
+    insort(chain, effect, key=place_in_chain)
 
 
 _OWN = frozenset({*Node.__slots__, *EffectNode.__slots__, "effects"})

@@ -6,7 +6,7 @@ import os
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, cast
 
-from dala.errors import ParameterError
+from dala.errors import ParameterError, describe
 from dala.media.scene.boxes import container_size
 from dala.media.scene.compositor.pictures import LivePicture, copy_image, is_opaque
 from dala.media.scene.nodes import property_types as t
@@ -113,8 +113,9 @@ class ImageNode(Node):
             return found
         path = os.fspath(image)
         if not os.path.exists(path):
+            name = describe(path)  # a URL by mistake may have secrets
             raise FileNotFoundError(
-                f"add_{self.type}: there is no texture and no file {path!r}{self._NOR}. Load a "
+                f"add_{self.type}: there is no texture and no file {name}{self._NOR}. Load a "
                 "texture first: scene.textures.load(key, picture)."
             )
         return textures.load(path, path)

@@ -86,7 +86,9 @@ class SceneNode(Node):
         return None if found is None else to_fraction("duration", found)
 
     def advance(self, moment: Moment) -> None:
-        """Render the inner scene at a time."""
+        """Render the inner scene at a time, if it is shown."""
+        if not all(at.property_values["visible"] for at in (self, *self.around())):
+            return  # the frame in which it is visible again renders it first
         local = self.local_time(moment)
         if (local is None) != self._hidden:
             self._hidden = local is None

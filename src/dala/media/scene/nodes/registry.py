@@ -71,6 +71,7 @@ def _parameters(cls: type[Node]) -> Iterator[tuple[str, str, Value, str]]:
 
 def _builder_method(cls: type[Node]) -> Callable[..., Node]:
     name = f"add_{cls.type}"
+    required = [argument for argument, _, default, _ in _parameters(cls) if default is REQUIRED]
 
     def method(self: NodeBuilder, *args: Value, **given: Value) -> Node:
         if len(args) > len(cls.POSITIONAL):
@@ -82,8 +83,8 @@ def _builder_method(cls: type[Node]) -> Callable[..., Node]:
             if argument in given:
                 raise TypeError(f"{name}() got multiple values for argument {argument!r}")
             given[argument] = value
-        for argument, _, default, _ in _parameters(cls):
-            if default is REQUIRED and argument not in given:
+        for argument in required:
+            if argument not in given:
                 raise TypeError(f"{name}() missing required argument: {argument!r}")
         unset = [k for k, v in given.items() if v is None and _none_is_unset(cls, k)]
         given = {k: v for k, v in given.items() if k not in unset}

@@ -6,6 +6,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from itertools import islice
 from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
@@ -85,7 +86,9 @@ class TimelineNode(GroupNode):
     }
     POSITIONAL = ("timeline",)
     WITHOUT = ("scene",)
-    __slots__ = ("_borders", "_pending", "clips", "fill", "mixing")
+    __slots__ = (
+        "_borders", "_growing", "_pending", "_places", "_scenes", "clips", "fill", "mixing",
+    )  # fmt: skip
 
     def prepare(self, given: t.Values) -> None:
         """Take the arguments that are not properties."""
@@ -95,6 +98,11 @@ class TimelineNode(GroupNode):
         #: The nodes that play one after another, and how they come in.
         self.clips: dict[Node, TimelineClip] = {}
         self._borders: list[tuple[Fraction, Fraction, Node]] = []
+        self._places: dict[Node, int] = {}
+        #: The lengths of scenes, which can change, when the times were found.
+        self._scenes: dict[Node, Fraction | None] = {}
+        #: Whether a timeline is inside, which may still grow.
+        self._growing = False
         #: The transition at the current time.
         self.mixing: Mixing | None = None
         self._pending = made
@@ -137,11 +145,13 @@ class TimelineNode(GroupNode):
             super().adopt(node, None)
             return
         self.clips[node] = clip
+        self._places[node] = len(self._places)
         try:
-            self.lay_out()
+            self.lay_out(self._changed())
         except BaseException:
-            del self.clips[node]
-            self.lay_out()
+            del self.clips[node], self._places[node]
+            self._scenes.pop(node, None)
+            self.lay_out(len(self.clips))
             raise
         super().adopt(node, None)
         node.approach(False)
@@ -150,24 +160,49 @@ class TimelineNode(GroupNode):
         """Remove a node; those after it play earlier."""
         super().disown(node)
         if self.clips.pop(node, None) is not None:
+            self._places = {node: place for place, node in enumerate(self.clips)}
+            self._scenes.pop(node, None)
+            self._growing = False
             self.lay_out()
 
-    def lay_out(self) -> None:
-        """Find the times of all nodes."""
+    def lay_out(self, first: int = 0) -> None:
+        """Find the times of all nodes from the first one that is new or may have changed."""
+        count = len(self.clips) - first
+        nodes = [*islice(reversed(self.clips), count)][::-1]
         rows = [
             (duration_of(node, clip), clip.transition.duration, f"add_{node.type}")
-            for node, clip in self.clips.items()
+            for node, clip in ((node, self.clips[node]) for node in nodes)
         ]
-        growing = any(isinstance(node, TimelineNode) for node in self.clips)
-        times = sequence(rows, fits=growing)
-        self._borders = []
-        for node, (start, end) in zip(self.clips, times, strict=True):
+        self._growing = self._growing or any(isinstance(node, TimelineNode) for node in nodes)
+        times = sequence(rows, fits=self._growing, before=self._before(first))
+        del self._borders[first:]
+        for node, (start, end) in zip(nodes, times, strict=True):
             node.retime(start, end)
             self._borders.append((start, end, node))
+            if node.HOLDS == "scene":
+                self._scenes[node] = node.length()
         self.scene._retime()
         outer = self.parent
         if isinstance(outer, TimelineNode) and self in outer.clips:
-            outer.lay_out()
+            outer.grown(self)
+
+    def grown(self, node: Node) -> None:
+        """Find the times again of a timeline inside that changed, and of what is after it."""
+        self.lay_out(self._places[node])
+
+    def _changed(self) -> int:
+        """Return the place of the first node whose times are not known, or have changed."""
+        scenes = (node for node, known in self._scenes.items() if node.length() != known)
+        return min((self._places[node] for node in scenes), default=len(self._borders))
+
+    def _before(self, place: int) -> tuple[Fraction, Fraction] | None:
+        """Return where the clip before a place ends, and for how long it is shown alone."""
+        if not place:
+            return None
+        _, end, node = self._borders[place - 1]
+        if place > 1:
+            return end, end - self._borders[place - 2][1]
+        return end, end - min(self.clips[node].transition.duration, end)
 
     def add(self, clip: t.NodeArgument, **arguments: t.NodeArgument) -> Node:
         """Add a clip of any kind after the others; its type chooses the builder method.
@@ -186,15 +221,15 @@ class TimelineNode(GroupNode):
 
     def length(self) -> Fraction | None:
         """Return the time from the first node's start to the last one's end, exact."""
-        return max((end for _, end, _ in self._borders), default=Fraction(0))
+        return self._borders[-1][1] if self._borders else Fraction(0)
 
     def sound_fades(self, node: Node) -> tuple[Fraction, Fraction]:
         """Return the seconds in which the sound of a node fades in and out, by its transitions."""
         if node not in self.clips:
             return Fraction(0), Fraction(0)
-        overlaps = [clip.transition.duration for clip in self.clips.values()]
-        place = list(self.clips).index(node)
-        return overlaps[place], (*overlaps, Fraction(0))[place + 1]
+        after = self._borders[self._places[node] + 1 :][:1]
+        leaves = self.clips[after[0][2]].transition.duration if after else Fraction(0)
+        return self.clips[node].transition.duration, leaves
 
     # time -------------------------------------------------------------------------------------
     def advance(self, moment: Moment) -> None:
@@ -310,32 +345,37 @@ def duration_of(node: Node, clip: TimelineClip) -> Fraction:
 
 
 def sequence(
-    rows: Iterable[tuple[Fraction, Fraction, str]], *, fits: bool = False
+    rows: Iterable[tuple[Fraction, Fraction, str]],
+    *,
+    fits: bool = False,
+    before: tuple[Fraction, Fraction] | None = None,
 ) -> list[tuple[Fraction, Fraction]]:
     """Return start and end of clips by their lengths and overlaps with the one before.
 
     The rows have the name of the call that adds the clip too, for errors.
 
     With ``fits``, an overlap that is too long is shortened: a timeline inside may still grow.
+    ``before`` is the end of a clip before these, and the seconds for which it is shown alone.
 
     >>> sequence([(Fraction(3), Fraction(0), "add_video"), (Fraction(2), Fraction(1), "add_video")])
     [(Fraction(0, 1), Fraction(3, 1)), (Fraction(2, 1), Fraction(4, 1))]
     """
     made: list[tuple[Fraction, Fraction]] = []
-    free = Fraction(0)
-    for number, (length, overlap, call) in enumerate(rows):
-        room = min(length, free) if number else length
+    ends = before
+    for length, overlap, call in rows:
+        end, free = ends or (Fraction(0), length)
+        room = min(length, free)
         if overlap > room and fits:
             overlap = room
         if overlap > room:
-            which = "the clip before" if number and free < length else "its clip"
+            which = "the clip before" if free < length else "its clip"
             raise ParameterError(
                 f"{call}: the transition of {float(overlap):g} s is longer than {which}, of which "
                 f"{float(room):g} s are free."
             )
-        start = made[-1][1] - overlap if made else Fraction(0)
+        start = end - overlap if ends else end
         made.append((start, start + length))
-        free = length - overlap
+        ends = start + length, length - overlap
     return made
 
 

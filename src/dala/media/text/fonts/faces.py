@@ -23,6 +23,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from dala import forks
+from dala.arguments import refuse_url
 from dala.errors import MissingPackage, ParameterError
 from dala.extras import pip_install
 from dala.media.text.fonts import scan as fonts_scan
@@ -213,6 +214,7 @@ def find(
     if not isinstance(name, str):
         raise ParameterError.invalid("fonts.find", "font", "a family name or a path", font)
     if not isinstance(font, str) or name.lower().endswith(fonts_scan.SUFFIXES) or "/" in name:
+        refuse_url("fonts.find", "font", font)
         return _nearest(list(_in_file(name)), weight, italic)
     matches = _family(name)
     if not matches:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dala.budget import check_deadline
 from dala.media.frame import MAX_PIXELS
 from dala.typing import NDArray
 
@@ -62,6 +63,7 @@ def scan(data: bytes) -> GifFile:
     pictures: list[GifPicture] = []
     plays, control, whole = 1, b"", True
     while at < len(data):
+        check_deadline("video.open")
         mark = data[at]
         if mark == 0x21:  # an extension
             label, body = data[at + 1 : at + 2], data[at + 3 : at + 19]
@@ -132,6 +134,7 @@ class GifCanvas:
             self._pixels[:] = 0
             self._next, self._before = 0, None
         while self._next <= number:
+            check_deadline("video.open")
             self._add(self._next)
             self._next += 1
         return self._pixels

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from dala.budget import check_deadline, deadline
 from dala.errors import DeviceUnavailable, FreedError, MissingPackage, VideoError
 from dala.extras import pip_install
 from dala.gpu.compute import from_array
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
     from dala.media.video.decoding.input import SoundListener
 
+#: What ``dala.limits`` ends.
+_CALL: Final = "video.open"
 #: The unit of time of each kind; that of an APNG depends on its delays.
 _UNITS: Final = {"gif": Fraction(1, 100), "webp": Fraction(1, 1000)}
 #: Pillow's name of each kind.
@@ -61,6 +64,15 @@ def open_animation(source: VideoSource, options: DecodeOptions) -> AnimationRead
             "Leave out hwaccel."
         )
     return AnimationReader(source, kind, options)
+
+
+class _CheckedBytes(io.BytesIO):
+    """The bytes of a file: Pillow looks for its parts in any number of small reads."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Read, unless the time of ``dala.limits`` is over."""
+        check_deadline(_CALL)
+        return super().read(size)
 
 
 class AnimationFile:
@@ -94,8 +106,10 @@ class AnimationFile:
             ) from None
         try:
             # Only the decoder of its kind, whatever else the bytes may be.
-            return Image.open(io.BytesIO(self._data), formats=(_PLUGINS[kind],))
+            stream = io.BytesIO if deadline() is None else _CheckedBytes
+            return Image.open(stream(self._data), formats=(_PLUGINS[kind],))
         except Exception as error:  # decoders raise nearly anything for damaged files
+            check_deadline(_CALL)
             raise self._unreadable(error) from None
 
     def _find_facts(self, kind: str) -> AnimationFacts:
@@ -242,6 +256,7 @@ class AnimationReader(Reader):
 
     # frames -----------------------------------------------------------------------------------
     def _next(self) -> _AnimationFrame | None:
+        check_deadline(_CALL)
         file, number = self._opened("next"), self._frame
         if number >= len(file.facts.delays):
             damaged = not file.facts.whole and not self._ended
@@ -252,6 +267,7 @@ class AnimationReader(Reader):
         try:
             pixels = file.pixels(number)
         except Exception as error:  # decoders raise nearly anything for damaged files
+            check_deadline(_CALL)
             self._ended = True
             raise self._damaged(str(error) or type(error).__name__) from None
         self._frame += 1

@@ -10,6 +10,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
+from dala.budget import checked
 from dala.errors import VideoError
 from dala.media.video.decoding.input import VideoInput
 from dala.media.video.options import DecodeOptions
@@ -157,7 +158,7 @@ def _indexed(opened: VideoInput, call: str) -> VideoIndex:
     problem = ""
     corrupt: Fraction | None = None
     packet_base = Fraction(stream.time_base)
-    for packet in opened.container.demux(stream):
+    for packet in checked(opened.container.demux(stream), call):
         if not packet.size:
             continue
         size += packet.size

@@ -13,6 +13,7 @@ from dala.media.video.reach import is_playlist
 from dala.media.video.source import AvObject, VideoSource, av, ffmpeg_message
 from dala.media.video.stages import SizeKeeper, alpha_decoder
 from dala.media.video.timing import start_offset
+from dala.untrusted.requests import OtherHost
 
 #: Hardware that is tried first.
 _FIRST = ("cuda", "d3d11va", "videotoolbox")
@@ -113,7 +114,9 @@ class VideoInput:
             if self._hwaccel is not None and self._opens_without():
                 raise self._hardware_refused(error) from error
             why = "It is not a video, its header is damaged, or it cannot be reached."
-            if not source.playlists and is_playlist(source.head(16)):
+            # Its format is not listed, or it leads to another host.
+            refused = source.url and isinstance(error, av.ArgumentError | OtherHost)
+            if not source.playlists and (refused or is_playlist(source.head(16))):
                 why = (
                     "It is a playlist, which names other files or hosts. If you trust it, open it "
                     "with playlists=True."

@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
+from dala.budget import checked
 from dala.errors import ParameterError, VideoError
 from dala.media.parts import PartFile
 from dala.media.video.source import (
@@ -107,7 +108,7 @@ class PacketFile(Closing):
         Matroska has none; FFmpeg finds them, but not those of the first packets after a seek.
         """
         held: list[AvObject] = []
-        for packet in self.container.demux(streams):
+        for packet in checked(self.container.demux(streams), "video.concat"):
             if not packet.size:
                 continue
             if held or packet.dts is None:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from dala.arguments import refuse_url
 from dala.errors import DalaError, ParameterError, VideoError
 from dala.media.parts import PartFile
 from dala.media.video.source import AvObject, av
@@ -197,6 +198,7 @@ def destination(
     if isinstance(given, str | os.PathLike):
         if not os.fspath(given):
             raise ParameterError.invalid(call, "path", "the name of a file to write", given)
+        refuse_url(call, "path", given, error)
         path = Path(os.fsdecode(given))
         if path.is_dir():
             raise error(f"{call}: {str(path)!r} is a folder. Name a file in it.")

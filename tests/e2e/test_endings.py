@@ -1,0 +1,156 @@
+"""Processes that are killed, disks that are full, standard streams that are closed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from dala.cli import COMMANDS
+
+pytest.importorskip("av")
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
+
+#: Arguments of each command, with FOLDER for the folder of the test. What needs weights, a window,
+#: a server or a camera is given a file that is not there: the error must find its way, too.
+ARGUMENTS = {
+    "background": ["FOLDER/none.png", "FOLDER/out/a.png", "--blur", "3"],
+    "batch": ["images", "FOLDER/photos/*.png", "FOLDER/out/{stem}.png", "--invert", "--workers",
+              "1"],
+    "classify": ["FOLDER/none.png"],
+    "compose": ["FOLDER/scene.json", "--frame", "0", "-o", "FOLDER/out/a.png"],
+    "concat": ["FOLDER/in.mp4", "FOLDER/in.mp4", "-o", "FOLDER/out/a.mp4"],
+    "cut": ["FOLDER/in.mp4", "--from", "0", "--to", "0.2", "-o", "FOLDER/out/a.mp4"],
+    "demo": ["--seconds", "0", "--out", "FOLDER/out"],
+    "detect": ["FOLDER/none.png"],
+    "doctor": [],
+    "export": ["--invert", "-o", "FOLDER/out/a.html"],
+    "faces": ["FOLDER/none.png"],
+    "filter": ["FOLDER/in.mp4", "FOLDER/out/a.gif", "--invert"],
+    "hands": ["FOLDER/none.png"],
+    "info": [],
+    "kernels": ["blur"],
+    "live": ["FOLDER/none.mp4", "--invert", "--to", "FOLDER/out/hls/"],
+    "models": [],
+    "poses": ["FOLDER/none.png"],
+    "segment": ["FOLDER/none.png"],
+    "selftest": ["--only", "invert", "--share", "few", "--device", "reference"],
+    "studio": ["FOLDER/none.png"],
+    "view": ["FOLDER/none.png"],
+}  # fmt: skip
+#: Those that are run in each way in the quick tests.
+QUICK = ("compose", "export", "filter", "info", "studio")
+
+
+def ending(folder, *words, prefix=()):
+    done = subprocess.run(
+        [*prefix, sys.executable, "-m", "tests.support.endings", words[0], str(folder), *words[1:]],
+        capture_output=True, text=True, timeout=3000, env={**os.environ, "DALA_DEVICE": "cpu"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+def test_killed_processes_leave_whole_files(tmp_path):
+    """At any call while a file is unfinished: the old file is whole, or the new one."""
+    kinds = (
+        "video",
+        "gif",
+        "webp",
+        "png",
+        "audio",
+        "page",
+        "scene",
+        "batch pictures",
+        "batch videos",
+    )
+    ending(tmp_path, "kill", "2", *kinds)
+
+
+def test_a_partial_file_is_noticed(tmp_path):
+    with pytest.raises(AssertionError, match=r"careless, killed at \d+ of .*a\.txt is partial"):
+        ending(tmp_path, "kill", "5", "careless")
+
+
+@pytest.mark.long
+def test_a_hundred_kills_of_each_kind(tmp_path, capsys):
+    said = ending(tmp_path, "kill", "100")
+    with capsys.disabled():
+        sys.stdout.write("\n" + said)
+
+
+def mounting(folder):
+    """Return the command before one that may mount a file system that it alone sees."""
+    (folder / "mounted").mkdir()
+    for prefix in (["unshare", "-m"], ["unshare", "-r", "-m"]):
+        words = [*prefix, "mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", f"{folder}/mounted"]
+        try:
+            if subprocess.run(words, capture_output=True).returncode == 0:
+                return prefix
+        except OSError:
+            break
+    pytest.skip("no small file system can be mounted here")
+
+
+def test_a_disk_that_is_full(tmp_path):
+    """The old file stays, nothing is left, and with more room the new file is made."""
+    prefix = mounting(tmp_path)
+    ending(tmp_path, "full", "[1]", "audio", "page", "batch pictures", prefix=prefix)
+
+
+@pytest.mark.long
+def test_disks_that_are_nearly_full(tmp_path, capsys):
+    said = ending(tmp_path, "full", json.dumps([0, 1, 2, 3, 5, 8]), prefix=mounting(tmp_path))
+    with capsys.disabled():
+        sys.stdout.write("\n" + said)
+
+
+def scene(folder):
+    from dala.media import Scene
+
+    with Scene(16, 16) as made:
+        made.add_text("ab", size=8)
+        made.save(folder / "scene.json")
+
+
+def commands(folder, names):
+    return [
+        [name, *(word.replace("FOLDER", str(folder)) for word in ARGUMENTS[name])] for name in names
+    ]
+
+
+def test_every_command_is_listed():
+    assert sorted(ARGUMENTS) == sorted(COMMANDS)
+
+
+def test_closed_standard_streams(tmp_path):
+    """Nothing but the results is written into the results, and no command fails for that."""
+    scene(tmp_path)
+    ending(tmp_path, "closed", "[[0, 1, 2], [1]]", json.dumps(commands(tmp_path, QUICK)))
+
+
+@pytest.mark.long
+def test_closed_standard_streams_of_every_command(tmp_path):
+    scene(tmp_path)
+    ways = [[0, 1, 2], [0], [1], [2], [0, 1], [1, 2]]
+    ending(tmp_path, "closed", json.dumps(ways), json.dumps(commands(tmp_path, ARGUMENTS)))
+
+
+def test_streams_that_the_shell_has_closed(tmp_path):
+    """The same from the beginning of a process."""
+    scene(tmp_path)
+    (command,) = commands(tmp_path, ["compose"])
+    (tmp_path / "out").mkdir()
+    words = shlex.join([sys.executable, "-m", "dala", *command])
+    for closed in ("<&- >&- 2>&-", ">&-"):
+        done = subprocess.run(
+            ["sh", "-c", f"exec {words} {closed}"], capture_output=True, timeout=300,
+            env={**os.environ, "DALA_DEVICE": "cpu"},
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, b""), closed
+        assert (tmp_path / "out" / "a.png").read_bytes()[:4] == b"\x89PNG"
+        (tmp_path / "out" / "a.png").unlink()

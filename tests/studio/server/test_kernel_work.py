@@ -1,0 +1,50 @@
+"""Which kernels of a page have limits of their own: by their work for each pixel."""
+
+import math
+
+import pytest
+
+from dala.studio.cards.kernels import compile_kernel, work_of
+from dala.studio.limits import StudioLimits
+
+LOOP = "    for i in range(1):\n        v = {}\n"
+
+
+def text(lines: str) -> str:
+    return f"def f(px: Pixel):\n    v = px.r\n{lines}    return rgba(v, v, v, 1.0)\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        text(LOOP.format("v * 1.01 + 0.001") * 1000),
+        text(LOOP.format("pow(v, 1.3)") * 20),
+        text("    v = pow(v, 1.3)\n" * 20),
+        text("    for i in range(30):\n" + "        v = v * 1.5 + 0.25\n" * 10),
+        "def g(x):\n    for i in range(200):\n        x = x * 1.5 + 0.25\n    return x\n\n"
+        "def f(px: Pixel):\n    return rgba(g(px.r), g(px.g), g(px.b), 1.0)\n",
+    ],
+    ids=["a thousand loops of one round", "powers in loops", "powers", "a long body", "helpers"],
+)
+def test_much_work_has_the_time_that_is_promised(body: str) -> None:
+    made = compile_kernel(body)
+    assert made.diagnostics == ()
+    limits = made.kernel.limits
+    assert (limits.time, limits.memory) == (StudioLimits.kernel_time, StudioLimits.kernel_memory)
+    assert limits.iterations is None  # their number is known
+
+
+def test_unknown_work_has_all_limits() -> None:
+    loop = "    for i in range(n):\n        v = v * 1.5 + 0.01\n"
+    made = compile_kernel(text(loop).replace("px: Pixel", "px: Pixel, *, n: int = 9"))
+    assert made.diagnostics == ()
+    assert made.kernel.limits.iterations == StudioLimits.kernel_iterations
+    assert work_of("def f(px: Pixel, n=9): return sum(px for i in range(n))") == math.inf
+
+
+def test_a_little_work_is_fused_with_its_neighbors() -> None:
+    assert compile_kernel(text("    v = pow(v, 1.3)\n")).kernel.limits is None
+    loop = "    for i in range(-4, 5):\n        v = v + img[i, 0].r / 9.0\n"
+    blur = text(loop).replace("px: Pixel", "img: Image").replace("px.r", "0.0")
+    assert compile_kernel(blur).diagnostics == ()
+    assert compile_kernel(blur).kernel.limits is None
