@@ -396,9 +396,7 @@ class _Loader:
         if text and is_text(value):
             return value
         if has_control(value):
-            raise SceneFileError(
-                "", [f"{at}: {describe(value)} has a line end or control character."]
-            )
+            raise SceneFileError("", [f"{at}: {describe(value)} has a control character."])
         if scheme_of(value) is not None:
             return value
         path = Path(os.path.normpath(self.base / value))
