@@ -62,6 +62,19 @@ def test_goes_out_as_a_picture_of_other_libraries(engine_id):
     assert deep.to_pil().getpixel((0, 0)) == (255, 128, 0, 255)
 
 
+def test_resize_keeps_time_and_color(engine_id):
+    f = Frame.from_array(PHOTO, pts=3, time_base="1/25", matrix="bt709")
+    made = f.resize(8, 4)
+    assert (made.width, made.height, made.time, made.matrix) == (8, 4, Fraction(3, 25), "bt709")
+    np.testing.assert_array_equal(made.numpy(), dala.media.gpu.resize(PHOTO, 8, 4))
+    assert f.resize(width=8).shape == f.resize(scale=0.5).shape == (6, 8, 4)
+    assert f.resize(size=(8, 4), method="nearest").shape == (4, 8, 4)
+    planes = Frame(buffer_zeros((6, 4), "u8"), format="i420", pts=2)
+    assert (planes.resize(2, 2).format, planes.resize(2, 2).pts) == ("rgb", 2)
+    with pytest.raises(ParameterError):
+        f.resize()
+
+
 def test_planes_of_a_video_are_no_picture_of_other_libraries():
     image = pytest.importorskip("PIL.Image")
     planes = Frame(buffer_zeros((6, 4), "u8", device="cpu"), format="i420")

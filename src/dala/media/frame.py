@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, BinaryIO, Final, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self, TypedDict, Unpack
 
 from dala.arguments import Integer, Selection
 from dala.errors import DtypeError, ParameterError, ShapeError
@@ -314,6 +314,31 @@ class Frame(Closing):
             )
         array = self.numpy()
         return {**array.__array_interface__, "strides": array.strides, "data": array}
+
+    def resize(
+        self,
+        width: int | None = None,
+        height: int | None = None,
+        **params: ParamValue,
+    ) -> Frame:
+        """Return the frame in another size, with its time and color, by ``dala.media.gpu.resize``.
+
+        Args:
+            width: the width; with height alone the aspect is kept.
+            height: the height; with width alone the aspect is kept.
+            **params: ``scale``, ``size``, ``method``, ``antialias``, ``fit`` and ``fill``.
+
+        >>> import numpy as np
+        >>> frame = Frame.from_array(np.zeros((40, 60, 3), np.uint8), pts=3, device="cpu")
+        >>> frame.resize(30, 20), frame.resize(width=30).height, frame.resize(scale=0.5).width
+        (<Frame rgb 30x20 u8 at 1/30000 s on cpu>, 20, 30)
+        """
+        from dala.media.gpu import resize
+
+        source = self.to("rgb") if self.format in PLANAR else self
+        given: dict[str, Any] = dict(params)
+        made: Frame = resize(source, width, height, **given)
+        return made
 
     def tobytes(self) -> bytes:
         """Return a copy of the pixels as bytes, little-endian, row by row."""
