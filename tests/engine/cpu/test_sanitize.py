@@ -149,7 +149,7 @@ PIECES = {
     "command line": (["cli"], "not webgpu"),
     "batch": (["batch"], "not webgpu"),
     "studio and pages": (["studio", "web"], "not webgpu"),
-    "small parts": (["unit", "leaks", "../src"], "not webgpu"),
+    "small parts": (["unit", "untrusted", "leaks", "../src"], "not webgpu"),
     "examples": (["e2e"], "not webgpu"),
     "ARM, faults and fuzzing": (["arm", "faults", "fuzz"], "not webgpu"),
 }
