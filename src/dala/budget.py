@@ -220,7 +220,8 @@ def pause(changed: threading.Condition, seconds: float, call: str) -> None:
     It returns after half a second at the latest, so that Ctrl-C works on every platform: call it in
     a loop.
 
-    >>> with threading.Condition() as changed:
+    >>> changed = threading.Condition()
+    >>> with changed:
     ...     pause(changed, 0.001, "open_source")
     """
     until = deadline()

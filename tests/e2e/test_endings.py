@@ -23,6 +23,7 @@ ARGUMENTS = {
               "1"],
     "classify": ["FOLDER/none.png"],
     "compose": ["FOLDER/scene.json", "--frame", "0", "-o", "FOLDER/out/a.png"],
+    "completion": ["bash"],
     "concat": ["FOLDER/in.mp4", "FOLDER/in.mp4", "-o", "FOLDER/out/a.mp4"],
     "cut": ["FOLDER/in.mp4", "--from", "0", "--to", "0.2", "-o", "FOLDER/out/a.mp4"],
     "demo": ["--seconds", "0", "--out", "FOLDER/out"],

@@ -30,6 +30,7 @@ COMMANDS: dict[str, Callable[[Path], list[str]] | None] = {
         "-o",
         str(folder / "out.png"),
     ],
+    "completion": lambda folder: ["bash"],
     "concat": lambda folder: [str(clip(folder)), str(clip(folder)), "-o", str(folder / "out.mp4")],
     "cut": lambda folder: [
         str(clip(folder)),

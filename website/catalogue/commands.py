@@ -20,6 +20,7 @@ PYTHON = {
     "batch": ("dala.batch.videos", "dala.batch.images", "dala.batch.scenes"),
     "classify": ("dala.ml.gpu.predict",),
     "compose": ("dala.media.scene.load_scene", "dala.media.scene.Scene.render_to"),
+    "completion": (),
     "concat": ("dala.media.Timeline", "dala.media.scene.Scene.render_to"),
     "cut": ("dala.media.video.open", "dala.media.video.write"),
     "demo": (),

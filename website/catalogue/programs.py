@@ -107,10 +107,8 @@ def _example(spec: FilterSpec) -> dict[str, object]:
 
 
 def _value(name: str, value: object, spec: FilterSpec) -> str:
-    if name in chain.params(spec.name) and chain.is_size(chain.params(spec.name)[name]):
-        if isinstance(value, tuple):
-            return f"{value[1]}x{value[0]}"  # height and width, as width and height
-        return str(value)
+    if name in chain.params(spec.name) and chain.params(spec.name)[name].type == "size":
+        return f"{value[0]}x{value[1]}" if isinstance(value, tuple) else str(value)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
