@@ -337,7 +337,10 @@ class Frame(Closing):
 
         source = self.to("rgb") if self.format in PLANAR else self
         given: dict[str, Any] = dict(params)
-        made: Frame = resize(source, width, height, **given)
+        for name, side in (("width", width), ("height", height)):
+            if side is not None:
+                given[name] = Integer(1, 1 << 20).check("Frame.resize", name, side)
+        made: Frame = resize(source, **given)
         return made
 
     def tobytes(self) -> bytes:
