@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -73,6 +76,17 @@ def test_cut(folder, tmp_path, capsys, options, copied, want):
     assert bool(report["reason"]) == (not copied or "--copy" in options)
     own = {data for _, _, data in packets(folder / "a.mp4", "video")}
     assert ({data for _, _, data in packets(out, "video")} <= own) == copied  # the very packets
+
+
+def test_a_cut_runs_on_the_device_of_the_environment(folder, tmp_path):
+    """And says nothing about a GPU that was not asked for."""
+    words = ["cut", folder / "a.mp4", "--from", "1.5", "--to", "2.25", "-o", tmp_path / "out.mp4"]
+    done = subprocess.run(
+        [sys.executable, "-m", "dala", *map(str, words)],
+        capture_output=True, text=True, env={**os.environ, "DALA_DEVICE": "cpu"},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "encoded again" in done.stdout
 
 
 def test_the_sound_stays_in_sync(folder, tmp_path, capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import pathlib
 import shutil
 import subprocess
 import warnings
@@ -11,9 +12,9 @@ import numpy as np
 import pytest
 
 import dala
-from dala.cli import COMMANDS, main
-from dala.cli.common.places import names_folder
-from dala.cli.common.verbosity import spoken
+from dala.cli import COMMANDS, main, parse
+from dala.cli.common.places import names_folder, result_of
+from dala.cli.common.verbosity import says_what_it_did, spoken
 from dala.media.notices import MediaNotice
 from dala.png import encode_png
 
@@ -46,6 +47,36 @@ def test_a_quiet_command_prints_errors_only(capsys, source, tmp_path, flag, plac
 def test_a_quiet_command_prints_a_result_that_was_asked_for(capsys):
     assert main(["kernels", "sepia", "-q"]) == 0
     assert "sepia" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("line", "result"),
+    [
+        ("filter a.png b/c.png --invert", "b/c.png"),
+        ("filter a.png", None),
+        ("concat a.mp4 b.mp4 -o c/d.mp4", "c/d.mp4"),
+        ("detect a.png b/c.png", None),
+        ("detect a.png --out b/c.png", "b/c.png"),
+        ("view a.png", None),
+        ("filter a.png - --invert", None),
+        ("batch images a.png s3://b/c/ --invert", None),
+        ("batch images a.png b/ --invert", "b"),
+        ("background a.png b.png", "b.png"),
+        ("info", None),
+    ],
+)
+def test_what_a_command_writes(line, result):
+    _, _, args = parse([*line.split(), "-q"])
+    assert result_of(args) == (None if result is None else pathlib.Path(result))
+    assert says_what_it_did(args) == (result is None)
+
+
+def test_a_folder_that_cannot_be_made(source, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    for out in ("file/out.png", "new/../file/deep/out.png"):
+        assert main(["filter", str(source), str(tmp_path / out), "--invert"]) == 2
+        assert "cannot be made" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
 
 
 def test_notices_and_the_log(capsys):

@@ -8,7 +8,7 @@ import os
 import numpy as np
 import pytest
 
-from dala.cli import main
+from dala.cli import main, parse
 from dala.cli.common import settings
 from dala.png import encode_png
 
@@ -57,14 +57,27 @@ def test_the_environment_and_the_project_come_before_the_user(project, tmp_path,
     assert (found["device"][0], found["crf"][0]) == ("reference", 30)
     assert found["device"][1].name == "dala.toml"
 
-    class Given:
-        crf = None
-        codec = "av1"
-
-    args = Given()
+    _, _, args = parse(["filter", "a.mp4", "b.mp4", "--invert"])
     monkeypatch.setenv("DALA_DEVICE", "cpu")
     settings.apply(args)
-    assert (os.environ["DALA_DEVICE"], args.crf, args.codec) == ("cpu", 30, "av1")
+    assert (os.environ["DALA_DEVICE"], args.crf, args.codec) == ("cpu", 30, None)
+
+
+def test_settings_of_videos_are_for_files_that_hold_any_codec(project):
+    (project / "dala.toml").write_text('codec = "hevc"\nquality = 50\n')
+    for line, expected in (
+        ("filter in.mp4 out.mp4 --invert", ("hevc", 50)),
+        ("filter in.mp4 out.mp4 --invert --codec av1", ("av1", 50)),
+        ("filter in.mp4 out.webm --invert", (None, 50)),
+        ("filter in.png out.png --invert", (None, 50)),
+        ("concat a.mp4 b.mp4 -o out.webm", (None, 0)),
+        ("concat a.webm b.webm -o out.mkv", ("hevc", 0)),
+        ("batch images a.png out/ --invert", (None, None)),
+        ("batch videos a.mp4 out.mp4 --invert", (None, None)),
+    ):
+        _, _, args = parse(line.split())
+        settings.apply(args)
+        assert (args.codec, getattr(args, "quality", 0)) == expected, line
 
 
 def test_the_doctor_shows_them(project, capsys):

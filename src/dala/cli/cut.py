@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import nullcontext
 from fractions import Fraction
 from typing import Final
 
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.duration is not None:
         end = start + seconds_of(args.duration, "cut", "--duration")
     last = None if end is None else float(end)
-    with dala.device(args.device or "auto"):
+    with dala.device(args.device) if args.device else nullcontext():
         return joined(
             args,
             {"in": args.path, "out": args.out, "from": float(start), "to": last},

@@ -77,10 +77,9 @@ def run(args: argparse.Namespace) -> int:
             "device": {"name": info["name"], "backend": info["backend"]},
             "picture": {"path": str(path), "width": width, "height": height, "seconds": took},
         }
-        if not args.json:
-            print(f"device   {info['name']} ({info['backend']})")
-            print(f"picture  {path}: {width}x{height}, five lists of filters, ", end="")
-            print(f"{took:.1f} s with compiling", flush=True)
+        size = f"{width}x{height}, five lists of filters, {took:.1f} s with compiling"
+        arguments.say(args, f"device   {info['name']} ({info['backend']})")
+        arguments.say(args, f"picture  {path}: {size}")
         no_text = demo_scene.why_no_text()
         if no_text:
             report["text"] = {"left_out": no_text}
@@ -88,19 +87,15 @@ def run(args: argparse.Namespace) -> int:
         if made:
             report["video"] = made
     arguments.show(args, report)
-    if args.json:
-        return 0
     if made.get("path"):
-        size = f"{made['width']}x{made['height']}"
-        print(f"video    {made['path']}: {size}, {made['frames']} frames in ", end="")
-        print(
-            f"{made['seconds']:.1f} s, {made['fps']:.0f} fps drawn, filtered, composed and encoded"
-        )
+        size = f"{made['width']}x{made['height']}, {made['frames']} frames in"
+        rate = f"{made['fps']:.0f} fps drawn, filtered, composed and encoded"
+        arguments.say(args, f"video    {made['path']}: {size} {made['seconds']:.1f} s, {rate}")
     elif made:
-        print(f"video    skipped: {made['left_out']}")
+        arguments.say(args, f"video    skipped: {made['left_out']}")
     if no_text:
-        print(f"text     skipped: {no_text}")
-    print(f"look     {view_command(made.get('path') or str(path))}")
+        arguments.say(args, f"text     skipped: {no_text}")
+    arguments.say(args, f"look     {view_command(made.get('path') or str(path))}")
     return 0
 
 

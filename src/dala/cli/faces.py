@@ -11,6 +11,7 @@ from dala.arguments import Integer
 from dala.cli.common import arguments, inference
 from dala.cli.common.arguments import argument
 from dala.cli.common.chain import Json
+from dala.cli.common.places import made_folders
 from dala.errors import ParameterError, counted
 from dala.ml.options import HideOptions
 from dala.options import OptionFacts
@@ -78,7 +79,8 @@ def _hide(args: argparse.Namespace, how: str) -> int:
         hider = FaceHider(how, model=model, **HideOptions.given(args))
         return (_video if moving else _pictures)(args, hider)
 
-    return inference.with_model(args, ("faces",), work)
+    with made_folders(args):  # of the last path, which is known only now
+        return inference.with_model(args, ("faces",), work)
 
 
 def _radius(args: argparse.Namespace, how: str) -> int | None:

@@ -90,10 +90,16 @@ def show(
     """
     if args.json:
         print(masked(json.dumps(report, indent=2)))
-    elif text is not None and says_what_it_did(args):
-        print(masked(str(text)))
+    elif text is not None:
+        say(args, text)
     note(args, notes)
     return code
+
+
+def say(args: argparse.Namespace, text: object) -> None:
+    """Print what a command did, unless --json or --quiet was given."""
+    if not args.json and says_what_it_did(args):
+        print(masked(str(text)), flush=True)
 
 
 def note(args: argparse.Namespace, texts: Iterable[str]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, cast
 
 from dala.arguments import Quantity
-from dala.cli.common import inputs
+from dala.cli.common import arguments, inputs
 from dala.cli.common.arguments import DEVICE, Options, Report, argument, dest, show, switch
 from dala.cli.common.chain import Json
 from dala.cli.common.signals import stopping
@@ -254,10 +254,9 @@ def each_picture(
             failed.append({"in": str(source), "error": why})
             continue
         found.append({"in": str(source), **facts, **({"out": str(target)} if target else {})})
-        if not args.json:
-            print(f"{source}:\n{text}".replace("\n", "\n  ") if many else text)
-    if failed and not args.json:
-        print(f"{counted(len(found), 'pictures')}, {len(failed)} failed")
+        arguments.say(args, f"{source}:\n{text}".replace("\n", "\n  ") if many else text)
+    if failed:
+        arguments.say(args, f"{counted(len(found), 'pictures')}, {len(failed)} failed")
     return {"results": found, **({"failed": failed} if failed else {})}
 
 
@@ -304,12 +303,12 @@ def each_frame(
             frames.append({"time": time, "found": found})
             if sink is not None:
                 sink.write(drawn(seen))
-            elif not args.json:
-                print(f"{time:9.3f} s  {text(seen)}")
+            else:
+                arguments.say(args, f"{time:9.3f} s  {text(seen)}")
             progress.step()
-    if out and not args.json:
+    if out:
         rate = len(frames) / progress.seconds
-        print(f"{out}: {counted(len(frames), 'frames')}{more()}, {rate:.1f} fps")
+        arguments.say(args, f"{out}: {counted(len(frames), 'frames')}{more()}, {rate:.1f} fps")
     return {"in": name, "out": out, "frames": frames}
 
 

@@ -7,6 +7,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
+
+from dala.errors import ParameterError
+
+#: Commands whose last path is the result.
+_LAST: Final = ("batch", "filter")
 
 
 def names_folder(out: str) -> bool:
@@ -18,26 +24,25 @@ def names_folder(out: str) -> bool:
     return out.endswith(("/", os.sep)) or os.path.isdir(out) or not Path(out).suffix
 
 
-def _folder(args: argparse.Namespace) -> Path | None:
-    """Return the folder of the file that a command writes, if it writes one."""
-    paths = getattr(args, "paths", None) or []
-    writes = len(paths) > 1 and args.command != "view"
-    out = paths[-1] if writes else getattr(args, "out", None)
+def result_of(args: argparse.Namespace) -> Path | None:
+    """Return the file or folder that a command writes; None if it writes none, or elsewhere."""
+    out = getattr(args, "out", None)
+    if args.command in _LAST and len(args.paths) > 1:
+        out = args.paths[-1]
     if not isinstance(out, str | Path) or str(out) in ("", "-") or "://" in str(out):
         return None
-    return Path(out).parent
+    return Path(out)
 
 
 @contextmanager
 def made_folders(args: argparse.Namespace) -> Iterator[None]:
     """Make the missing folders of a command's result; those still empty go if it fails."""
-    folder, made = _folder(args), list[Path]()
-    if folder is not None:
-        missing = [one for one in (folder, *folder.parents) if not one.exists()]
-        for one in reversed(missing):
-            one.mkdir(exist_ok=True)
-            made.append(one)
+    result, made = result_of(args), list[Path]()
     try:
+        for one in [] if result is None else reversed(result.parents):
+            if not one.is_dir():
+                _make(one)
+                made.append(one)
         yield
     finally:
         for one in reversed(made):
@@ -45,3 +50,12 @@ def made_folders(args: argparse.Namespace) -> Iterator[None]:
                 one.rmdir()
             except OSError:  # it holds the result
                 break
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise ParameterError(
+            f"the folder '{folder}' cannot be made ({error.strerror}). Name a result elsewhere."
+        ) from None

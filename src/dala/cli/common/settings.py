@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from dala.cli.common.places import result_of
 from dala.errors import ParameterError, did_you_mean
 from dala.folders import user_folder
 
@@ -18,9 +19,12 @@ FILE: Final = "dala.toml"
 #: Settings that are variables of the environment; of folders, relative to the file.
 _VARIABLES: Final = {"device": "DALA_DEVICE", "fonts": "DALA_FONT_PATH", "models": "DALA_MODELS"}
 _FOLDERS: Final = ("fonts", "models")
-#: Settings that are defaults of options, and the types of their values.
-_OPTIONS: Final = {"codec": str, "crf": int, "encoder": str, "quality": int, "threads": int}
+#: Settings that are defaults of options, and the types of their values: of videos, of pictures.
+_OF_VIDEOS: Final = {"codec": str, "crf": int, "encoder": str, "threads": int}
+_OPTIONS: Final = {**_OF_VIDEOS, "quality": int}
 NAMES: Final = (*_VARIABLES, *_OPTIONS)
+#: Files that hold videos of nearly any codec; others have one of their own.
+_CONTAINERS: Final = (".mp4", ".m4v", ".mov", ".mkv")
 #: The largest file that is read.
 _MOST: Final = 1 << 16
 
@@ -75,11 +79,18 @@ def all_settings() -> dict[str, tuple[str | int, Path]]:
 
 
 def apply(args: argparse.Namespace) -> None:
-    """Give a command the settings that neither its line nor the environment has."""
+    """Give a command the settings that neither its line nor the environment has.
+
+    Jobs of ``dala batch`` keep their options for later runs, and take only those of their line.
+    """
+    result = result_of(args)
+    video = result is not None and result.suffix.lower() in _CONTAINERS
     for name, (value, _) in all_settings().items():
         if name in _VARIABLES:
             os.environ.setdefault(_VARIABLES[name], str(value))
-        elif getattr(args, name, 0) is None:
+            continue
+        fits = args.command != "batch" and (video or name not in _OF_VIDEOS)
+        if fits and getattr(args, name, 0) is None:
             setattr(args, name, value)
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
+from dala.cli.common.places import result_of
+
 
 class _NoTerminal:
     """A stream that is no terminal, so that nothing draws progress on it."""
@@ -57,5 +59,4 @@ def spoken(args: argparse.Namespace) -> Iterator[None]:
 
 def says_what_it_did(args: argparse.Namespace) -> bool:
     """Return whether a command prints its text: a quiet one does only if that is the result."""
-    wrote = getattr(args, "out", None) is not None or hasattr(args, "paths")
-    return not (args.quiet and wrote)
+    return not (args.quiet and result_of(args) is not None)
