@@ -50,6 +50,20 @@ def test_options_before_the_files(capsys, tmp_path):
     assert out.exists()
 
 
+@pytest.mark.parametrize(
+    "form", ["IN --blur OUT", "--blur IN OUT", "IN OUT --blur", "IN --blur=OUT"]
+)
+def test_the_input_comes_first_in_every_form(capsys, tmp_path, form):
+    """Also where OUT exists: the input is never overwritten."""
+    source, out = tmp_path / "in.png", tmp_path / "out.png"
+    source.write_bytes(ASTRONAUT.read_bytes())
+    Image.new("RGB", (8, 8), "red").save(out)
+    words = form.replace("IN", str(source)).replace("OUT", str(out)).split()
+    assert run(capsys, "faces", *words).out == f"{out}: 1 face hidden\n"
+    assert source.read_bytes() == ASTRONAUT.read_bytes()
+    assert pixels(out).shape == pixels(source).shape
+
+
 def test_a_folder(capsys, tmp_path):
     out = tmp_path / "hidden"
     text = run(capsys, "faces", ROOT / "tests" / "photos", out, "--box", "--color", "red").out

@@ -123,6 +123,7 @@ def parse(arguments: Sequence[str]) -> tuple[str, ModuleType, argparse.Namespace
         shown = f"dala {name}: {rest[0]!r} is no argument of this command."
         parser.exit(2, f"{shown} `dala {name} --help` has examples.\n")
     assert module is not None  # argparse has exited otherwise
+    args.line = list(arguments)
     return name, module, args
 
 

@@ -89,7 +89,11 @@ def _radius(args: argparse.Namespace, how: str) -> int | None:
     if how == "box" or text == _UNSET:
         return None
     if not text.isdecimal() and (Path(text).suffix or "/" in text or Path(text).exists()):
-        args.paths.insert(0, text)
+        places = [
+            number for number, word in enumerate(args.line) if word in (text, f"--{how}={text}")
+        ]
+        before = sum(word in args.paths for word in args.line[: places[0]])
+        args.paths.insert(before, text)  # in the order of the line: IN comes before OUT
         return None
     try:
         return Integer(1, 200 if how == "blur" else 4096).parse(text)
