@@ -21,7 +21,7 @@ from dala.batch.runners import Resources, Runner, make_runner
 from dala.batch.storage import STATE, Facts, join, shown
 from dala.batch.tasks import BatchTask, Json, JsonObject, Result
 from dala.errors import counted
-from dala.media.notices import notify
+from dala.notices import notify
 from dala.options import takes
 
 if TYPE_CHECKING:

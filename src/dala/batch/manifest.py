@@ -22,7 +22,7 @@ from dala.batch.storage import STATE, Facts, records
 from dala.batch.storage.holding import Holder
 from dala.batch.tasks import JsonObject, Result, ResultFile
 from dala.errors import BatchError, StorageError, StorageNotFound
-from dala.media.notices import notify
+from dala.notices import notify
 from dala.typing import NDArray
 
 #: Results of a task from which on a folder elsewhere is listed, instead of asking for each.

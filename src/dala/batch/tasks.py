@@ -265,7 +265,7 @@ def run_task(task: BatchTask, report: ProgressReport | None = None) -> Result:
     """
     from dala.batch.environment import check_environment
     from dala.batch.manifest import Manifest
-    from dala.media.notices import collected
+    from dala.notices import collected
 
     check_environment(task.environment)
     start, used = perf_counter(), process_time()

@@ -15,10 +15,10 @@ from dala.cli.common.arguments import Report, argument, switch
 from dala.cli.common.pipes import PIPE, piped
 from dala.cli.common.signals import stopping
 from dala.errors import ParameterError, counted
-from dala.media.notices import collected
 from dala.media.pictures.options import PictureOptions
 from dala.media.progress import Progress
 from dala.media.video.options import EncodeOptions, FilterOptions
+from dala.notices import collected
 
 if TYPE_CHECKING:
     from dala.media import FramePipeline

@@ -14,7 +14,7 @@ from dala.cli.common.arguments import RATE, argument, switch
 from dala.cli.common.signals import stopping
 from dala.errors import ParameterError, counted
 from dala.media.live.options import StreamOptions
-from dala.media.notices import collected
+from dala.notices import collected
 
 if TYPE_CHECKING:
     from dala.media.audio.arriving import LiveSound

@@ -18,11 +18,11 @@ from dala.arguments import Selection, checked_path, refuse_url
 from dala.budget import check_deadline, deadline
 from dala.errors import MissingPackage, ParameterError
 from dala.extras import pip_install
-from dala.media.notices import notify
 from dala.media.parts import PartFile
 from dala.media.pictures.modes import NUMBERS, color_key, is_scaled, normalized, over, rgba, scaled
 from dala.media.pictures.options import COLORS
 from dala.media.pictures.plugins import open_image
+from dala.notices import notify
 from dala.png import encode_png
 from dala.typing import ColorLike, NDArray, ParamValue, PathLike, PictureSource
 

@@ -25,7 +25,7 @@ from dala.batch.runners.remote import RayWorker
 from dala.batch.tasks import BatchTask, Result
 from dala.errors import BatchError, counted
 from dala.extras import needing
-from dala.media.notices import notify
+from dala.notices import notify
 
 __all__ = ["RayRunner"]
 

@@ -31,10 +31,10 @@ from dala.batch.video.work import (
     stitched,
 )
 from dala.errors import BatchError
-from dala.media.notices import notify
 from dala.media.scene.options import RenderOptions
 from dala.media.scene.output import frame_total
 from dala.media.scene.parts import SceneRun
+from dala.notices import notify
 
 if TYPE_CHECKING:
     from dala.media.scene.scene import Scene

@@ -12,8 +12,8 @@ from dala.batch.report import Failure
 from dala.batch.tasks import BatchTask, Json
 from dala.batch.video.work import PlannedVideo, chunk_of, index_name, video_index
 from dala.errors import error_line
-from dala.media.notices import collected
 from dala.media.video.chunks.index import VideoIndex, VideoPart, split_video
+from dala.notices import collected
 
 if TYPE_CHECKING:
     from dala.batch.video.job import VideoJob

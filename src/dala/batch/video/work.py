@@ -34,7 +34,6 @@ from dala.batch.tasks import (
 from dala.errors import DalaError, VideoError
 from dala.media.filters.plans import Filter
 from dala.media.frame import Frame
-from dala.media.notices import notify
 from dala.media.video.borrowed import BorrowedFrame
 from dala.media.video.chain import VideoChain
 from dala.media.video.chunks.checking import Stitched
@@ -51,6 +50,7 @@ from dala.media.video.chunks.stitching import stitch
 from dala.media.video.decoding.planes import open_planes
 from dala.media.video.options import DecodeOptions
 from dala.media.video.source import VideoSource, source_of
+from dala.notices import notify
 
 _CALL: Final = "batch.videos"
 #: Containers that count frames instead of storing their times, so that they need one encoder.

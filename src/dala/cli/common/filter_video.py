@@ -13,10 +13,10 @@ from dala import forks
 from dala.cli.common import chain, inputs
 from dala.cli.common.arguments import Report
 from dala.errors import ParameterError, VideoError, counted
-from dala.media.notices import notify
 from dala.media.pictures.options import PictureOptions
 from dala.media.progress import Progress
 from dala.media.video.options import DecodeOptions, EncodeOptions, FilterOptions
+from dala.notices import notify
 
 if TYPE_CHECKING:
     from dala.media import Frame

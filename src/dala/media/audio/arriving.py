@@ -18,9 +18,9 @@ from dala.media.audio.checks import Samples, joined, silent
 from dala.media.audio.files.decode import FrameSamples
 from dala.media.audio.graph import Converter, SoundGraph, frame_samples
 from dala.media.live.slots import ClockDifference
-from dala.media.notices import notify
 from dala.media.video.reader import Reader
 from dala.media.video.source import AvObject, ffmpeg_errors
+from dala.notices import notify
 from dala.resources import Closing
 
 if TYPE_CHECKING:

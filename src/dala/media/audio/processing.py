@@ -14,7 +14,7 @@ from dala.media.audio.checks import Samples, check_number, check_room, from_deci
 from dala.media.audio.effects import EffectValue, effect_stream, tempo_stream
 from dala.media.audio.graph import FilterStream, filtered
 from dala.media.audio.pictures import SoundPictures
-from dala.media.notices import notify
+from dala.notices import notify
 
 if TYPE_CHECKING:
     from dala.media.audio.audio import Audio

@@ -12,7 +12,7 @@ from dala.errors import CubeError, MissingPackage
 from dala.extras import pip_install
 from dala.gpu.compute import Cube, load_cube
 from dala.gpu.compute.cube import SIZES
-from dala.media.notices import notify
+from dala.notices import notify
 from dala.typing import NDArray, PathLike
 
 #: Suffixes of files that OpenColorIO reads.

@@ -21,13 +21,13 @@ from dala.media.live.muxing import SOUND_RATE
 from dala.media.live.options import StreamOptions
 from dala.media.live.output import LiveOutput
 from dala.media.live.sending import Arrived, LiveRun, SourceRun
-from dala.media.notices import notify
 from dala.media.video.borrowed import BorrowedFrame
 from dala.media.video.chain import VideoChain
 from dala.media.video.files import open as open_video
 from dala.media.video.reader import Reader
 from dala.media.video.source import VideoFile
 from dala.media.video.timing import DEFAULT_RATE
+from dala.notices import notify
 from dala.options import takes
 from dala.typing import ImageLike
 

@@ -24,12 +24,12 @@ from dala.media.live.destination import Destination, destination_of
 from dala.media.live.muxing import SOUND_RATE, Samples, StreamSettings
 from dala.media.live.options import StreamOptions
 from dala.media.live.slots import SlotClock
-from dala.media.notices import notify
 from dala.media.video import color
 from dala.media.video.output.hardware import EncoderChoice, check_encoder, choose_encoder
 from dala.media.video.output.layouts import encoded_picture
 from dala.media.video.output.opening import set_tags
 from dala.media.video.source import DecodedFrame, pyav
+from dala.notices import notify
 from dala.options import takes
 from dala.resources import Closing
 from dala.typing import ImageLike

@@ -15,7 +15,6 @@ from dala.errors import AudioError, AudioNotFound
 from dala.media.audio.arriving import LiveSound
 from dala.media.audio.checks import check_rate
 from dala.media.live.backoff import Backoff
-from dala.media.notices import MediaNotice, notify
 from dala.media.video.decoding import devices
 from dala.media.video.decoding.devices import Microphone
 from dala.media.video.source import (
@@ -26,6 +25,7 @@ from dala.media.video.source import (
     ffmpeg_message,
     lasting,
 )
+from dala.notices import MediaNotice, notify
 from dala.resources import track, untrack
 
 #: The name of the generated microphone.

@@ -13,9 +13,9 @@ import numpy as np
 from dala.media.files import MODES, read_picture, store
 from dala.media.filters.pipeline import FramePipeline
 from dala.media.filters.plans import Filter
-from dala.media.notices import notify
 from dala.media.pictures.options import PictureOptions
 from dala.media.pictures.profiles import fits
+from dala.notices import notify
 from dala.typing import PathLike, PictureSource
 
 #: The default quality of JPEG and WebP.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dala.media.notices import notify
+from dala.notices import notify
 from dala.typing import NDArray
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from dala.arguments import Quantity
 from dala.errors import FreedError, ParameterError, VideoError
 from dala.media.frame import Frame
 from dala.media.hdr import TRANSFERS, Hdr
-from dala.media.notices import notify
 from dala.media.video import color, deep
 from dala.media.video.borrowed import BorrowedFrame
 from dala.media.video.decoding.decoder import Decoder
@@ -22,6 +21,7 @@ from dala.media.video.decoding.input import SoundListener, VideoInput, frame_cou
 from dala.media.video.options import DecodeOptions
 from dala.media.video.source import DecodedFrame, VideoSource, turn_of
 from dala.media.video.timing import header_duration
+from dala.notices import notify
 from dala.offload import AsyncIterating, LoopWorker, in_event_loop
 
 CALL: Final = "video.open"

@@ -15,7 +15,6 @@ from dala.media.formats import to_sdr
 from dala.media.frame import Frame
 from dala.media.hdr import Hdr
 from dala.media.images import check_pixels
-from dala.media.notices import notify
 from dala.media.video import color
 from dala.media.video.encode import (
     Encoder,
@@ -46,6 +45,7 @@ from dala.media.video.output.target import Target
 from dala.media.video.reader import Reader
 from dala.media.video.source import VideoSource, pyav, source_of
 from dala.media.video.tracks import TrackGroup, Tracks
+from dala.notices import notify
 from dala.offload import AsyncClosing, LoopWorker, in_event_loop
 from dala.options import takes
 from dala.typing import ImageLike, PathLike

@@ -15,9 +15,9 @@ from dala.media.audio.graph import FilterStream
 from dala.media.audio.loudness import measure
 from dala.media.audio.mixing.blocks import BlockFunction, BlockSource, FileSound, Processed
 from dala.media.audio.samples import apply_fades
-from dala.media.notices import notify
 from dala.media.video.source import VideoSource
 from dala.media.video.tracks import TrackGroup, Tracks
+from dala.notices import notify
 
 #: Samples that are measured at once.
 _PART: Final = 1 << 16

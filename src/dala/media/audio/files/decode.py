@@ -13,7 +13,6 @@ from dala.budget import check_deadline, checked
 from dala.errors import AudioError, AudioNotFound, ParameterError, VideoError, VideoNotFound
 from dala.media.audio.checks import LAYOUTS, USUAL, Samples, finite, joined, silent
 from dala.media.audio.graph import Converter, frame_samples
-from dala.media.notices import notify
 from dala.media.video.source import (
     AvObject,
     VideoFile,
@@ -25,6 +24,7 @@ from dala.media.video.source import (
     tags_of,
 )
 from dala.media.video.timing import SPLICE, first_start, is_broadcast, start_offset
+from dala.notices import notify
 
 #: Stamps that are less than this beside the count of samples are rounded ones, in seconds.
 _JITTER: Final = Fraction(1, 100)

@@ -12,12 +12,12 @@ from dala.budget import checked
 from dala.errors import AudioError, ParameterError, VideoError
 from dala.media.audio.checks import LAYOUTS, Samples
 from dala.media.audio.graph import Converter, sound_frame
-from dala.media.notices import notify
 from dala.media.parts import PartFile
 from dala.media.video.output.target import destination
 from dala.media.video.source import AvObject, av, ffmpeg_errors
 from dala.media.video.tracks import Tracks
 from dala.media.video.tracks.containers import container_of
+from dala.notices import notify
 from dala.typing import PathLike
 
 if TYPE_CHECKING:

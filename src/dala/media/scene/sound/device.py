@@ -12,8 +12,8 @@ from dala import forks
 from dala.extras import pip_install
 from dala.media.audio.checks import Samples
 from dala.media.audio.mixing.blocks import BlockSource
-from dala.media.notices import notify
 from dala.media.scene.sound.voices import SceneSound, is_heard, live_names
+from dala.notices import notify
 
 if TYPE_CHECKING:
     from dala.media.scene.scene import Scene

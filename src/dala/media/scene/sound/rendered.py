@@ -10,7 +10,6 @@ from dala.errors import DalaError, ParameterError
 from dala.media.audio.audio import Audio
 from dala.media.audio.files.decode import SoundDecoder, sound_source
 from dala.media.audio.files.writer import MixedSound, check_codec
-from dala.media.notices import notify
 from dala.media.scene.nodes.audio import AudioNode
 from dala.media.scene.nodes.video import VideoNode
 from dala.media.scene.sound.voices import SceneSound, file_of, live_names, sounding_nodes
@@ -20,6 +19,7 @@ from dala.media.video.reader import Reader
 from dala.media.video.source import source_of
 from dala.media.video.tracks import Tracks
 from dala.media.video.tracks.containers import container_of
+from dala.notices import notify
 from dala.typing import PathLike
 
 if TYPE_CHECKING:

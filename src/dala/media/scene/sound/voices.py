@@ -28,7 +28,6 @@ from dala.media.audio.mixing.blocks import (
 )
 from dala.media.audio.mixing.mixer import Mixer, MixerTrack, mix_tracks
 from dala.media.audio.samples import apply_fades
-from dala.media.notices import notify
 from dala.media.scene.nodes.audio import AudioNode
 from dala.media.scene.nodes.group import GroupNode
 from dala.media.scene.nodes.nested import SceneNode
@@ -38,6 +37,7 @@ from dala.media.scene.sound.clips import ClipSound, nearest, silence
 from dala.media.scene.sound.ducking import DuckGain
 from dala.media.video.reader import Reader
 from dala.media.video.source import source_of
+from dala.notices import notify
 from dala.typing import NDArray
 
 if TYPE_CHECKING:

@@ -19,13 +19,13 @@ from dala.errors import DeviceUnavailable, FreedError, MissingPackage, VideoErro
 from dala.extras import pip_install
 from dala.gpu.compute import from_array
 from dala.media.frame import MAX_PIXELS, Frame
-from dala.media.notices import notify
 from dala.media.video.animated.facts import AnimationFacts, common_unit, facts_of, kind_of
 from dala.media.video.animated.gif import GifCanvas, scan
 from dala.media.video.borrowed import BorrowedFrame
 from dala.media.video.options import DecodeOptions
 from dala.media.video.reader import Reader
 from dala.media.video.source import VideoSource
+from dala.notices import notify
 from dala.offload import in_event_loop
 from dala.typing import NDArray
 

@@ -17,13 +17,13 @@ import numpy as np
 from dala import forks
 from dala.errors import ShapeError, VideoError
 from dala.media.frame import Frame
-from dala.media.notices import notify
 from dala.media.parts import PartFile
 from dala.media.pictures.pixels import to_rgba
 from dala.media.video.animated.encoders import CODECS, OPTIONS, Palette, check_options, encode
 from dala.media.video.animated.facts import common_unit
 from dala.media.video.options import EncodeOptions
 from dala.media.video.writer import Writer
+from dala.notices import notify
 from dala.typing import NDArray, PathLike
 
 _CALL: Final = "video.write"

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from dala.errors import DalaError, ParameterError, VideoNotFound, did_you_mean
-from dala.media.notices import notify
 from dala.media.video.source import VideoSource, av
+from dala.notices import notify
 
 _SYSFS: Final = Path("/sys/class/video4linux")
 _DEV: Final = Path("/dev")

@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from dala.media.frame import Frame
-from dala.media.notices import notify
 from dala.media.video.options import DecodeOptions
 from dala.media.video.source import VideoFile
+from dala.notices import notify
 
 if TYPE_CHECKING:
     from dala.media.video.reader import Reader

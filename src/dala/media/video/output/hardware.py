@@ -8,10 +8,10 @@ from fractions import Fraction
 from typing import Final, TypeAlias
 
 from dala.errors import DeviceUnavailable, ParameterError
-from dala.media.notices import notify
 from dala.media.video.options import EncoderOptions
 from dala.media.video.output.opening import hardware_device, open_encoder
 from dala.media.video.source import av, ffmpeg_message
+from dala.notices import notify
 
 _CALL: Final = "video.write"
 #: Kinds of hardware in the order that "auto" tries them, and the pixel format of each.

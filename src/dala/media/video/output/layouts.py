@@ -13,7 +13,6 @@ from dala.gpu.compute.buffer import allocate
 from dala.gpu.compute.kernel import get
 from dala.media.frame import PLANAR, Frame
 from dala.media.hdr import Hdr
-from dala.media.notices import notify
 from dala.media.video.output.deep import (
     DEEP_LAYOUTS,
     deep_codec,
@@ -22,6 +21,7 @@ from dala.media.video.output.deep import (
 )
 from dala.media.video.output.planes import i420_planes, nv12_planes, picture_of
 from dala.media.video.source import DecodedFrame, av, ffmpeg_errors
+from dala.notices import notify
 from dala.typing import NDArray
 
 _CALL: Final = "video.write"

@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import Final
 
 from dala.errors import VideoError, counted
-from dala.media.notices import notify
 from dala.media.video.source import (
     AvObject,
     VideoSource,
@@ -21,6 +20,7 @@ from dala.media.video.source import (
 from dala.media.video.timing import PacketClock, is_broadcast, start_offset
 from dala.media.video.tracks.containers import TEXT, Container, container_of
 from dala.media.video.tracks.track import ConvertedSound, ConvertedSubtitles, CopiedTrack, Track
+from dala.notices import notify
 
 #: Tags about the file itself, which are not true of another.
 _OWN_TAGS: Final = frozenset((
