@@ -293,6 +293,8 @@ def test_search_finds_what_people_look_for(site, browser):
         query = page.locator("[data-md-component=search-query]")
         for words, expected in {
             "rotate": "catalogue/filters/rotate.html",
+            "crossfade": "catalogue/transitions/index.html",
+            "hflip": "catalogue/filters/flip.html",
             "green screen": "how-to/green-screen.html",
             "numpy": "reference/dala.gpu.compute/Buffer.html",
             "out of memory": "how-to/memory.html",

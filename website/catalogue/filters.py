@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Iterator
 
 from dala.cli.common import chain
+from dala.errors.synonyms import words_for
 from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.kernels.filter import CATEGORIES, FilterSpec
 from dala.media.filters.calls import module_of
@@ -16,34 +17,6 @@ from website.catalogue.pictures import Pictures
 from website.catalogue.programs import command, program
 from website.docstrings import inline, table
 from website.reference import REPOSITORY, ROOT
-
-#: Other words that people look for.
-WORDS = {
-    "chroma_key": "green screen, blue screen, keying, remove the background",
-    "virtual_background": "blur the background, replace the background, bokeh, video call",
-    "rotate": "turn, straighten, orientation",
-    "flip": "mirror",
-    "lut_apply": "LUT, cube file, color grading, film look",
-    "overlay_alpha": "watermark, logo, alpha compositing",
-    "overlay": "watermark, logo, sticker",
-    "video_mix": "crossfade, dissolve",
-    "resize": "scale, downscale, upscale, fit",
-    "bicubic_scale": "scale, upscale, enlarge",
-    "denoise": "noise reduction",
-    "beauty": "skin smoothing, portrait",
-    "edge_detect": "Sobel, outlines",
-    "canny": "edges, outlines",
-    "pixelate": "mosaic, anonymize, censor",
-    "grade": "color grading, lift gamma gain",
-    "temperature": "white balance, warm, cool",
-    "threshold": "binarize, Otsu, black and white",
-    "morphology": "open, close, erosion, dilation",
-    "grayscale": "black and white, monochrome, desaturate",
-    "warp_affine": "rotate, shear, transform",
-    "warp_perspective": "homography, keystone, deskew",
-    "gaussian_blur": "smooth, soften",
-    "blur": "smooth, soften, Gaussian",
-}
 
 
 def specs() -> dict[str, list[FilterSpec]]:
@@ -151,8 +124,8 @@ def _page(spec: FilterSpec, pictures: Pictures) -> Iterator[str]:
     others = [s for s in specs()[spec.category] if s is not spec]
     listed = ", ".join(f"[`{s.name}`]({s.name}.md)" for s in others)
     yield from ("## See also", "", f"{spec.category}: {listed}.", "")
-    if spec.name in WORDS:
-        yield from (f"Also known as: {WORDS[spec.name]}.", "")
+    if words := words_for(spec.name):
+        yield from (f"Also known as: {', '.join(words)}.", "")
 
 
 def notes(spec: FilterSpec) -> Iterator[str]:

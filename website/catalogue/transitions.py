@@ -5,6 +5,7 @@ from __future__ import annotations
 import pathlib
 from typing import Any
 
+from dala.errors.synonyms import words_for
 from dala.media.transitions.declarations import TRANSITIONS
 from website.catalogue.pictures import Pictures
 from website.docstrings import table
@@ -71,6 +72,8 @@ def pages(pictures: Pictures) -> dict[str, tuple[str, str]]:
     ]
     for name, kind in TRANSITIONS.items():
         lines += [f"## {name}", "", kind.doc, ""]
+        if words := words_for(name):
+            lines += [f"Also known as: {', '.join(words)}.", ""]
         if kind.parameters:
             rows = [(f"`{p.name}`", f"`{p.default!r}`", p.range, p.doc) for p in kind.parameters]
             lines += table(("parameter", "default", "range", ""), rows)

@@ -10,120 +10,121 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-#: A name here, and the words that mean it, in small letters without "_", "-" and spaces; "-" is
-#: for words that mean nothing here, though some name is spelled almost like them.
+#: A name here, and what it is called elsewhere; "-" is for words that mean nothing here, though
+#: some name is spelled almost like them. Case, spaces, "_" and "-" do not count.
 _TABLE: Final = """
-blur: smooth soften gblur avgblur filterblur
-gaussian_blur: gblur gaussian gaussianfilter
-box_blur: boxfilter averageblur avgblur meanfilter uniformfilter
-motion_blur: directionalblur camerablur
-median: medianblur medianfilter
-bilateral: bilateralfilter surfaceblur
-denoise: fastnlmeansdenoising nlmeans hqdn3d despeckle noisereduction removenoise
-grayscale: cvtcolor desaturate blackandwhite bw monochrome togray gray grey rgb2gray rgbtogray
-invert: negate negative bitwisenot inverted
-edge_detect: sobel scharr laplacian findedges edges contour edgedetection
-canny: edgedetection edges
-dilate: dilation maxfilter
-erode: erosion minfilter
-morphology: morphologyex opening closing open close tophat blackhat
-flip: hflip vflip mirror fliplr flipud mirrorx mirrory
-rotate: transpose rot90 rotate90 rotation
-resize: scale zoom imresize rescale downscale upscale zoompan
-crop: centercrop cropimage trimborders
-pad: border copymakeborder letterbox padding expand margin
-thumbnail: makethumbnail
-chroma_key: colorkey greenscreen bluescreen keylight key maskcolor
-sharpen: sharpness sharp cas
+blur: smooth, soften, gblur, avgblur, Gaussian
+gaussian_blur: GaussianBlur, gblur, smooth, soften, gaussian filter
+box_blur: boxFilter, average blur, avgblur, mean filter, uniform filter
+motion_blur: directional blur, camera blur
+median: medianBlur, median filter
+bilateral: bilateralFilter, surface blur
+denoise: fastNlMeansDenoising, nlmeans, hqdn3d, despeckle, noise reduction, remove noise
+grayscale: cvtColor, desaturate, black and white, bw, monochrome, gray, grey, rgb2gray, to gray
+invert: negate, negative, bitwise_not, inverted
+edge_detect: Sobel, Scharr, Laplacian, find edges, edges, contour, outlines, edge detection
+canny: edges, outlines, edge detection
+dilate: dilation, max filter
+erode: erosion, min filter
+morphology: morphologyEx, open, close, opening, closing, top hat, black hat
+flip: mirror, hflip, vflip, fliplr, flipud
+rotate: transpose, rot90, rotate90, turn, straighten, orientation, rotation
+resize: scale, zoom, downscale, upscale, rescale, imresize, fit
+bicubic_scale: scale, upscale, enlarge
+crop: center crop, trim borders
+pad: border, copyMakeBorder, letterbox, padding, expand, margin
+thumbnail: make thumbnail
+chroma_key: green screen, blue screen, keying, colorkey, keylight, remove the background
+sharpen: sharpness, sharp, cas
 unsharp_mask: unsharp
-grain: noise addnoise filmgrain
-pixelate: mosaic pixelize pixelation
-posterize: quantize reducecolors
-brightness: exposure lighten darken luminosity eq multiplycolor
-contrast: eq lumcontrast
-saturation: vibrance colorfulness saturate eq color
-hue: huerotate hueshift
-gamma: gammacorr gammacorrection adjustgamma
-levels: colorlevels inputlevels
-curves: curve tonecurve
-grade: colorgrade lift liftgammagain colorwheels
-temperature: colortemperature warmth warm cool
-white_balance: colorbalance grayworld awb
-color_matrix: colorchannelmixer channelmixer matrix
-sepia: sepiatone
-vignette: darkcorners
-lut_apply: lut lut3d haldclut colorcube applylut
-equalize: equalizehist histeq histogramequalization
-clahe: createclahe adaptiveequalize equalizeadapthist
-auto_contrast: autocontrast normalize autolevels stretchcontrast rescaleintensity
-threshold: binarize thresh otsu adaptivethreshold thresholding
-warp_perspective: perspective homography cornerpin corners quad
-warp_affine: affine shear skew
-remap: displace displacement displacementmap distort lenscorrection
-emboss: relief bevel
-chromatic_aberration: rgbashift rgbshift chromashift aberration rgbsplit
-overlay: watermark paste composite logo
-overlay_alpha: alphablend alphacomposite alphamerge
-blend: addweighted mix composite screen multiply blendmode
-video_mix: crossblend addweighted
-virtual_background: replacebackground removebackground rembg backgroundblur
-beauty: skinsmooth smoothskin retouch
-radius: ksize kernelsize window kernel blursize
-sigma: sigmax sigmay std stddev deviation
-amount: strength intensity factor level opacity
-value: beta delta factor gain strength
-degrees: angle rotation deg theta
-color: colour fillcolor foreground
-method: interpolation resample flags filter
-border: bordertype bordermode edgemode
-fill: bordervalue cval fillvalue background
-dissolve: crossfade xfade crossdissolve mix crossfadein
-fade: fadeblack fadetoblack dipto diptocolor fadein fadeout
-wipe: wipeleft wiperight barwipe
-slide: slidein slideleft slideright moveinleft
-push: pushleft pushright smoothleft
-iris: circleopen circleclose circlecrop iriswipe
-zoom: zoomin crosszoom
-cut: hardcut none
-ease-in-out: easeinout easyease smooth swing
-ease-in: easein easyeasein accelerate
-ease-out: easeout easyeaseout decelerate
-h264: x264 libx264 avc mpeg4avc
-hevc: x265 libx265 h265
-av1: libsvtav1 libaom svtav1
-vp9: libvpx libvpxvp9
-prores: proresks
-top-left: northwest topleft lefttop upperleft
-top-right: northeast topright righttop upperright
-bottom-left: southwest lowerleft
-bottom-right: southeast lowerright
+grain: noise, add noise, film grain
+pixelate: mosaic, anonymize, censor, pixelize
+posterize: quantize, reduce colors
+brightness: exposure, lighten, darken, luminosity, eq
+contrast: eq, lum contrast
+saturation: vibrance, colorfulness, saturate, eq, color
+hue: hue rotate, hue shift
+gamma: gamma correction, adjust gamma, gammacorr
+levels: color levels, input levels
+curves: curve, tone curve
+grade: color grading, color grade, lift, lift gamma gain, color wheels
+temperature: color temperature, warm, cool, warmth
+white_balance: color balance, gray world, awb
+color_matrix: colorchannelmixer, channel mixer, matrix
+sepia: sepia tone
+vignette: dark corners
+lut_apply: LUT, lut3d, haldclut, cube file, color cube, film look, apply LUT
+equalize: equalizeHist, histeq, histogram equalization
+clahe: createCLAHE, adaptive equalize, equalize_adapthist
+auto_contrast: autocontrast, normalize, auto levels, stretch contrast, rescale intensity
+threshold: binarize, thresh, Otsu, adaptive threshold, thresholding
+warp_perspective: homography, perspective, keystone, deskew, corner pin, corners
+warp_affine: affine, shear, skew
+remap: displace, displacement map, distort, lens correction
+emboss: relief, bevel
+chromatic_aberration: rgbashift, rgb shift, chroma shift, aberration, rgb split
+overlay: watermark, logo, sticker, paste, composite
+overlay_alpha: watermark, logo, alpha compositing, alpha composite, alpha blend, alphamerge
+blend: addWeighted, mix, composite, screen, multiply, blend mode
+video_mix: crossfade, dissolve, addWeighted
+virtual_background: blur the background, replace the background, remove background, rembg, bokeh
+beauty: skin smoothing, portrait, retouch, smooth skin
+radius: ksize, kernel size, window, kernel, blur size
+sigma: sigmaX, sigmaY, std, stddev, deviation
+amount: strength, intensity, factor, level, opacity
+value: beta, delta, factor, gain, strength
+degrees: angle, rotation, deg, theta
+color: colour, fill color, foreground
+method: interpolation, resample, flags, filter
+border: border type, border mode, edge mode
+fill: border value, cval, fill value, background
+dissolve: crossfade, xfade, cross dissolve, mix, crossfadein
+fade: fade to black, fadeblack, dip to color, fade in, fade out
+wipe: wipeleft, wiperight, bar wipe
+slide: slide in, slideleft, slideright
+push: pushleft, pushright, smoothleft
+iris: circleopen, circleclose, circlecrop, iris wipe
+zoom: zoomin, cross zoom
+cut: hard cut, none
+ease-in-out: easeInOut, easy ease, smooth, swing
+ease-in: easeIn, easy ease in, accelerate
+ease-out: easeOut, easy ease out, decelerate
+h264: x264, libx264, avc, MPEG-4 AVC
+hevc: x265, libx265, h265
+av1: libsvtav1, libaom, svtav1
+vp9: libvpx, libvpx-vp9
+prores: prores_ks
+top-left: northwest, left top, upper left
+top-right: northeast, right top, upper right
+bottom-left: southwest, lower left
+bottom-right: southeast, lower right
 top: north
 bottom: south
 left: west
 right: east
-center: centre middle centered
-contain: fit inside letterbox
-cover: fill crop slice outside
-stretch: scale squash force
-mix: lerp interpolate
-select: where ifelse ternary
-length: distance norm magnitude
-max: maximum fmax
-min: minimum fmin
+center: centre, middle, centered
+contain: fit, inside, letterbox
+cover: fill, crop, slice, outside
+stretch: scale, squash, force
+mix: lerp, interpolate
+select: where, ifelse, ternary
+length: distance, norm, magnitude
+max: maximum, fmax
+min: minimum, fmin
 pow: power
 atan: arctan
 atan2: arctan2
-round: rint roundeven
-fract: frac modf
-clamp: clip saturate
+round: rint, roundEven
+fract: frac, modf
+clamp: clip, saturate
 dot: inner
 vec2: float2
 vec3: float3
 vec4: float4
 rgba: color
-shape: resolution iresolution
-position: fragcoord glfragcoord
--: asin acos sinh cosh asinh acosh atanh exp2 log2 log10 log1p expm1 cbrt inverse cross
+shape: resolution, iResolution
+position: fragCoord, gl_FragCoord
+-: asin, acos, sinh, cosh, asinh, acosh, atanh, exp2, log2, log10, log1p, expm1, cbrt
 """
 
 
@@ -139,14 +140,14 @@ def normalized(name: str) -> str:
 def _rows() -> Iterator[tuple[str, list[str]]]:
     for line in _TABLE.split("\n")[1:-1]:
         name, _, words = line.partition(": ")
-        yield name, words.split()
+        yield name, words.split(", ")
 
 
 def words_for(name: str) -> tuple[str, ...]:
-    """Return the words by which people look for a name, for searches.
+    """Return what a name is called elsewhere, for searches.
 
-    >>> words_for("dissolve")[:2]
-    ('crossfade', 'xfade')
+    >>> words_for("dissolve")[:3]
+    ('crossfade', 'xfade', 'cross dissolve')
     """
     return tuple(word for ours, words in _rows() if ours == name for word in words)
 
@@ -165,7 +166,7 @@ def meant_by(name: str, known: Iterable[str]) -> list[str]:
     same = [one for one in among if normalized(one) == wanted]
     if same:
         return same[:3]
-    ours = {one for one, words in _rows() if wanted in words}
+    ours = {one for one, words in _rows() if wanted in map(normalized, words)}
     if "-" in ours:
         return []
     found = [one for one in among if one in ours]

@@ -30,6 +30,8 @@ export interface Declared {
   title: string;
   category?: string;
   doc: string;
+  /** What it is called elsewhere, for the search. */
+  words?: string;
   definition?: string;
   resizes?: boolean;
   params: Param[];

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dala
+from dala.errors.synonyms import words_for
 from dala.media.filters.declarations import declared, filter_names
 from dala.media.sources.easing import EASINGS
 from dala.samples import PHOTOS, VIDEOS
@@ -28,6 +29,7 @@ def filters() -> list[JsonObject]:
             "title": title_of(name),
             "category": spec.category,
             "doc": spec.summary,
+            "words": ", ".join(words_for(name)),
             "definition": spec.definition,
             "resizes": spec.resizes,
             "params": [parameter(p) for p in spec.parameters],

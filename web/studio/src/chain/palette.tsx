@@ -40,11 +40,11 @@ export function rank(entry: { name: string; title: string; words: string }, quer
 
 function entries(): Entry[] {
   const all: Entry[] = [];
-  const made = (kind: Entry["kind"], name: string, title: string, category: string, doc: string, missing = "") => {
-    all.push({ kind, name, title, category, doc, missing, words: `${title} ${name} ${category} ${doc}`.toLowerCase() });
+  const made = (kind: Entry["kind"], name: string, title: string, category: string, doc: string, missing = "", words = "") => {
+    all.push({ kind, name, title, category, doc, missing, words: `${title} ${name} ${category} ${words} ${doc}`.toLowerCase() });
   };
   const known = catalogue.value;
-  for (const each of known.filters) made("filter", each.name, each.title, each.category ?? "Filters", each.doc);
+  for (const each of known.filters) made("filter", each.name, each.title, each.category ?? "Filters", each.doc, "", each.words);
   for (const each of known.models) {
     made("model", each.name, each.title, each.category ?? "Models", each.doc, each.available === false ? (each.missing ?? "not available") : "");
   }
